@@ -1,0 +1,96 @@
+"""Outbid follows particles in 3D microscopy by exact assignment, and proves its answers.
+
+The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate` and
+``data/`` as `outbid.data`. This is the map of the house; imports run downwards only.
+
+Floor 5, screens and commands
+    `cli`                the command group; a command joins it through the entry points `outbid.commands`
+Floor 4, the door
+    `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
+Floor 3, whole movies
+    `link`, `gaps`       frame to frame; track ends to later starts
+    `score`              tracks against ground truth, one family of scores a file
+    `formats`            files in and out, one format a file
+Floor 2, two point clouds
+    `match`              gate, price and assign: which point of one cloud is which of the other
+    `tracks`             `Tracks`: which detection follows which
+Floor 1, the core
+    `assign`             exact assignment with optional rows and columns, and its certificate; knows no frame
+    `gating`             all pairs nearer than a radius, by a cell list
+    `detections`         `Detections`: where particles were seen, frame by frame
+Ground
+    `_arrays`            where arrays live and what works on them; the only module that knows CuPy
+    `errors`             what can go wrong, by who can mend it
+
+Kernels stand in files of their own (``gating_cpu.py``), beside the module that calls them.
+The public names below are looked up at their first use, so that importing the package is quick.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .assign import Assignment as Assignment
+    from .assign import AssignmentProblem as AssignmentProblem
+    from .assign import DenseCosts as DenseCosts
+    from .assign import SparseCosts as SparseCosts
+    from .assign import Status as Status
+    from .assign import assign as assign
+    from .detections import Detections as Detections
+    from .errors import InputError as InputError
+    from .errors import OutbidError as OutbidError
+    from .errors import ResourceError as ResourceError
+    from .errors import SettingsError as SettingsError
+    from .errors import SolverError as SolverError
+    from .formats import read_detections as read_detections
+    from .formats import read_record as read_record
+    from .formats import read_tracks as read_tracks
+    from .formats import write_detections as write_detections
+    from .formats import write_tracks as write_tracks
+    from .match import Match as Match
+    from .match import match as match
+    from .score import Scores as Scores
+    from .score import score as score
+    from .track import TrackingRun as TrackingRun
+    from .track import TrackingSettings as TrackingSettings
+    from .track import track as track
+    from .tracks import Tracks as Tracks
+
+_PUBLIC = {
+    "assign": ["Assignment", "AssignmentProblem", "DenseCosts", "SparseCosts", "Status", "assign"],
+    "detections": ["Detections"],
+    "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],
+    "formats": ["read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"],
+    "match": ["Match", "match"],
+    "score": ["Scores", "score"],
+    "track": ["TrackingRun", "TrackingSettings", "track"],
+    "tracks": ["Tracks"],
+}
+
+__all__ = sorted(name for names in _PUBLIC.values() for name in names)  # noqa: PLE0605
+
+
+class _House(ModuleType):
+    """This package, whose public names are properties.
+
+    A module-level ``__getattr__`` would not do: importing the module ``track`` binds its name here,
+    and ``from outbid.tracker import track`` would then give the module instead of the function.
+    """
+
+
+def _looked_up(module: str, name: str) -> property:
+    def look_up(_: ModuleType) -> object:
+        return getattr(import_module(f".{module}", __name__), name)
+
+    def keep(_: ModuleType, submodule: object) -> None:
+        """The import system wants to bind the submodule of the same name: keep the public name."""
+
+    return property(look_up, keep)
+
+
+for _module, _names in _PUBLIC.items():
+    for _name in _names:
+        setattr(_House, _name, _looked_up(_module, _name))
+sys.modules[__name__].__class__ = _House

@@ -1,0 +1,105 @@
+"""Assignment: check, solve, certify. This package knows no frame, particle or micrometre.
+
+A solver is one module with one class; `SOLVERS` names them, and the name of a solver is that of its
+module.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from . import certificate
+from .assignment import Assignment, Status
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, check_problem
+from .solver import AbstractAssignmentSolver, Answer
+
+__all__ = [
+    "SOLVERS",
+    "AbstractAssignmentSolver",
+    "Answer",
+    "Assignment",
+    "AssignmentProblem",
+    "DenseCosts",
+    "SparseCosts",
+    "Status",
+    "assign",
+    "solver_named",
+]
+
+SOLVERS = ("bid_and_augment", "jonker_volgenant", "greedy")
+
+
+def solver_named(name: str) -> AbstractAssignmentSolver:
+    """The solver of that name with its default settings.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists those there are.
+
+    Examples
+    --------
+    >>> type(solver_named("greedy")).__name__
+    'Greedy'
+    """
+    if name not in SOLVERS:
+        raise ValueError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
+    module = import_module(f".{name}", __package__)
+    return getattr(module, name.title().replace("_", ""))()
+
+
+def assign(
+    problem: AssignmentProblem, solver: str | AbstractAssignmentSolver = "bid_and_augment"
+) -> Assignment:
+    """Solve an assignment problem and prove the answer.
+
+    Parameters
+    ----------
+    problem : AssignmentProblem
+        R rows and C columns.
+    solver : str or AbstractAssignmentSolver
+        A name in `SOLVERS`, or a solver with settings of its own.
+
+    Returns
+    -------
+    Assignment
+        With duals whose sum is a lower bound on every matching's cost, computed here from the
+        solver's column duals, whichever the solver.
+
+    Raises
+    ------
+    TypeError
+        If costs are not real numbers.
+    ValueError
+        If a cost is NaN or minus infinity, shapes disagree, or no perfect matching exists.
+
+    Examples
+    --------
+    >>> costs = DenseCosts(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
+    >>> answer = assign(AssignmentProblem(costs))
+    >>> answer.col_of_row.tolist(), answer.primal_cost, answer.gap
+    ([1, 0, 2], 5, 0)
+
+    Rows and columns are optional where staying unmatched has a price:
+
+    >>> unmatched = np.array([1, 1, 1])
+    >>> assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row.tolist()
+    [-1, 1, -1]
+    """
+    check_problem(problem)
+    chosen = solver_named(solver) if isinstance(solver, str) else solver
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:
+        return _transposed(assign(problem.transposed(), chosen), problem)
+    answer = chosen.compute(problem)
+    row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
+    bare = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.FEASIBLE, answer.stats)
+    if bare.gap > certificate.tolerance(problem, bare.primal_cost):
+        return bare
+    return Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
+
+
+def _transposed(answer: Assignment, problem: AssignmentProblem) -> Assignment:
+    """The answer to a transposed problem, as the answer to the problem itself."""
+    return Assignment(problem, answer.row_of_col, answer.col_dual, answer.row_dual, answer.status, answer.stats)

@@ -1,0 +1,88 @@
+"""Assignment: a matching together with its proof."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import certificate
+from .problem import AssignmentProblem
+
+
+class Status(enum.Enum):
+    """What is known of an assignment, as a sentence."""
+
+    OPTIMAL = "The assignment is optimal: its cost equals the lower bound."
+    FEASIBLE = "The assignment is valid; its cost exceeds the lower bound by the gap. An exact solver may lower it."
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Which column each row got, and dual values that bound the cost of every other answer.
+
+    Parameters
+    ----------
+    problem : AssignmentProblem
+        R rows and C columns.
+    col_of_row : (R,) int32 array
+        Column of each row, -1 if unmatched.
+    row_dual : (R,) int64 or float64 array
+        u of the certificate: u_i <= row_unmatched_i and u_i + v_j <= c_ij.
+    col_dual : (C,) int64 or float64 array
+        v of the certificate: v_j <= col_unmatched_j.
+    status : Status
+    stats : mapping
+        What the solver counted.
+    """
+
+    problem: AssignmentProblem
+    col_of_row: NDArray[np.int32]
+    row_dual: NDArray
+    col_dual: NDArray
+    status: Status
+    stats: Mapping[str, int | float] = field(default_factory=dict)
+
+    @cached_property
+    def row_of_col(self) -> NDArray[np.int32]:
+        """(C,) int32: row of each column, -1 if unmatched."""
+        row_of_col = np.full(self.problem.shape[1], -1, dtype=np.int32)
+        matched = np.nonzero(self.col_of_row >= 0)[0]
+        row_of_col[self.col_of_row[matched]] = matched
+        return row_of_col
+
+    @cached_property
+    def pair_cost(self) -> NDArray:
+        """(R,) cost of each row's pair; 0 where it is unmatched."""
+        return certificate.pair_costs(self.problem, self.col_of_row)
+
+    @cached_property
+    def primal_cost(self) -> int | float:
+        """Cost of the matching, unmatched rows and columns included."""
+        return certificate.primal_cost(self.problem, self.col_of_row, self.pair_cost)
+
+    @cached_property
+    def dual_cost(self) -> int | float:
+        """Lower bound on the cost of every matching: the sum of the duals."""
+        return certificate.total(self.row_dual) + certificate.total(self.col_dual)
+
+    @property
+    def gap(self) -> int | float:
+        """How far the cost may be above the optimum; 0 proves that it is the optimum."""
+        return self.primal_cost - self.dual_cost
+
+    @cached_property
+    def margin(self) -> NDArray:
+        """(R,) lower bound on how much the optimum would rise if a row's pair were forbidden; 0 if unmatched.
+
+        Without the pair its row and its column must both do something else, so the optimum rises by at
+        least the least slack among the row's other choices plus that among the column's.
+        """
+        return certificate.margins(self.problem, self.col_of_row, self.row_dual, self.col_dual)

@@ -1,0 +1,112 @@
+"""Lower bounds from duals: the proof that comes with every assignment.
+
+From any column values v, whatever their origin: v_j := min(v_j, col_unmatched_j), then
+u_i := min(row_unmatched_i, min_j (c_ij - v_j)). The sum of u and v is a lower bound on the cost of
+every matching (weak duality), so no solver has to be believed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import AssignmentProblem, DenseCosts
+
+_BLOCK = 1 << 22
+"""Matrix entries handled at once: temporaries stay at some tens of megabytes."""
+
+
+def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
+    """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
+    from . import certificate_cpu as kernels
+
+    row_unmatched, col_unmatched = problem.unmatched()
+    v = np.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
+    u = row_unmatched.copy()
+    if isinstance(problem.costs, DenseCosts):
+        for rows in _row_blocks(problem.costs):
+            if len(v):
+                u[rows] = np.minimum(u[rows], (problem.costs.values[rows] - v).min(axis=1))
+    else:
+        kernels.lower_to_slack(problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u)
+    return u, v
+
+
+def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray:
+    """(R,) cost of every row's pair, 0 where unmatched.
+
+    Raises
+    ------
+    ValueError
+        If the matching uses a column twice or a pair that is not allowed.
+    """
+    from . import certificate_cpu as kernels
+
+    matched = np.nonzero(col_of_row >= 0)[0]
+    if len(matched) and np.bincount(col_of_row[matched]).max() > 1:
+        raise ValueError("The solver matched a column twice; this is an error in the solver.")
+    dtype = np.int64 if problem.is_integer else np.float64
+    cost = np.zeros(len(col_of_row), dtype=dtype)
+    if isinstance(problem.costs, DenseCosts):
+        cost[matched] = problem.costs.values[matched, col_of_row[matched]]
+        wrong = bool(np.isinf(cost).any())
+    else:
+        costs = problem.costs
+        wrong = kernels.look_up_pairs(costs.indptr, costs.indices, costs.values, col_of_row, cost) > 0
+    if wrong:
+        raise ValueError("The solver matched a forbidden pair; this is an error in the solver.")
+    return cost
+
+
+def primal_cost(problem: AssignmentProblem, col_of_row: NDArray[np.int32], pair_cost: NDArray) -> int | float:
+    """Cost of a matching, unmatched rows and columns included."""
+    cost = total(pair_cost)
+    if problem.row_unmatched is not None and problem.col_unmatched is not None:
+        col_is_free = np.ones(problem.shape[1], dtype=bool)
+        col_is_free[col_of_row[col_of_row >= 0]] = False
+        cost += total(problem.row_unmatched[col_of_row < 0]) + total(problem.col_unmatched[col_is_free])
+    return cost
+
+
+def margins(
+    problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
+) -> NDArray:
+    """(R,) lower bounds on how much the optimum rises without each pair; see `Assignment.margin`."""
+    from . import certificate_cpu as kernels
+
+    row_unmatched, col_unmatched = problem.unmatched()
+    costs = problem.costs.sparse()
+    margin = np.zeros_like(row_dual)
+    col_slack = col_unmatched - col_dual
+    kernels.margins(
+        costs.indptr, costs.indices, costs.values, col_of_row, row_unmatched, row_dual, col_dual, col_slack, margin
+    )
+    return margin
+
+
+def total(values: NDArray) -> int | float:
+    """Sum without rounding: of integers as int, of floats correctly rounded."""
+    if values.dtype.kind in "iub":
+        return int(values.sum(dtype=np.int64))
+    return math.fsum(values)
+
+
+def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
+    """Largest gap that rounding alone may leave: 0 for integers."""
+    if problem.is_integer:
+        return 0
+    finite = problem.costs.values[np.isfinite(problem.costs.values)]
+    largest = max((float(np.abs(part).max()) for part in _parts(problem, finite) if part.size), default=0.0)
+    return 1e-12 * max(abs(primal), largest * (sum(problem.shape) + 1))
+
+
+def _parts(problem: AssignmentProblem, finite: NDArray) -> list[NDArray]:
+    return [finite] + [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
+
+
+def _row_blocks(costs: DenseCosts) -> list[slice]:
+    rows, cols = costs.shape
+    step = max(1, _BLOCK // max(cols, 1))
+    return [slice(start, start + step) for start in range(0, rows, step)]

@@ -1,0 +1,71 @@
+"""CPU kernels of the certificate; each result depends on no order of threads, for each is serial.
+
+All take sparse costs: indptr (R+1,) i8, indices (P,) i4, values (P,) of any real type; duals are
+i8 for integer costs and f8 for real ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def first_repeated_pair(indptr, indices, cols):  # pragma: no cover
+    """First row that holds a column twice, or -1."""
+    seen_in = np.full(cols, -1, np.int32)
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            if seen_in[indices[p]] == i:
+                return i
+            seen_in[indices[p]] = i
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
+    """u_i := min(u_i, min_j (c_ij - v_j)). v (C,); written: u (R,)."""
+    for i in range(len(indptr) - 1):
+        least = u[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            least = min(least, values[p] - v[indices[p]])
+        u[i] = least
+
+
+@njit(nogil=True, cache=True)
+def look_up_pairs(indptr, indices, values, col_of_row, cost):  # pragma: no cover
+    """Cost of each row's pair; returns how many pairs are not there. col_of_row (R,) i4; written: cost (R,)."""
+    missing = 0
+    for i in range(len(indptr) - 1):
+        if col_of_row[i] < 0:
+            continue
+        found = False
+        for p in range(indptr[i], indptr[i + 1]):
+            if indices[p] == col_of_row[i]:
+                cost[i] = values[p]
+                found = True
+                break
+        missing += not found
+    return missing
+
+
+@njit(nogil=True, cache=True)
+def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):  # pragma: no cover
+    """Least slack of each pair's row plus that of its column, the pair itself left out.
+
+    col_of_row (R,) i4; row_unmatched, u (R,); v, col_slack (C,), col_slack starting at
+    col_unmatched - v and lowered here; written: margin (R,), zero where unmatched.
+    """
+    for i in range(len(indptr) - 1):
+        row_slack = row_unmatched[i] - u[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j != col_of_row[i]:
+                slack = values[p] - u[i] - v[j]
+                row_slack = min(row_slack, slack)
+                col_slack[j] = min(col_slack[j], slack)
+        if col_of_row[i] >= 0:
+            margin[i] = row_slack
+    for i in range(len(indptr) - 1):
+        if col_of_row[i] >= 0:
+            margin[i] += col_slack[col_of_row[i]]

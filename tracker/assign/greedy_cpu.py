@@ -1,0 +1,19 @@
+"""CPU kernel of `greedy`; serial, so its result depends on no order of threads."""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def take_free_pairs(order, pair_row, pair_col, col_of_row, col_taken):  # pragma: no cover
+    """Take each pair whose row and column are both free.
+
+    order (K,) i8 pairs, best first; pair_row (P,) i8; pair_col (P,) i4; written: col_of_row (R,) i4, -1 at
+    first; col_taken (C,) bool.
+    """
+    for p in order:
+        i, j = pair_row[p], pair_col[p]
+        if col_of_row[i] < 0 and not col_taken[j]:
+            col_of_row[i] = j
+            col_taken[j] = True

@@ -1,0 +1,45 @@
+"""What every solver is: one method, `compute`, from a checked problem to a matching and column duals."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import AssignmentProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a solver hands to the door, which certifies it.
+
+    Parameters
+    ----------
+    col_of_row : (R,) int32 array
+        Column of each row, -1 if unmatched.
+    col_dual : (C,) int64 or float64 array
+        Any values; the better they are, the better the bound.
+    stats : mapping
+        What the solver counted.
+    """
+
+    col_of_row: NDArray[np.int32]
+    col_dual: NDArray
+    stats: Mapping[str, int | float] = field(default_factory=dict)
+
+
+class AbstractAssignmentSolver(ABC):
+    """Base of the solvers. A subclass stands in a module of its own, named like the solver."""
+
+    @abstractmethod
+    def compute(self, problem: AssignmentProblem) -> Answer:
+        """Solve a checked problem; a perfect matching is asked of all rows (R <= C).
+
+        Raises
+        ------
+        ValueError
+            If some row cannot be matched that must be.
+        """

@@ -1,0 +1,188 @@
+"""Detections: where particles were seen, frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InputError
+
+_MOST_FRAMES = 100_000_000
+"""Frames between the first and the last that an index by frame may span (0.8 GB of offsets)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """Points seen in the frames of a movie, sorted by frame, as a struct of arrays.
+
+    Parameters
+    ----------
+    frame : (N,) int32 array
+        Frame number of every detection, non-decreasing.
+    position : (N, 3) float64 array
+        Axes z, y, x, in `unit`; 2D data carry z = 0.
+    unit : str
+        Unit of the positions, for example ``"pixel"`` or ``"micrometer"``.
+    features : mapping of str to (N,) array
+        Whatever else is known of each detection; carried along, never used by the linker.
+
+    Raises
+    ------
+    InputError
+        If the shapes disagree, the frames decrease, or a position is not finite.
+
+    See Also
+    --------
+    Detections.from_table : takes the rows in any order, and 2D points.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([1, 0, 1], [[0, 0, 1], [0, 0, 0], [0, 5, 5]])
+    >>> seen.frame.tolist(), len(seen), seen.frame_count
+    ([0, 1, 1], 3, 2)
+    >>> seen.position[seen.rows_of(1)].tolist()
+    [[0.0, 0.0, 1.0], [0.0, 5.0, 5.0]]
+    """
+
+    frame: NDArray[np.int32]
+    position: NDArray[np.float64]
+    unit: str = "pixel"
+    features: Mapping[str, NDArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = len(self.frame)
+        if self.frame.shape != (count,) or self.position.shape != (count, 3):
+            raise InputError(
+                f"Detections need frame (N,) and position (N, 3); got {self.frame.shape} and "
+                f"{self.position.shape}. Give one z, y, x triple for every frame number."
+            )
+        for name, values in self.features.items():
+            if values.shape != (count,):
+                raise InputError(
+                    f"Feature {name!r} has shape {values.shape}; it needs one value for each of "
+                    f"the {count} detections."
+                )
+        if self.frame.dtype != np.int32 or self.position.dtype != np.float64:
+            raise InputError(
+                f"Detections hold int32 frames and float64 positions; got {self.frame.dtype} and "
+                f"{self.position.dtype}. Detections.from_table converts."
+            )
+        if count and (np.diff(self.frame) < 0).any():
+            raise InputError("Frames must not decrease. Detections.from_table sorts rows by frame.")
+        finite = np.isfinite(self.position)
+        if not finite.all():
+            row = int(np.argmin(finite.all(axis=1)))
+            raise InputError(
+                f"Detection {row} (frame {self.frame[row]}) has position {self.position[row].tolist()}; "
+                "positions must be finite. Remove the row or mend it."
+            )
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: ArrayLike,
+        position: ArrayLike,
+        *,
+        unit: str = "pixel",
+        features: Mapping[str, ArrayLike] | None = None,
+    ) -> Detections:
+        """Detections from rows in any order; rows of one frame keep their order.
+
+        Parameters
+        ----------
+        frame : (N,) array_like of int
+            Frame numbers; floats are taken if they are whole.
+        position : (N, 3) or (N, 2) array_like of float
+            z, y, x or y, x, in `unit`.
+        unit, features
+            As in `Detections`.
+
+        Raises
+        ------
+        InputError
+            If a frame is fractional or does not fit int32, or as `Detections`.
+        """
+        frame_given = np.asarray(frame)
+        if frame_given.size == 0:
+            frame_given = frame_given.astype(np.int32)
+        # np.rint refuses strings and objects with a TypeError of its own: ask first.
+        if frame_given.dtype.kind not in "iuf":
+            raise InputError(f"Frames must be whole numbers; got values of type {frame_given.dtype}.")
+        whole = np.isfinite(frame_given) & (frame_given == np.rint(frame_given)) & (np.abs(frame_given) < 2**31)
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise InputError(
+                f"Row {row} has frame {frame_given[row]}; frames must be whole numbers below 2^31. "
+                "Divide time by the frame interval, or mend the row."
+            )
+        points = np.asarray(position, dtype=np.float64)
+        if points.size == 0:
+            points = points.reshape(0, 3)
+        if points.ndim == 2 and points.shape[1] == 2:
+            points = np.column_stack([np.zeros(len(points)), points])
+        order = np.argsort(frame_given, kind="stable")
+        return cls(
+            np.ascontiguousarray(frame_given[order], dtype=np.int32),
+            np.ascontiguousarray(points[order]) if points.shape == (len(order), 3) else points,
+            unit,
+            {name: np.asarray(values)[order] for name, values in (features or {}).items()},
+        )
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def first_frame(self) -> int:
+        """Number of the first frame that has a detection; 0 if there is none."""
+        return int(self.frame[0]) if len(self.frame) else 0
+
+    @property
+    def frame_count(self) -> int:
+        """Frames from the first to the last that has a detection, empty ones in between included."""
+        return int(self.frame[-1]) - int(self.frame[0]) + 1 if len(self.frame) else 0
+
+    @cached_property
+    def frame_start(self) -> NDArray[np.int64]:
+        """(frame_count + 1,) int64: frame ``first_frame + k`` holds rows frame_start[k] to frame_start[k + 1].
+
+        Raises
+        ------
+        InputError
+            If the frame numbers span more than 10^8 frames.
+        """
+        if self.frame_count > _MOST_FRAMES:
+            raise InputError(
+                f"The frames run from {self.frame[0]} to {self.frame[-1]}: more than {_MOST_FRAMES} "
+                "frames. Number the frames consecutively, or remove the stray row."
+            )
+        numbers = np.arange(self.first_frame, self.first_frame + self.frame_count + 1, dtype=np.int64)
+        return np.searchsorted(self.frame, numbers).astype(np.int64)
+
+    def rows_of(self, frame: int) -> slice:
+        """Rows of the detections in one frame, given its number; an empty slice if it has none."""
+        start, stop = np.searchsorted(self.frame, [frame, frame + 1])
+        return slice(int(start), int(stop))
+
+    def take(self, rows: NDArray) -> Detections:
+        """Some of the detections: `rows` is a boolean mask (N,) or increasing indices."""
+        return Detections(
+            self.frame[rows],
+            self.position[rows],
+            self.unit,
+            {name: values[rows] for name, values in self.features.items()},
+        )
+
+    def every(self, stride: int) -> Detections:
+        """Every `stride`-th frame from the first one on, renumbered 0, 1, 2, …"""
+        since_first = self.frame.astype(np.int64) - self.first_frame
+        kept = self.take(since_first % stride == 0)
+        return Detections(
+            (since_first[since_first % stride == 0] // stride).astype(np.int32),
+            kept.position,
+            kept.unit,
+            kept.features,
+        )

@@ -1,0 +1,183 @@
+"""CPU kernels of gating: cell keys, a radix sort, and a sweep over neighbouring cells.
+
+Serial and without the GIL, so that threads may run them on different rows at once. No result depends
+on the order of threads: every call writes its own rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_DIGIT = 11  # bits a radix pass: 2048 counters stay in the first-level cache
+
+
+@njit(nogil=True, cache=True)
+def sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point):  # pragma: no cover
+    """Sort the points of every block by the linear index of their cell; equal cells keep their order.
+
+    point (N, 3) f8; block_start (B+1,) i8; origin, inverse_edge (3,) f8; size (3,) i8 cells an axis.
+    Written: order (N,) i4 given row of each sorted one; key (N,) i8 sorted; sorted_point (3, N) f8.
+    """
+    count = len(point)
+    raw = np.empty(count, np.int64)
+    for i in range(count):
+        cell = np.int64(0)
+        for axis in range(3):
+            c = np.int64((point[i, axis] - origin[axis]) * inverse_edge[axis])
+            # One empty cell at either end keeps the neighbours of a border cell from wrapping around.
+            cell = cell * size[axis] + min(max(c, 0), size[axis] - 3) + 1
+        raw[i] = cell
+        order[i] = i
+    bits = 0
+    last = size[0] * size[1] * size[2]
+    while last >> bits:
+        bits += 1
+    spare = np.empty(count, np.int32)
+    counter = np.empty(1 << _DIGIT, np.int64)
+    source, target = order, spare
+    for shift in range(0, bits, _DIGIT):
+        for b in range(len(block_start) - 1):
+            start, stop = block_start[b], block_start[b + 1]
+            counter[:] = 0
+            for i in range(start, stop):
+                counter[(raw[source[i]] >> shift) & ((1 << _DIGIT) - 1)] += 1
+            total = start
+            for d in range(1 << _DIGIT):
+                counter[d], total = total, total + counter[d]
+            for i in range(start, stop):
+                row = source[i]
+                d = (raw[row] >> shift) & ((1 << _DIGIT) - 1)
+                target[counter[d]] = row
+                counter[d] += 1
+        source, target = target, source
+    for i in range(count):
+        row = source[i]
+        order[i] = row  # harmless where source is order itself
+        key[i] = raw[row]
+        for axis in range(3):
+            sorted_point[axis, i] = point[row, axis]
+
+
+@njit(nogil=True, cache=True)
+def _first_not_below(key, start, stop, value):  # pragma: no cover
+    """First index in [start, stop) whose key is at least value; fast when it is near start."""
+    step = 1
+    low = start
+    while low + step <= stop and key[low + step - 1] < value:
+        low += step
+        step *= 2
+    high = min(low + step, stop)
+    while low < high:
+        middle = (low + high) // 2
+        if key[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
+    """Move the nine ranges of sorted columns beside a cell (three cells along x each) to that cell.
+
+    Rows come in the order of their cells, so every range only ever moves forward.
+    """
+    r = 0
+    for dz in range(-1, 2):
+        for dy in range(-1, 2):
+            middle = cell + (dz * size[1] + dy) * size[2]
+            begin[r] = _first_not_below(key, begin[r], stop, middle - 1)
+            end[r] = _first_not_below(key, max(begin[r], end[r]), stop, middle + 2)
+            r += 1
+
+
+@njit(nogil=True, cache=True)
+def count_pairs(
+    first, last, row_point, row_key, row_start, col_point, col_key, col_start, size, offsets, radius2, count
+):  # pragma: no cover
+    """Columns within the radius of each of the rows first..last-1.
+
+    row_point (3, R), col_point (3, C) f8 sorted by cell; row_key, col_key their cells; row_start,
+    col_start (B+1,) i8 blocks; offsets (2,) i8: blocks b+offsets[0] .. b+offsets[1] are compared.
+    Written: count (R,) i8, rows first..last-1.
+    """
+    begin, end = np.empty(9, np.int64), np.empty(9, np.int64)
+    blocks = len(row_start) - 1
+    for b in range(blocks):
+        row_first, row_last = max(first, row_start[b]), min(last, row_start[b + 1])
+        if row_first >= row_last:
+            continue
+        count[row_first:row_last] = 0
+        for t in range(max(b + offsets[0], 0), min(b + offsets[1] + 1, blocks)):
+            begin[:] = col_start[t]
+            end[:] = col_start[t]
+            cell = np.int64(-1)
+            for i in range(row_first, row_last):
+                if row_key[i] != cell:
+                    cell = row_key[i]
+                    _neighbour_ranges(cell, size, col_key, col_start[t + 1], begin, end)
+                z, y, x = row_point[0, i], row_point[1, i], row_point[2, i]
+                found = 0
+                for r in range(9):
+                    for j in range(begin[r], end[r]):
+                        dz, dy, dx = col_point[0, j] - z, col_point[1, j] - y, col_point[2, j] - x
+                        found += dz * dz + dy * dy + dx * dx <= radius2
+                count[i] += found
+
+
+@njit(nogil=True, cache=True)
+def fill_pairs(
+    first,
+    last,
+    row_point,
+    row_key,
+    row_start,
+    col_point,
+    col_key,
+    col_start,
+    size,
+    offsets,
+    radius2,
+    indptr,
+    indices,
+    distance2,
+):  # pragma: no cover
+    """The pairs that count_pairs counted, as CSR; arguments as there.
+
+    indptr (R+1,) i8. Written for rows first..last-1: indices (P,) i4, distance2 (P,) f8.
+    """
+    begin, end = np.empty(9, np.int64), np.empty(9, np.int64)
+    blocks = len(row_start) - 1
+    room = 0
+    for i in range(first, last):
+        room = max(room, indptr[i + 1] - indptr[i])
+    # One slot more than any row needs: a pair that is out of reach is written there and forgotten.
+    near, near2 = np.empty(room + 1, np.int32), np.empty(room + 1)
+    used = np.zeros(last - first, np.int64)
+    for b in range(blocks):
+        row_first, row_last = max(first, row_start[b]), min(last, row_start[b + 1])
+        if row_first >= row_last:
+            continue
+        for t in range(max(b + offsets[0], 0), min(b + offsets[1] + 1, blocks)):
+            begin[:] = col_start[t]
+            end[:] = col_start[t]
+            cell = np.int64(-1)
+            for i in range(row_first, row_last):
+                if row_key[i] != cell:
+                    cell = row_key[i]
+                    _neighbour_ranges(cell, size, col_key, col_start[t + 1], begin, end)
+                z, y, x = row_point[0, i], row_point[1, i], row_point[2, i]
+                found = 0
+                for r in range(9):
+                    for j in range(begin[r], end[r]):
+                        dz, dy, dx = col_point[0, j] - z, col_point[1, j] - y, col_point[2, j] - x
+                        d2 = dz * dz + dy * dy + dx * dx
+                        near[found] = j
+                        near2[found] = d2
+                        found += d2 <= radius2
+                start = indptr[i] + used[i - first]
+                for k in range(found):
+                    indices[start + k] = near[k]
+                    distance2[start + k] = near2[k]
+                used[i - first] += found

@@ -1,0 +1,175 @@
+"""Tracks: which detection follows which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .detections import Detections
+from .errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Detections and the links between them: a graph whose edges run forward in time.
+
+    A *track* is a maximal chain of links without a division or merge; where a detection has two
+    successors (a division) or two predecessors (a merge), new tracks begin.
+
+    Parameters
+    ----------
+    detections : Detections
+        The nodes, N of them.
+    links : (E, 2) int64 array
+        Rows of source and target, sorted by source, then target; the source's frame is the earlier one.
+    link_cost : (E,) float64 array or None
+        What each link cost, in the units of the cost function; None if unknown (a file, ground truth).
+    link_margin : (E,) float64 array or None
+        Lower bound on how much the optimum of its assignment would worsen without the link, in the
+        units of the cost function.
+
+    Raises
+    ------
+    InputError
+        If a link points outside the detections or does not run forward in time.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 0, 1], [0, 9, 8]])
+    >>> tracks = Tracks(seen, np.array([[0, 2], [1, 3]]))
+    >>> tracks.track_id.tolist(), tracks.track_count
+    ([0, 1, 0, 1], 2)
+    """
+
+    detections: Detections
+    links: NDArray[np.int64]
+    link_cost: NDArray[np.float64] | None = None
+    link_margin: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        count, frame = len(self.detections), self.detections.frame
+        if self.links.ndim != 2 or self.links.shape[1] != 2:
+            raise InputError(f"Links are pairs of rows, shape (E, 2); got {self.links.shape}.")
+        for name in ("link_cost", "link_margin"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (len(self.links),):
+                raise InputError(f"{name} has shape {values.shape}; there are {len(self.links)} links.")
+        if len(self.links) == 0:
+            return
+        if self.links.min() < 0 or self.links.max() >= count:
+            raise InputError(f"A link points outside the {count} detections.")
+        backward = frame[self.links[:, 0]] >= frame[self.links[:, 1]]
+        if backward.any():
+            source, target = self.links[np.argmax(backward)]
+            raise InputError(
+                f"The link from detection {source} (frame {frame[source]}) to {target} (frame "
+                f"{frame[target]}) does not run forward in time."
+            )
+
+    @classmethod
+    def from_track_ids(
+        cls, detections: Detections, track_id: ArrayLike, parent: ArrayLike | None = None
+    ) -> Tracks:
+        """Tracks from one label per detection, as most files give them.
+
+        Parameters
+        ----------
+        detections : Detections
+            N detections.
+        track_id : (N,) array_like of int
+            Detections of one track carry the same number, at most one a frame; -1 is no track.
+        parent : (N,) array_like of int, optional
+            Number of the track from which this detection's track divided; -1 for none. One value a
+            track is enough: the first detection's counts.
+
+        Raises
+        ------
+        InputError
+            If a track has two detections in a frame, or a parent is missing or ends too late.
+        """
+        label = np.asarray(track_id, dtype=np.int64)
+        frame = detections.frame
+        order = np.lexsort((frame, label))
+        order = order[label[order] >= 0]
+        same = label[order[1:]] == label[order[:-1]]
+        twice = same & (frame[order[1:]] == frame[order[:-1]])
+        if twice.any():
+            row = order[1:][np.argmax(twice)]
+            raise InputError(
+                f"Track {label[row]} has two detections in frame {frame[row]}; a track holds one a "
+                "frame. Give divided particles track numbers of their own."
+            )
+        links = np.column_stack([order[:-1][same], order[1:][same]])
+        if parent is not None and len(order):
+            first = order[np.concatenate([[True], ~same])]
+            last = order[np.concatenate([~same, [True]])]
+            links = np.concatenate([links, _links_to_parents(np.asarray(parent), label, frame, first, last)])
+        return cls(detections, links[np.lexsort((links[:, 1], links[:, 0]))].astype(np.int64))
+
+    @cached_property
+    def successors(self) -> NDArray[np.int64]:
+        """(N,) int64: how many links leave each detection; 2 or more is a division."""
+        return np.bincount(self.links[:, 0], minlength=len(self.detections))
+
+    @cached_property
+    def predecessors(self) -> NDArray[np.int64]:
+        """(N,) int64: how many links reach each detection; 2 or more is a merge."""
+        return np.bincount(self.links[:, 1], minlength=len(self.detections))
+
+    @cached_property
+    def track_id(self) -> NDArray[np.int64]:
+        """(N,) int64: 0, 1, 2, … in the order of each track's first detection."""
+        start = np.arange(len(self.detections), dtype=np.int64)
+        source, target = self.links[self._inside_track].T
+        start[target] = source
+        while True:  # pointer doubling: each pass halves the distance to the track's first detection
+            further = start[start]
+            if np.array_equal(further, start):
+                break
+            start = further
+        return np.unique(start, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def track_count(self) -> int:
+        """How many tracks there are, detections without any link included."""
+        return len(self.detections) - int(self._inside_track.sum())
+
+    @cached_property
+    def parent(self) -> NDArray[np.int64]:
+        """(N,) int64: the track from which each detection's track divided, -1 for none."""
+        parent_of_track = np.full(self.track_count, -1, dtype=np.int64)
+        source, target = self.links[~self._inside_track].T
+        parent_of_track[self.track_id[target]] = self.track_id[source]
+        return parent_of_track[self.track_id]
+
+    @cached_property
+    def _inside_track(self) -> NDArray[np.bool_]:
+        """(E,) bool: the links that continue a track, in contrast to divisions and merges."""
+        return (self.successors[self.links[:, 0]] == 1) & (self.predecessors[self.links[:, 1]] == 1)
+
+
+def _links_to_parents(
+    parent: NDArray, label: NDArray, frame: NDArray, first: NDArray, last: NDArray
+) -> NDArray[np.int64]:
+    """Links from the last detection of each parent to the first of its child."""
+    child = first[parent[first] >= 0]
+    where = np.searchsorted(label[last], parent[child])
+    known = (where < len(last)) & (label[last][np.minimum(where, len(last) - 1)] == parent[child])
+    if not known.all():
+        row = child[np.argmin(known)]
+        raise InputError(
+            f"Track {label[row]} names parent {parent[row]}, which has no detections. "
+            "Remove the parent or add its rows."
+        )
+    mother = last[where]
+    late = frame[mother] >= frame[child]
+    if late.any():
+        row = child[np.argmax(late)]
+        raise InputError(
+            f"Track {label[row]} starts in frame {frame[row]}, before its parent {parent[row]} ends "
+            f"in frame {frame[mother[np.argmax(late)]]}. Let the parent end where the division is."
+        )
+    return np.column_stack([mother, child])
