@@ -23,7 +23,9 @@ Ground
     `errors`             what can go wrong, by who can mend it
 
 Kernels stand in files of their own (``gating_cpu.py``), beside the module that calls them.
-The public names below are looked up at their first use, so that importing the package is quick.
+The public names below are looked up at their use, so that importing the package is quick. Where a
+module has the name of a function (`match`, `track`, …), ``from outbid.tracker import match`` gives the
+function and ``from outbid.tracker.match import …`` reaches into the module.
 """
 
 import sys
@@ -73,7 +75,7 @@ __all__ = sorted(name for names in _PUBLIC.values() for name in names)  # noqa: 
 
 
 class _House(ModuleType):
-    """This package, whose public names are properties.
+    """The package itself, whose public names are properties.
 
     A module-level ``__getattr__`` would not do: importing the module ``track`` binds its name here,
     and ``from outbid.tracker import track`` would then give the module instead of the function.
