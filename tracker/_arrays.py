@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -10,18 +10,34 @@ _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
 
-def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> list[_Made]:
+def in_threads(
+    work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int
+) -> Iterator[_Made]:
     """Do the jobs in threads, for kernels that release the GIL; results come in the order of the jobs.
 
     Examples
     --------
-    >>> in_threads(abs, [-2, 1], workers=2)
+    >>> list(in_threads(abs, [-2, 1], workers=2))
     [2, 1]
     """
     if workers <= 1:
-        return [work(job) for job in jobs]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, jobs))
+        yield from map(work, jobs)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield from pool.map(work, jobs)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def free_memory() -> int:
+    """Bytes of main memory that can be had without swapping; 4 GiB where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            sizes = dict(line.split(":") for line in lines)
+        return int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 4 << 30
 
 
 def gpu_names() -> list[str]:

@@ -133,7 +133,7 @@ def pairs_within(
         np.array(offsets, dtype=np.int64),
         float(radius) ** 2,
     )
-    in_threads(lambda chunk: kernels.count_pairs(*chunk, *reach, count[1:]), chunks, workers)
+    list(in_threads(lambda chunk: kernels.count_pairs(*chunk, *reach, count[1:]), chunks, workers))
     indptr = np.cumsum(count)
     pairs = int(indptr[-1])
     if most_bytes is not None and pairs * 12 > most_bytes:
@@ -143,7 +143,7 @@ def pairs_within(
         )
     indices = np.empty(pairs, dtype=np.int32)
     distance2 = np.empty(pairs, dtype=np.float64)
-    in_threads(lambda chunk: kernels.fill_pairs(*chunk, *reach, indptr, indices, distance2), chunks, workers)
+    list(in_threads(lambda chunk: kernels.fill_pairs(*chunk, *reach, indptr, indices, distance2), chunks, workers))
     return Candidates(row_cloud, col_cloud, indptr, indices, distance2)
 
 

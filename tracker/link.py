@@ -1,0 +1,172 @@
+"""Linking: which detection of the next frame follows each detection, for a whole movie.
+
+Frame pairs are independent problems. Runs of consecutive frames are solved together, several runs
+at once in threads; neither the length of a run nor the number of threads changes a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import in_threads
+from .detections import Detections
+from .match import match
+
+_RUN = 30_000
+"""Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links found by assignment, with their proof.
+
+    Parameters
+    ----------
+    pairs : (E, 2) int64 array
+        Rows of source and target detection.
+    cost, margin : (E,) float64 arrays
+        As in `Match`.
+    gap : float
+        Largest gap between cost and lower bound among the problems solved, in the unit of the cost;
+        0 proves every link set optimal.
+    """
+
+    pairs: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    gap: float
+
+
+@dataclass(frozen=True)
+class LinkCosts:
+    """What `match` needs to know beside the points; see there."""
+
+    max_distance: float
+    cost: str = "euclidean"
+    unmatched_cost: float | None = None
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    solver: str = "bid_and_augment"
+
+
+def link_frames(
+    detections: Detections,
+    costs: LinkCosts,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    most_bytes: int | None = None,
+) -> Links:
+    """Link every frame to the next by an optimal assignment with births and deaths.
+
+    Parameters
+    ----------
+    detections : Detections
+    costs : LinkCosts
+    workers : int
+        Threads.
+    progress : callable, optional
+        Told (detections done, detections in all) after every run of frames.
+    most_bytes : int, optional
+        Memory that the candidate pairs may take, all threads together.
+
+    Returns
+    -------
+    Links
+        Sorted by source.
+
+    Raises
+    ------
+    SettingsError, ResourceError
+        As `match`.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> link_frames(seen, LinkCosts(max_distance=3.0)).pairs.tolist()
+    [[0, 3], [1, 2]]
+    """
+    start = detections.frame_start
+    runs = _runs(start)
+    at_once = max(1, min(workers, len(runs)))
+    share = None if most_bytes is None else most_bytes // at_once
+
+    def link_run(run: tuple[int, int]) -> Links:
+        first, last = run
+        sources, targets = slice(start[first], start[last]), slice(start[first + 1], start[last + 1])
+        return link(
+            detections, sources, targets, (1, 1), costs, workers=workers // at_once, most_bytes=share
+        )
+
+    found = [Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)]
+    for run, links in zip(runs, in_threads(link_run, runs, at_once), strict=True):
+        found.append(links)
+        if progress is not None:
+            progress(int(start[run[1]]), len(detections))
+    return joined(found)
+
+
+def link(
+    detections: Detections,
+    sources: slice | NDArray[np.int64],
+    targets: slice | NDArray[np.int64],
+    offsets: tuple[int, int],
+    costs: LinkCosts,
+    *,
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> Links:
+    """Link some detections to others that come offsets[0] to offsets[1] frames later, by one assignment.
+
+    Parameters
+    ----------
+    detections : Detections
+    sources, targets : slice or increasing int64 array
+        Rows that may be linked from, and rows that may be linked to.
+    offsets : (int, int)
+        Frames from source to target, ends included.
+    costs, workers, most_bytes
+        As in `link_frames`.
+    """
+    row = np.arange(len(detections), dtype=np.int64)
+    spacing = np.asarray(costs.spacing)
+    found = match(
+        detections.position[sources] * spacing,
+        detections.position[targets] * spacing,
+        costs.max_distance,
+        cost=costs.cost,
+        unmatched_cost=costs.unmatched_cost,
+        source_block=detections.frame[sources],
+        target_block=detections.frame[targets],
+        offsets=offsets,
+        solver=costs.solver,
+        workers=workers,
+        most_bytes=most_bytes,
+    )
+    pairs = np.column_stack([row[sources][found.source], row[targets][found.target]])
+    return Links(pairs, found.cost, found.margin, found.assignment.gap * found.unit)
+
+
+def joined(parts: list[Links]) -> Links:
+    """All links of the parts, sorted by source."""
+    pairs = np.concatenate([part.pairs for part in parts])
+    order = np.argsort(pairs[:, 0], kind="stable")
+    return Links(
+        pairs[order],
+        np.concatenate([part.cost for part in parts])[order],
+        np.concatenate([part.margin for part in parts])[order],
+        max(part.gap for part in parts),
+    )
+
+
+def _runs(frame_start: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Runs of frames (first, last) that overlap in one frame and hold about `_RUN` detections."""
+    runs, first = [], 0
+    for frame in range(1, len(frame_start) - 1):
+        if frame_start[frame + 1] - frame_start[first] > _RUN or frame == len(frame_start) - 2:
+            runs.append((first, frame))
+            first = frame
+    return runs

@@ -1,0 +1,196 @@
+"""Match two point sets: gate, cost, assign, and back to the rows as they were given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, assign
+from .errors import SettingsError
+from .gating import Candidates, pairs_within
+
+COSTS = {"euclidean": 1, "squared": 2}
+"""Cost functions by name: the power of the distance."""
+
+_UNITS = 1 << 26
+"""Integer units in the smaller of the unmatched cost and the cost at the gate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """The pairs of an optimal match between two point sets, and its proof.
+
+    Parameters
+    ----------
+    source, target : (M,) int64 arrays
+        Rows of the paired points, source ascending.
+    cost : (M,) float64 array
+        Cost of each pair: distance or squared distance, in the points' unit.
+    margin : (M,) float64 array
+        Lower bound on how much the optimum would worsen without each pair, in the same unit.
+    assignment : Assignment
+        The integer problem that was solved, its rows and columns sorted by cell, with its certificate.
+    unit : float
+        Cost of one integer unit of `assignment`.
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    assignment: Assignment
+    unit: float
+
+
+def match(
+    source: NDArray[np.float64],
+    target: NDArray[np.float64],
+    max_distance: float,
+    *,
+    cost: str = "euclidean",
+    unmatched_cost: float | None = None,
+    source_block: NDArray | None = None,
+    target_block: NDArray | None = None,
+    offsets: tuple[int, int] = (0, 0),
+    solver: str | AbstractAssignmentSolver = "bid_and_augment",
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> Match:
+    """Pair points of two sets, each at most once, at least total cost.
+
+    A point may stay unmatched at `unmatched_cost`. With the default, half of the cost at the gate, a
+    pair at the gate is just as good as none, so the gate cuts away nothing that could matter.
+    Costs are rounded to integers, 2^26 of them in the unmatched cost, so the certificate is exact.
+
+    Parameters
+    ----------
+    source : (R, 3) float64 array
+        Axes z, y, x, any unit.
+    target : (C, 3) float64 array
+        In the same unit.
+    max_distance : float
+        Pairs farther apart are not considered; 0 gives no pairs. ``inf`` considers all, and then no point
+        stays unmatched while one of the other set in its block is free.
+    cost : {"euclidean", "squared"}
+    unmatched_cost : float, optional
+        Cost of leaving one point unmatched, source or target.
+    source_block, target_block : (R,), (C,) int arrays, optional
+        Non-decreasing numbers, such as frames. All points are in one block if they are left out.
+    offsets : (int, int)
+        A pair is allowed if target_block - source_block is in this range, ends included.
+    solver : str or AbstractAssignmentSolver
+    workers : int
+        Threads; they do not change the result.
+    most_bytes : int, optional
+        Memory that the candidate pairs may take.
+
+    Returns
+    -------
+    Match
+
+    Raises
+    ------
+    SettingsError
+        If a distance or cost is negative, NaN or of an unknown name.
+    ResourceError
+        If the candidates would take more than `most_bytes`.
+
+    Examples
+    --------
+    >>> a = np.array([[0, 0, 0], [0, 0, 5.0]])
+    >>> b = np.array([[0, 0, 6], [0, 0, 1], [0, 9, 9.0]])
+    >>> found = match(a, b, 3.0)
+    >>> found.source.tolist(), found.target.tolist(), found.cost.tolist(), found.assignment.gap
+    ([0, 1], [1, 0], [1.0, 1.0], 0)
+    """
+    power = check_costs(max_distance, cost, unmatched_cost)
+    row_start, col_start = _block_starts(len(source), len(target), source_block, target_block)
+    radius = max_distance
+    if unmatched_cost is not None:
+        # What costs more than leaving both unmatched never helps.
+        radius = min(radius, (2 * unmatched_cost) ** (1 / power))
+    candidates = pairs_within(
+        source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
+    )
+    problem, unit = _problem(candidates, radius, power, unmatched_cost)
+    return _in_given_order(assign(problem, solver), candidates, unit, power)
+
+
+def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
+    """Power of the distance that `cost` names.
+
+    Raises
+    ------
+    SettingsError
+        As `match`.
+    """
+    if cost not in COSTS:
+        raise SettingsError(f"There is no cost {cost!r}. Choose one of: {', '.join(COSTS)}.")
+    if math.isnan(max_distance) or max_distance < 0:
+        raise SettingsError(f"max_distance is {max_distance}; it must be 0 or more.")
+    if unmatched_cost is not None:
+        if not (math.isfinite(unmatched_cost) and unmatched_cost >= 0):
+            raise SettingsError(f"unmatched_cost is {unmatched_cost}; it must be finite and 0 or more.")
+        if unmatched_cost > 1000 * max_distance ** COSTS[cost]:
+            raise SettingsError(
+                f"unmatched_cost is {unmatched_cost:g}, over 1000 times the cost at max_distance "
+                f"{max_distance:g}; a larger one changes nothing. Lower it."
+            )
+    return COSTS[cost]
+
+
+def _block_starts(
+    rows: int, cols: int, row_block: NDArray | None, col_block: NDArray | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each block starts among rows and among columns, over the blocks that either has."""
+    if row_block is None or col_block is None:
+        return np.array([0, rows]), np.array([0, cols])
+    ends = [int(block[end]) for block in (row_block, col_block) if len(block) for end in (0, -1)]
+    number = np.arange(min(ends, default=0), max(ends, default=-1) + 2)
+    return np.searchsorted(row_block, number), np.searchsorted(col_block, number)
+
+
+def _problem(
+    candidates: Candidates, radius: float, power: int, unmatched_cost: float | None
+) -> tuple[AssignmentProblem, float]:
+    """The candidates as an integer problem, and the cost of one unit."""
+    rows, cols = len(candidates.rows), len(candidates.cols)
+    costs = candidates.distance2 if power == 2 else np.sqrt(candidates.distance2)
+    gate_cost = radius**power
+    if math.isinf(gate_cost):
+        # With every pair allowed, this much leaves no two points of a block unmatched together.
+        gate_cost = float(costs.max(initial=0.0))
+        unmatched_cost = gate_cost
+    if unmatched_cost is None:
+        unmatched_cost = gate_cost / 2
+    unit = min(unmatched_cost, gate_cost) / _UNITS
+    if unit == 0:
+        unit = 1.0
+    np.rint(np.divide(costs, unit, out=costs), out=costs)
+    unmatched = round(unmatched_cost / unit)
+    problem = AssignmentProblem(
+        SparseCosts(candidates.indptr, candidates.indices, costs.astype(np.int32), (rows, cols)),
+        np.full(rows, unmatched, dtype=np.int64),
+        np.full(cols, unmatched, dtype=np.int64),
+    )
+    return problem, unit
+
+
+def _in_given_order(assignment: Assignment, candidates: Candidates, unit: float, power: int) -> Match:
+    sorted_row = np.nonzero(assignment.col_of_row >= 0)[0]
+    sorted_col = assignment.col_of_row[sorted_row]
+    source = candidates.rows.order[sorted_row].astype(np.int64)
+    order = np.argsort(source)
+    difference = candidates.rows.point[:, sorted_row] - candidates.cols.point[:, sorted_col]
+    distance = np.sqrt((difference**2).sum(axis=0))
+    return Match(
+        source[order],
+        candidates.cols.order[sorted_col[order]].astype(np.int64),
+        (distance**power)[order],
+        assignment.margin[sorted_row[order]] * unit,
+        assignment,
+        unit,
+    )

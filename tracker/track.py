@@ -1,0 +1,165 @@
+"""track(): from detections to tracks, the one door for commands, plugin and Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from ._arrays import free_memory
+from .assign import SOLVERS
+from .detections import Detections
+from .errors import ResourceError, SettingsError
+from .gaps import close_gaps
+from .link import LinkCosts, link_frames
+from .match import check_costs
+from .tracks import Tracks
+
+DEVICES = ("auto", "cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class TrackingSettings:
+    """Everything that decides what `track` returns; it checks itself.
+
+    Parameters
+    ----------
+    max_distance : float
+        Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
+    cost : {"euclidean", "squared"}
+        Cost of a link: its length or its length squared.
+    unmatched_cost : float, optional
+        Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
+        the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
+    max_gap : int
+        Frames in which a particle may be missing and its track still be joined; 0 joins none.
+    gap_distance : float, optional
+        Gate of gap closing. Default: `max_distance`.
+    solver : str
+        A name in `outbid.tracker.assign.SOLVERS`.
+    device : {"auto", "cpu", "gpu"}
+        Where to compute.
+
+    Raises
+    ------
+    SettingsError
+        If a value makes no sense; the message says which values do.
+
+    Examples
+    --------
+    >>> TrackingSettings(max_distance=5.0).max_gap
+    0
+    >>> TrackingSettings(max_distance=-1)
+    Traceback (most recent call last):
+    outbid.tracker.errors.SettingsError: max_distance is -1; it must be 0 or more.
+    """
+
+    max_distance: float
+    cost: str = "euclidean"
+    unmatched_cost: float | None = None
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    max_gap: int = 0
+    gap_distance: float | None = None
+    solver: str = "bid_and_augment"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_costs(self.max_distance, self.cost, self.unmatched_cost)
+        if self.gap_distance is not None:
+            check_costs(self.gap_distance, self.cost, None)
+        if len(self.spacing) != 3 or not all(0 < size < float("inf") for size in self.spacing):
+            raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
+        if self.max_gap < 0:
+            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames.")
+        if self.solver not in SOLVERS:
+            raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+        if self.device not in DEVICES:
+            raise SettingsError(f"There is no device {self.device!r}. Choose one of: {', '.join(DEVICES)}.")
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records."""
+        return asdict(self) | {"spacing": list(self.spacing)}
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingRun:
+    """What `track` returns.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    settings : TrackingSettings
+        As they were used: defaults filled in, `device` the one that computed.
+    stats : mapping
+        links, gap_links, tracks: counts; worst_gap: the largest gap between cost and lower bound
+        among the assignments, 0 if all are proved optimal; device.
+    """
+
+    tracks: Tracks
+    settings: TrackingSettings
+    stats: Mapping[str, int | float | str]
+
+
+def track(
+    detections: Detections,
+    settings: TrackingSettings,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrackingRun:
+    """Link detections to tracks: frame to frame by optimal assignment, then over gaps.
+
+    Parameters
+    ----------
+    detections : Detections
+    settings : TrackingSettings
+    workers : int, optional
+        Threads; they do not change the result. Default: one a core.
+    progress : callable, optional
+        Told (detections done, detections in all) as frames are linked.
+
+    Returns
+    -------
+    TrackingRun
+
+    Raises
+    ------
+    ResourceError
+        If the GPU was asked for and there is none, or the candidate pairs do not fit the memory.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> run = track(seen, TrackingSettings(max_distance=3.0))
+    >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
+    ([0, 1, 1, 0], 0.0)
+    """
+    used = _resolved(settings)
+    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.spacing, used.solver)
+    workers = workers or os.cpu_count() or 1
+    # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
+    memory = int(0.8 * free_memory() / 3)
+    links = link_frames(detections, costs, workers=workers, progress=progress, most_bytes=memory)
+    frame_links = len(links.pairs)
+    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
+    gap_costs = replace(costs, max_distance=used.gap_distance)
+    links = close_gaps(detections, links, used.max_gap, gap_costs, workers=workers, most_bytes=memory)
+    tracks = Tracks(detections, links.pairs, links.cost, links.margin)
+    stats = {
+        "links": len(links.pairs),
+        "gap_links": len(links.pairs) - frame_links,
+        "tracks": tracks.track_count,
+        "worst_gap": links.gap,
+        "device": used.device,
+    }
+    return TrackingRun(tracks, used, stats)
+
+
+def _resolved(settings: TrackingSettings) -> TrackingSettings:
+    """The settings with every default filled in that depends on another setting or the machine."""
+    if settings.device == "gpu":
+        raise ResourceError("Tracking on the GPU is not there yet. Use --device auto or cpu.")
+    gap_distance = settings.max_distance if settings.gap_distance is None else settings.gap_distance
+    return replace(settings, device="cpu", gap_distance=gap_distance)
