@@ -29,38 +29,36 @@ demo: $(VENV)/installed
 test: lint
 	PATH="$(abspath $(VENV))/bin:$$PATH" pytest $(PYTEST)
 
-lint: $(VENV)/installed-test
+lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.data
 	$(VENV)/bin/lint-imports --no-cache
 
-bench: $(VENV)/installed-bench
+bench: $(VENV)/installed $(VENV)/extra-bench
 	for program in tests/benchmarks/bench_*.py; do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Outbid needs Python 3.11 or newer; this is " \
-	  + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 "Outbid needs Python 3.11 \
+	or newer. Name one, for example: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 # setuptools first and no build isolation: the project is built as often as a source changes.
-$(VENV)/built: pyproject.toml | $(VENV)/bin/python
+$(VENV)/built: | $(VENV)/bin/python
 	$(PIP) install 'setuptools>=77'
 	@touch $@
 
 $(VENV)/installed: $(VENV)/built $(SOURCES)
 	@echo "Installing Outbid into $(VENV) …"
-	$(PIP) install --no-build-isolation --force-reinstall --no-deps .
+	@rm -rf build
 	$(PIP) install --no-build-isolation .
 	@rm -rf build
 	@touch $@
 
-$(VENV)/installed-test: $(VENV)/installed
-	$(PIP) install --no-build-isolation '.[test,lint]'
-	@touch $@
-
-$(VENV)/installed-bench: $(VENV)/installed
-	$(PIP) install --no-build-isolation '.[bench]'
+# An extra by itself, so that the installed project and its compiled kernels stay as they are.
+$(VENV)/extra-%: pyproject.toml | $(VENV)/built
+	$(VENV)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"] \
+	  ["optional-dependencies"]["$*"], sep="\n")' | $(PIP) install -r /dev/stdin
 	@touch $@
 
 clean:

@@ -1,0 +1,256 @@
+"""The laws of the house: what is packed, who imports whom, and what must never be written."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HEAVY = [
+    "numpy",
+    "scipy",
+    "numba",
+    "pyarrow",
+    "rich",
+    "cupy",
+    "dask",
+    "matplotlib",
+    "napari",
+    "qtpy",
+    "PyQt6",
+]
+FOLDERS = {"tracker": "outbid.tracker", "simulate": "outbid.simulate", "data": "outbid.data"}
+
+
+def git_files(*patterns: str) -> list[Path]:
+    command = ["git", "ls-files", "-z", "--", *patterns]
+    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [REPOSITORY / name for name in listed.stdout.split("\0") if name and (REPOSITORY / name).exists()]
+
+
+def modules() -> list[str]:
+    found = list(FOLDERS.values())
+    for package in FOLDERS.values():
+        path = importlib.import_module(package).__path__
+        found += [module.name for module in pkgutil.walk_packages(path, package + ".")]
+    return sorted(found)
+
+
+def fresh_python(code: str) -> str:
+    """What a new interpreter prints that runs `code`."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def imports(path: Path) -> list[tuple[int, str, int]]:
+    """(line, absolute or relative name with its leading dots, level) of every import in a file."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name, 0) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.lineno, "." * node.level + (node.module or ""), node.level))
+    return found
+
+
+# ---------------------------------------------------------------- what is packed
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_what_git_tracks(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for path in git_files():
+        copy = source / path.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index"]
+    built = subprocess.run(
+        [*command, "--wheel-dir", str(tmp_path), str(source)], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    tracked = {path.relative_to(REPOSITORY).as_posix() for path in git_files(*FOLDERS)}
+    assert packed == {f"outbid/{name}" for name in tracked}
+
+
+def test_every_folder_says_that_it_is_typed() -> None:
+    assert [folder for folder in FOLDERS if not (REPOSITORY / folder / "py.typed").exists()] == []
+
+
+# ---------------------------------------------------------------- who imports whom
+
+
+def test_the_public_names_are_those_that_type_checkers_see() -> None:
+    import outbid.tracker
+
+    tree = ast.parse((REPOSITORY / "tracker" / "__init__.py").read_text("utf-8"))
+    (seen,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = [node for node in seen.body if isinstance(node, ast.ImportFrom)]
+    assert outbid.tracker.__all__ == sorted(alias.name for node in imported for alias in node.names)
+
+
+def test_public_names_resolve_whichever_module_was_imported_first() -> None:
+    code = """
+import importlib, pkgutil, types
+import outbid.tracker
+for module in pkgutil.walk_packages(outbid.tracker.__path__, "outbid.tracker."):
+    importlib.import_module(module.name)
+for name in outbid.tracker.__all__:
+    found = getattr(outbid.tracker, name)
+    assert not isinstance(found, types.ModuleType), name
+    assert found.__module__.startswith("outbid.tracker."), name
+from outbid.tracker import *
+print(track.__name__, match.__name__, assign.__name__, score.__name__)
+"""
+    assert fresh_python(code) == "track match assign score"
+
+
+def test_importing_the_tracker_is_light() -> None:
+    code = f"import outbid.tracker, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert fresh_python(code) == "[]"
+
+
+def test_importing_the_commands_is_light() -> None:
+    code = f"""
+import outbid.tracker.cli, outbid.simulate.cli, sys
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    assert fresh_python(code) == "[]"
+
+
+def test_using_the_tracker_loads_no_screen_and_no_compiler() -> None:
+    code = f"""
+import sys
+from outbid.tracker import *
+print([name for name in {HEAVY} if name in sys.modules and name not in ("numpy", "scipy")])
+"""
+    assert fresh_python(code) == "[]"
+
+
+def test_help_is_quick() -> None:
+    """0.1 s on the machine it was written on; the bound leaves room for a slow and busy one."""
+    command = [str(Path(sys.executable).with_name("outbid")), "--help"]
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.6
+
+
+def test_import_laws_hold() -> None:
+    pytest.importorskip("importlinter", reason="import-linter is not installed: pip install 'outbid[lint]'")
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [str(linter), "--no-cache"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_assignment_imports_arrays_alone() -> None:
+    allowed = re.compile(r"\.[a-z_]*|\.\._arrays|[^.].*")
+    wrong = [
+        f"{path.name}:{line} {name}"
+        for path in (REPOSITORY / "tracker" / "assign").glob("*.py")
+        for line, name, _ in imports(path)
+        if not allowed.fullmatch(name) or name.startswith("outbid")
+    ]
+    assert wrong == []
+
+
+def test_relative_inside_absolute_outside() -> None:
+    wrong = []
+    for path in git_files("*.py"):
+        inside = path.relative_to(REPOSITORY).parts[0]
+        for line, name, _ in imports(path):
+            top = name.split(".")[0]
+            own = FOLDERS.get(inside, "?")
+            if top in FOLDERS or f"{name}.".startswith(f"{own}."):
+                wrong.append(f"{path.relative_to(REPOSITORY)}:{line} {name}")
+    assert wrong == []
+
+
+def test_commands_hold_no_arithmetic() -> None:
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+        for path in git_files("*/cli.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.BinOp) and is_arithmetic(node)
+    ]
+    assert wrong == []
+
+
+def is_arithmetic(node: ast.BinOp) -> bool:
+    """Sums of texts and unions of types are none."""
+    texts = any(
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in (node.left, node.right)
+    )
+    return isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod) and not texts
+
+
+# ---------------------------------------------------------------- what must never be written
+
+
+def test_no_file_is_long() -> None:
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in git_files("*.py", "*.cu")}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+def test_no_drawer_for_leftovers() -> None:
+    assert [path for path in git_files("*.py") if path.stem in {"utils", "common", "helpers", "misc"}] == []
+
+
+def test_no_keywords_are_handed_through() -> None:
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+        for path in git_files(*(f"{folder}/*.py" for folder in FOLDERS))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg
+    ]
+    assert wrong == []
+
+
+def test_no_path_of_a_machine() -> None:
+    root = r"(?<![\w.:/])/(?:work|root|home|tmp|Users|mnt|opt)/\w"
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{number}"
+        for path in git_files()
+        if path.suffix in {".py", ".cu", ".toml", ".md", ".txt", ".cfg", ".yaml", ""}
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(root, line)
+    ]
+    assert wrong == []
+
+
+# ---------------------------------------------------------------- what is documented
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module = importlib.import_module(name)
+        outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert outcome.failed == 0, f"{outcome.failed} of {outcome.attempted} examples fail; see the output above"
+
+
+def test_every_public_name_is_documented() -> None:
+    import outbid.tracker
+
+    assert [name for name in outbid.tracker.__all__ if not getattr(outbid.tracker, name).__doc__] == []
