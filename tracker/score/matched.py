@@ -14,8 +14,8 @@ from ..gating import pairs_within
 from ..match import match
 from ..tracks import Tracks
 
-_MOST_PAIR_BYTES = 1 << 30
-"""Memory for the pairs of near detections as the gating makes them; the scores need a few times as much."""
+_MOST_PAIR_BYTES = 1 << 29
+"""Memory for the pairs of near detections as the gating makes them; the scores need ten times as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,14 @@ class MatchedTracks:
         frames = np.union1d(found.frame, true.frame)
         # Numbers without holes: a stray frame far away then costs match() no memory.
         block = [np.searchsorted(frames, side.frame) for side in (found, true)]
-        paired = match(found.position, true.position, self.gate, source_block=block[0], target_block=block[1])
+        paired = match(
+            found.position,
+            true.position,
+            self.gate,
+            source_block=block[0],
+            target_block=block[1],
+            most_bytes=_MOST_PAIR_BYTES,
+        )
         row = np.full(len(found), -1, dtype=np.int64)
         # A pair at the gate is as good as none; the other scores leave it out, so it is left out here.
         near = paired.cost < self.gate

@@ -77,7 +77,7 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     bound = gate * int(true.length.sum())
     hits = int(pairs.count[chosen].sum())
     missed = int(true.length.sum()) - hits
-    wrong = _false_positives(tracks, true, found, pairs.true[chosen], pairs.found[chosen]) - hits
+    wrong = _chargeable(tracks, true, found, pairs.true[chosen], pairs.found[chosen]) - hits
     return {
         "alpha": ratio(saved, bound),
         "beta": ratio(saved, bound + gate * int(found.length[left_over].sum())),
@@ -142,10 +142,10 @@ def _without_gaps(tracks: Tracks, frames: NDArray[np.int32]) -> tuple[Detections
     return Detections(all_frames[order], position[order]), owner[order]
 
 
-def _false_positives(
+def _chargeable(
     tracks: Tracks, true: _Lives, found: _Lives, true_pair: NDArray[np.int64], found_pair: NDArray[np.int64]
 ) -> int:
-    """False positives as if no detection were right, for pairs of tracks given as two (K,) arrays.
+    """Frames that are false positives unless they are hits, for pairs of tracks given as two (K,) arrays.
 
     Inside the life of the true track, and in tracks left over, only what was seen counts; outside it
     every frame does: so the organisers' program has it.
