@@ -1,0 +1,310 @@
+"""The commands `outbid track`, `score`, `convert` and `info`, and the group that all commands join."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from .terminal import Commands, Stopwatch, common_options, compilation_told, config_option, progress_bar, say
+
+_LOG = logging.getLogger("outbid")
+_FILE = click.Path(path_type=Path)
+_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "click", "rich")
+_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "OUTBID"},
+    no_args_is_help=True,
+    help="""Follow particles in 3D microscopy by exact assignment.
+
+    \b
+    Examples:
+      outbid track spots.csv -o tracks.csv --max-distance 5
+      outbid score tracks.csv truth.csv
+      outbid convert tracks.csv tracks.parquet
+      outbid track -h
+    """,
+    epilog="""\b
+    Every option can also be set in the environment (OUTBID_TRACK_MAX_DISTANCE=5).
+    Completion of commands and options with the tab key, for bash (or zsh, fish):
+      eval "$(_OUTBID_COMPLETE=bash_source outbid)"
+    """,
+)
+@click.version_option(package_name="outbid")
+def main() -> None:
+    """Run a command."""
+
+
+class UnmatchedCost(click.ParamType):
+    """``half`` or ``full``, of the cost at the gate, or a number."""
+
+    name = "half|full|U"
+
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        return value if value in ("half", "full") else float(click.FLOAT(value, param, ctx))
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Link detections to tracks, proved optimal.
+
+    \b
+    Examples:
+      outbid track spots.csv -o tracks.csv --max-distance 5
+      outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
+      outbid track other.csv -o other_tracks.csv --config tracks.csv.json
+
+    INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x; the names that TrackMate,
+    Imaris and trackpy use are understood. Track numbers in it are ignored.
+    """,
+)
+@click.argument("source", metavar="INPUT", type=_FILE)
+@click.option("-o", "--output", type=_FILE, required=True, help="Table of tracks: .csv, .tsv or .parquet.")
+@click.option(
+    "--max-distance", type=float, required=True, metavar="D",
+    help="Gate: the farthest a particle moves from a frame to the next, in the unit of position x spacing.",
+)  # fmt: skip
+@click.option(
+    "--cost", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
+    help="Cost of a link: its length, or its length squared.",
+)  # fmt: skip
+@click.option(
+    "--unmatched-cost", type=UnmatchedCost(), default="half", show_default=True, metavar="half|full|U",
+    help="Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a number.",
+)  # fmt: skip
+@click.option(
+    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
+    help="Size of a voxel: positions are multiplied by it.",
+)  # fmt: skip
+@click.option(
+    "--max-gap", type=int, default=0, show_default=True, metavar="N",
+    help="Frames that a particle may be missing.",
+)  # fmt: skip
+@click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
+@click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Threads; they do not change the result.  [default: one a core]",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+@common_options
+def track(
+    source: Path,
+    output: Path,
+    max_distance: float,
+    cost: str,
+    unmatched_cost: float | str,
+    spacing: tuple[float, float, float],
+    max_gap: int,
+    gap_distance: float | None,
+    solver: str,
+    device: str,
+    workers: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Link detections to tracks."""
+    from . import formats
+    from .match import COSTS
+    from .track import TrackingSettings
+    from .track import track as run_track
+
+    clock = Stopwatch()
+    share = {"half": None, "full": math.pow(max_distance, COSTS[cost])}
+    settings = TrackingSettings(
+        max_distance=max_distance,
+        cost=cost,
+        unmatched_cost=share[unmatched_cost] if isinstance(unmatched_cost, str) else unmatched_cost,
+        spacing=spacing,
+        max_gap=max_gap,
+        gap_distance=gap_distance,
+        solver=solver,
+        device=device,
+    )
+    formats.check_output(output, overwrite=overwrite)
+    detections = formats.read_detections(source)
+    origin = formats.input_of(source)
+    _tell_other_input(origin)
+    _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
+    with compilation_told(), progress_bar("Linking") as progress:
+        run = run_track(detections, settings, workers=workers, progress=progress)
+    _LOG.info("%s", run.settings)
+    record = _record("track", origin) | {
+        "settings": run.settings.as_dict(), "seed": None, "device": run.settings.device,
+    }  # fmt: skip
+    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
+    summary = {"output": str(output), **run.stats, "seconds": clock.seconds}
+    if as_json:
+        click.echo(json.dumps(summary))
+    line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
+    say(line.format_map(summary))
+
+
+def _record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
+    """What every run record tells."""
+    return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
+
+
+def _tell_other_input(origin: Mapping[str, str]) -> None:
+    """Say if the settings come from the record of a run on another input."""
+    record = click.get_current_context().meta.get("outbid.record", {})
+    before = record.get("input", {})
+    if before and before.get("sha256") != origin["sha256"]:
+        say(f"Settings of a run on another input ({before.get('name')}) are used for {origin['name']}.")
+
+
+def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
+    """NAME=VALUE pairs as a mapping."""
+    pairs = [limit.partition("=") for limit in given]
+    try:
+        return {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        raise click.BadParameter("it must be NAME=NUMBER, for example link_f1=0.99.") from None
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Score TRACKS against TRUTH.
+
+    \b
+    Examples:
+      outbid score tracks.csv truth.csv
+      outbid score tracks.csv truth.csv --gate 2 --json
+      outbid score tracks.csv truth.csv --fail-under link_f1=0.99 --fail-under idf1=0.9
+
+    Both are tables with columns track_id, frame, z, y, x. Detections of the truth that are not those of
+    TRACKS are paired with them by distance, up to the gate.
+    """,
+)
+@click.argument("tracks", type=_FILE)
+@click.argument("truth", type=_FILE)
+@click.option(
+    "--gate", type=float, default=5.0, show_default=True, metavar="D",
+    help="Detections this far apart or farther are never the same, in the unit of the positions.",
+)  # fmt: skip
+@click.option(
+    "--fail-under", multiple=True, metavar="NAME=VALUE", callback=_limits,
+    help="Exit with 1 if a score is lower; may be given several times.",
+)  # fmt: skip
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print scores and provenance as JSON.")
+@common_options
+def score(tracks: Path, truth: Path, gate: float, fail_under: dict[str, float], as_json: bool) -> None:
+    """Score tracks against the truth."""
+    from . import formats
+    from .score import score as run_score
+
+    with compilation_told():
+        scores = run_score(formats.read_tracks(tracks), formats.read_tracks(truth), gate=gate)
+    unknown = [name for name in fail_under if name not in scores.values]
+    if unknown:
+        raise click.BadParameter(f"there is no score {unknown[0]!r}. Known are: {', '.join(scores.values)}.")
+    if as_json:
+        # JSON has no NaN: a score that is 0 / 0 becomes null.
+        values = {name: None if math.isnan(value) else value for name, value in scores.values.items()}
+        inputs = {"tracks": formats.input_of(tracks), "truth": formats.input_of(truth)}
+        click.echo(json.dumps({"values": values, "provenance": {**scores.provenance, "inputs": inputs}}))
+    else:
+        click.echo(str(scores))
+    low = [name for name, limit in fail_under.items() if not scores.values[name] >= limit]
+    for name in low:
+        click.echo(f"{name} is {scores.values[name]:.6g}, under {fail_under[name]:.6g}.", err=True)
+    if low:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Convert tracks or detections between formats.
+
+    \b
+    Examples:
+      outbid convert tracks.csv tracks.parquet
+      outbid convert spots_from_imaris.csv spots.csv
+
+    Tracks are numbered anew, 0, 1, 2, … by their first detections. A run record goes along.
+    """,
+)
+@click.argument("source", metavar="INPUT", type=_FILE)
+@click.argument("output", type=_FILE)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@common_options
+def convert(source: Path, output: Path, overwrite: bool) -> None:
+    """Convert between formats."""
+    from . import formats
+    from .errors import InputError
+
+    formats.check_output(output, overwrite=overwrite)
+    try:
+        record = formats.read_record(source)
+    except InputError:
+        record = _record("convert", formats.input_of(source))
+    if formats.holds_tracks(source):
+        tracks = formats.read_tracks(source)
+        formats.write_tracks(output, tracks, record=record, overwrite=overwrite)
+        say(f"{len(tracks.detections)} detections, {tracks.track_count} tracks: {output}")
+    else:
+        detections = formats.read_detections(source)
+        formats.write_detections(output, detections, record=record, overwrite=overwrite)
+        say(f"{len(detections)} detections: {output}")
+
+
+@click.command(
+    help="""Show versions, devices and what is missing.
+
+    \b
+    Examples:
+      outbid info
+      outbid info --json
+    """,
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@common_options
+def info(as_json: bool) -> None:
+    """Show versions and devices."""
+    from ._arrays import gpu_names
+
+    versions = {name: _version(name) for name in ("outbid", *_PACKAGES)}
+    missing = [
+        f"{name} is not installed: pip install {name}" for name, found in versions.items() if not found
+    ]
+    versions["cupy"] = next((found for name in _CUPY if (found := _version(name))), None)
+    try:
+        gpus = gpu_names()
+    except RuntimeError as error:
+        gpus = []
+        missing.append(str(error))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if as_json:
+        python = {"python": platform.python_version(), "platform": platform.platform(), "versions": versions}
+        click.echo(json.dumps(python | {"cpu_cores": cores, "gpus": gpus, "missing": missing}))
+        return
+    click.echo(f"python   {platform.python_version()} on {platform.platform()}")
+    for name, version in versions.items():
+        click.echo(f"{name:<8} {version or 'missing'}")
+    click.echo(f"cpu      {cores} cores")
+    click.echo(f"gpu      {', '.join(gpus) or 'none'}")
+    for advice in missing:
+        click.echo(advice)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,266 @@
+"""Files in and out: detections, tracks and run records, in the format that the suffix names.
+
+One file a format. A further format is a module here with the functions of `csv`, and a line in `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ..detections import Detections
+from ..errors import InputError, SettingsError
+from ..tracks import Tracks
+from .atomic import refuse_output
+from .records import record_from, sha256_of
+
+__all__ = [
+    "FORMATS", "check_output", "holds_tracks", "input_of", "read_detections", "read_record", "read_tracks",
+    "write_detections", "write_tracks",
+]  # fmt: skip
+
+FORMATS: Mapping[str, str] = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+"""Module of this package by suffix; imported when a file asks for it."""
+
+_Path = str | os.PathLike[str]
+
+
+class _Format(Protocol):
+    """What the module of a format offers; paths are checked before."""
+
+    def read_detections(self, path: Path) -> Detections: ...
+    def read_tracks(self, path: Path) -> Tracks: ...
+    def holds_tracks(self, path: Path) -> bool: ...
+    def read_record(self, path: Path) -> dict[str, Any] | None: ...
+    def write_detections(
+        self, path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
+    ) -> None: ...
+    def write_tracks(
+        self, path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool
+    ) -> None: ...
+
+
+def read_detections(path: _Path) -> Detections:
+    r"""Read where particles were seen; track numbers in the file are ignored.
+
+    Parameters
+    ----------
+    path : path-like
+        A table with columns frame, y, x and perhaps z, under these or other usual names; further columns of
+        numbers become features, by name. Positions are taken as they are, in the unit the file tells.
+
+    Returns
+    -------
+    Detections
+        Sorted by frame; rows of a frame keep their order.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or of an unknown format, or a value makes no sense; the message
+        names the line.
+    ResourceError
+        If it does not fit the memory.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "spots.csv")
+    >>> _ = file.write_text("t;x;y;mass\n1;2,5;0;7\n0;1,5;0;8\n")
+    >>> seen = read_detections(file)
+    >>> seen.frame.tolist(), seen.position.tolist(), seen.features["mass"].tolist()
+    ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
+    """
+    with _reading(path) as (checked, form):
+        return form.read_detections(checked)
+
+
+def read_tracks(path: _Path) -> Tracks:
+    """Read tracks: detections, and which follows which.
+
+    Parameters
+    ----------
+    path : path-like
+        A table as for `read_detections` with a column track_id. A column parent names the track from
+        which a track divided; blank, negative, the track itself, or 0 where no track is called 0, is none.
+
+    Returns
+    -------
+    Tracks
+        Numbered anew, in the order of their first detections; frames may be missing in a track.
+
+    Raises
+    ------
+    InputError, ResourceError
+        As `read_detections`; or if a track is in two places in one frame.
+    """
+    with _reading(path) as (checked, form):
+        return form.read_tracks(checked)
+
+
+def holds_tracks(path: _Path) -> bool:
+    """Whether the file tells which detections belong together.
+
+    Raises
+    ------
+    InputError
+        As `read_detections`, as far as the file's head tells.
+    """
+    with _reading(path) as (checked, form):
+        return form.holds_tracks(checked)
+
+
+def read_record(path: _Path) -> dict[str, Any]:
+    """Read how a file was made.
+
+    Parameters
+    ----------
+    path : path-like
+        An output of Outbid, or the record itself (``tracks.csv.json``).
+
+    Raises
+    ------
+    InputError
+        If there is no record.
+    """
+    if Path(path).suffix.lower() == ".json":
+        with _os_errors_explained(Path(path)):
+            return record_from(Path(path).read_bytes(), Path(path))
+    with _reading(path) as (checked, form):
+        record = form.read_record(checked)
+    if record is None:
+        raise InputError(
+            f"{path} has no run record. Give an output of Outbid; the record of a CSV is the .json beside it."
+        )
+    return record
+
+
+def input_of(path: _Path) -> dict[str, str]:
+    """What a run record says of an input file: its name, and the SHA-256 of its content."""
+    with _os_errors_explained(Path(path)):
+        return {"name": Path(path).name, "sha256": sha256_of(Path(path))}
+
+
+def write_detections(
+    path: _Path,
+    detections: Detections,
+    *,
+    record: Mapping[str, object] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write detections: columns frame, z, y, x and the features.
+
+    Parameters
+    ----------
+    path : path-like
+        Its suffix chooses the format: .csv, .tsv or .parquet. The file appears whole or not at all.
+    detections : Detections
+    record : mapping, optional
+        How they were made: plain data. It goes inside a Parquet file, and beside a CSV as ``name.csv.json``.
+    overwrite : bool
+        Whether the file may be there already.
+
+    Raises
+    ------
+    SettingsError
+        If the output exists, its folder does not, or the suffix is unknown.
+    InputError
+        If the name of a feature would be read back as something else.
+    OSError
+        If the disk is full or read-only; what was there is unchanged.
+    """
+    _output(path, overwrite).write_detections(Path(path), detections, record, overwrite)
+
+
+def write_tracks(
+    path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
+) -> None:
+    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, link_cost, link_margin.
+
+    Parameters
+    ----------
+    path, record, overwrite
+        As for `write_detections`.
+    tracks : Tracks
+        Cost and margin stand with the detection that a link reaches.
+
+    Raises
+    ------
+    SettingsError, InputError, OSError
+        As `write_detections`.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> seen = Detections.from_table([0, 2], [[0, 0, 0], [0, 0.1, 0]])
+    >>> write_tracks(folder / "tracks.csv", Tracks(seen, np.array([[0, 1]])), record={"command": "track"})
+    >>> print((folder / "tracks.csv").read_text())
+    track_id,frame,z,y,x
+    0,0,0,0,0
+    0,2,0,0.1,0
+    <BLANKLINE>
+    >>> read_record(folder / "tracks.csv")
+    {'command': 'track'}
+    """
+    _output(path, overwrite).write_tracks(Path(path), tracks, record, overwrite)
+
+
+def check_output(path: _Path, *, overwrite: bool = False) -> None:
+    """Complain about an output now that could not be written later.
+
+    Raises
+    ------
+    SettingsError
+        As `write_detections`.
+    """
+    _output(path, overwrite)
+
+
+def _output(path: _Path, overwrite: bool) -> _Format:
+    form = _format(Path(path))
+    if form is None:
+        raise SettingsError(
+            f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
+        )
+    refuse_output(Path(path), overwrite=overwrite)
+    return form
+
+
+@contextmanager
+def _reading(path: _Path) -> Iterator[tuple[Path, _Format]]:
+    """The file and its format, once it is sure that there is something to read."""
+    file = Path(path)
+    with _os_errors_explained(file):
+        if not file.exists():
+            raise InputError(f"There is no file {file}. Check the name.")
+        if not file.is_file():
+            raise InputError(f"{file} is a folder or a device. Give a file.")
+        form = _format(file)
+        if form is None:
+            raise InputError(f"{file} is of an unknown format. Outbid reads {_known_suffixes()}.")
+        if file.stat().st_size == 0:
+            raise InputError(f"{file} is empty. Check where it was made.")
+        yield file, form
+
+
+@contextmanager
+def _os_errors_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
+
+
+def _format(path: Path) -> _Format | None:
+    name = FORMATS.get(path.suffix.lower())
+    return cast(_Format, import_module(f".{name}", __package__)) if name else None
+
+
+def _known_suffixes() -> str:
+    *others, last = FORMATS
+    return f"{', '.join(others)} or {last}"

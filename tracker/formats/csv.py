@@ -1,0 +1,192 @@
+"""CSV and TSV: our own tables, and those that TrackMate, Imaris, trackpy and others export.
+
+Read right whatever the separator (comma, semicolon, tab), the decimal mark (point, or comma beside another
+separator), the encoding (UTF-8, UTF-16, with or without a mark) and the lines above the header.
+The run record stands beside the file, as ``tracks.csv.json``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from . import table
+from .atomic import write_whole
+from .columns import is_nameless, refuse_duplicates, roles_of
+from .csv_layout import Layout, as_utf8, layout_of
+from .memory import refuse_if_larger_than_memory
+from .records import record_bytes, record_from
+
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+_BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    return table.detections_of(_read(path))
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    return table.tracks_of(_read(path))
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`."""
+    return table.holds_tracks(roles_of(layout_of(_head(path), path).names))
+
+
+def write_detections(
+    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    """See `outbid.tracker.formats.write_detections`."""
+    _write(path, table.table_of_detections(detections), detections.unit, record, overwrite)
+
+
+def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """See `outbid.tracker.formats.write_tracks`."""
+    _write(path, table.table_of_tracks(tracks), tracks.detections.unit, record, overwrite)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """See `outbid.tracker.formats.read_record`."""
+    beside = _record_path(path)
+    return record_from(beside.read_bytes(), beside) if beside.is_file() else None
+
+
+def _record_path(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _write(
+    path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+
+    def write(file: BinaryIO) -> None:
+        header = io.StringIO()
+        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(rows.column_names)
+        file.write(header.getvalue().encode())
+        form = pyarrow.csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
+        pyarrow.csv.write_csv(rows, file, form)
+
+    # The columns have no place for a unit, so it stands with the record.
+    known = dict(record or {}) | ({"unit": unit} if unit != "pixel" else {})
+    beside = (_record_path(path), record_bytes(known) if known else None)
+    write_whole(path, write, overwrite=overwrite, beside=beside)
+
+
+def _head(path: Path) -> bytes:
+    """The file's beginning as UTF-8, cut after a whole line."""
+    with path.open("rb") as file:
+        head = file.read(1 << 20)
+    return as_utf8(head[: len(head) & ~1], path)
+
+
+def _read(path: Path) -> table.Rows:
+    _refuse_if_too_large(path)
+    text = as_utf8(path.read_bytes(), path)
+    layout = layout_of(text, path)
+    try:
+        refuse_duplicates(layout.names)
+        roles = roles_of(layout.names)
+        rows = _parse(text, layout, roles, path)
+    except pa.ArrowInvalid as error:
+        raise _complaint(text, layout, path, str(error)) from None
+    except InputError as error:
+        raise (
+            error if str(path) in str(error) else InputError(f"{path}, line {layout.line - 1}: {error}")
+        ) from None
+
+    def cell(row: int, column: str) -> str:
+        line, fields = next(record for k, record in enumerate(_records(text, layout, path)) if k == row)
+        value = fields[layout.names.index(column)].strip()
+        return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
+
+    return table.Rows(path, rows, cell, layout.unit or _unit_beside(path))
+
+
+def _unit_beside(path: Path) -> str | None:
+    """The unit that the run record tells; a record that cannot be read is no obstacle to reading the data."""
+    try:
+        unit = (read_record(path) or {}).get("unit")
+    except (InputError, OSError):
+        return None
+    return unit if isinstance(unit, str) else None
+
+
+def _refuse_if_too_large(path: Path) -> None:
+    """Predict the memory from the length of the first lines: the text, and twice 8 bytes for each number."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    lines = head.count(b"\n") or head.count(b"\r") or 1
+    fields = max(head.count(mark) for mark in (b",", b";", b"\t")) / lines + 1
+    refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
+
+
+def _parse(text: bytes, layout: Layout, roles: dict[str, str], path: Path) -> pa.Table:
+    quotes = text.count(b'"', layout.start)
+    if quotes % 2:
+        raise InputError(f"{path}: a quotation mark is opened and never closed. Close it, or remove it.")
+    named = [index for index, name in enumerate(layout.names) if not is_nameless(name)]
+    body = pa.py_buffer(text).slice(layout.start)
+    if not re.compile(rb"\S").search(text, layout.start):
+        return pa.table({layout.names[index]: pa.nulls(0) for index in named})
+    rows = pyarrow.csv.read_csv(
+        pa.BufferReader(body),
+        pyarrow.csv.ReadOptions(column_names=layout.names),
+        pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=quotes > 0),
+        pyarrow.csv.ConvertOptions(
+            column_types={roles[axis]: pa.float64() for axis in "zyx" if axis in roles},
+            null_values=_BLANK,
+            strings_can_be_null=True,
+            decimal_point=layout.decimal,
+        ),
+    )
+    return rows.select(named)
+
+
+def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every row, slowly: to say where something is wrong."""
+    lines = io.TextIOWrapper(io.BytesIO(text[layout.start :]), "latin-1", newline="")
+    reader = csv.reader(lines, delimiter=layout.separator)
+    line = layout.line
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = layout.line + reader.line_num
+    except csv.Error as error:
+        raise InputError(f"{path}, line {line}: {error}. Mend the row.") from None
+
+
+def _complaint(text: bytes, layout: Layout, path: Path, reason: str) -> InputError:
+    """The first row that has too many or too few fields, or no number where one is needed."""
+    roles = roles_of(layout.names)
+    places = [layout.names.index(roles[axis]) for axis in "zyx" if axis in roles]
+    to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
+    for line, fields in _records(text, layout, path):
+        where = f"{path}, line {line}: "
+        if len(fields) != len(layout.names):
+            return InputError(
+                f"{where}{len(fields)} fields where the header has {len(layout.names)}. "
+                "Remove the stray separator, or add what is missing."
+            )
+        for place in places:
+            value = fields[place].strip()
+            if value not in _BLANK and not _NUMBER.fullmatch(value.translate(to_point)):
+                return InputError(
+                    f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Mend the row."
+                )
+    return InputError(f"{path}: {reason}. Mend the row.")

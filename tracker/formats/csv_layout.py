@@ -1,0 +1,160 @@
+"""How a CSV file is laid out: encoding, separator, header, and where its rows begin."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+from .columns import missing_roles, roles_of
+
+_HEAD = 1 << 20
+_MOST_PREAMBLE = 50
+_LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n|$)")
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(rb"[;\t\r\n]\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*[;\t\r\n]")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the table is in a file of UTF-8 text.
+
+    Parameters
+    ----------
+    names : list of str
+        Column names, as many as a row has fields.
+    start : int
+        Byte at which the first row begins.
+    line : int
+        Number of the line that begins there; the file's first line is 1.
+    separator, decimal : str
+        One character each.
+    unit : str or None
+        Unit of the positions, if lines under the header tell it.
+    """
+
+    names: list[str]
+    start: int
+    line: int
+    separator: str
+    decimal: str
+    unit: str | None
+
+
+def as_utf8(content: bytes, path: Path) -> bytes:
+    """The file's text as UTF-8 without a byte order mark; UTF-16 is recognised with or without its mark.
+
+    Examples
+    --------
+    >>> as_utf8("frame,x".encode("utf-16"), Path("a.csv"))
+    b'frame,x'
+
+    Raises
+    ------
+    InputError
+        If UTF-16 text is damaged, or a byte is NUL.
+    """
+    head = content[:4096]
+    encoding = None
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    elif len(head) > 1 and 0 not in head[::2] and not any(head[1::2]):
+        encoding = "utf-16-le"
+    elif len(head) > 1 and 0 not in head[1::2] and not any(head[::2]):
+        encoding = "utf-16-be"
+    if encoding is not None:
+        try:
+            content = content.decode(encoding).encode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: damaged UTF-16 text ({error.reason}). Save the file as UTF-8."
+            ) from None
+    content = content.removeprefix(codecs.BOM_UTF8)
+    nul = content.find(b"\0")
+    if nul >= 0:
+        line = len(re.findall(rb"\r\n|\r|\n", content[:nul])) + 1
+        raise InputError(f"{path}, line {line}: a NUL byte; the file is damaged or no text. Export it again.")
+    return content
+
+
+def layout_of(text: bytes, path: Path) -> Layout:
+    """Find separator, header and first row.
+
+    The header is the first line in which some separator sets apart columns for frame, y and x: that
+    passes over the lines that Imaris writes above it. Three lines without a number under a
+    header of TrackMate are more of its header.
+
+    Raises
+    ------
+    InputError
+        If there is no such line; the message says what stands in the first one.
+    """
+    lines = list(_first_lines(text))
+    for number, (_, line) in enumerate(lines[:_MOST_PREAMBLE]):
+        for separator in ",;\t":
+            names = fields_of(line, separator)
+            if len(names) > 2 and _is_header(names):
+                return _below_header(text, lines, number, names, separator)
+    raise _no_header(path, [line for _, line in lines])
+
+
+def fields_of(line: str, separator: str) -> list[str]:
+    """The fields of a line, without the spaces around them."""
+    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _is_header(names: list[str]) -> bool:
+    once = list(dict.fromkeys(names))  # that a name stands twice is reported when the rows are read
+    try:
+        return not missing_roles(roles_of(once), once)
+    except InputError:
+        return True
+
+
+def _first_lines(text: bytes) -> Iterator[tuple[int, str]]:
+    """Start and content of each line in the head of the file."""
+    for found in _LINE.finditer(text[:_HEAD]):
+        if found.group():
+            line = found.group().rstrip(b"\r\n")
+            try:
+                yield found.start(), line.decode()
+            except UnicodeDecodeError:  # µm, as Windows programs write it
+                yield found.start(), line.decode("latin-1")
+
+
+def _below_header(
+    text: bytes, lines: list[tuple[int, str]], header: int, names: list[str], separator: str
+) -> Layout:
+    first, unit = header + 1, None
+    more = [fields_of(line, separator) for _, line in lines[first : first + 3]]
+    if "POSITION_X" in names and len(more) == 3 and all(_names_things(row, names) for row in more):
+        first += 3
+        unit = more[2][names.index("POSITION_X")].strip("()")
+    start = lines[first][0] if first < len(lines) else len(text)
+    commas = separator != "," and _DECIMAL_COMMA.search(text, max(start - 1, 0))
+    return Layout(names, start, first + 1, separator, "," if commas else ".", unit)
+
+
+def _names_things(row: list[str], names: list[str]) -> bool:
+    """Whether a line under the header has a field for each column and no number among them."""
+    return len(row) == len(names) and not any(_NUMBER.fullmatch(field) for field in row)
+
+
+def _no_header(path: Path, lines: list[str]) -> InputError:
+    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        return InputError(
+            f"{path} is empty. It needs a header with frame, y, x and a row for each detection."
+        )
+    line = lines[first]
+    names = fields_of(line, max(",;\t", key=line.count))
+    if all(_NUMBER.fullmatch(name) for name in names):
+        return InputError(
+            f"{path}, line {first + 1}: numbers ({line[:60]}) where the header should be. Write a first line "
+            "that names the columns, such as track_id,frame,z,y,x."
+        )
+    return InputError(f"{path}, line {first + 1}: {missing_roles(roles_of(names), names)}")

@@ -1,0 +1,37 @@
+"""Whether what a file promises fits the memory, asked before it is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import ResourceError
+
+_SHARE = 0.8
+
+
+def free_memory() -> int:
+    """Bytes that can be had without swapping; what the system caches counts as free."""
+    try:
+        with Path("/proc/meminfo").open() as lines:
+            available = next(line for line in lines if line.startswith("MemAvailable"))
+        return int(available.split()[1]) * 1024
+    except (OSError, StopIteration):  # not Linux
+        pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 22
+        return pages * 4096
+
+
+def refuse_if_larger_than_memory(path: Path, needed: float) -> None:
+    """Complain if `needed` bytes are more than 0.8 of the free memory.
+
+    Raises
+    ------
+    ResourceError
+        With the size that reading would take.
+    """
+    free = free_memory()
+    if needed > _SHARE * free:
+        raise ResourceError(
+            f"{path}: reading it would take {needed / 1e9:.3g} GB of memory; {free / 1e9:.3g} GB are free. "
+            "Split it by frames, or take a machine with more memory."
+        )

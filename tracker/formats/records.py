@@ -1,0 +1,58 @@
+"""Run records: what made a file, as plain JSON beside it or inside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+
+def record_bytes(record: Mapping[str, object]) -> bytes:
+    """The record as JSON, the same bytes for the same record.
+
+    Examples
+    --------
+    >>> record_bytes({"settings": {"max_distance": float("inf")}, "command": "track"}).decode().split()
+    ['{', '"command":', '"track",', '"settings":', '{', '"max_distance":', '"inf"', '}', '}']
+    """
+    text = json.dumps(_plain(record), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def record_from(content: bytes, path: Path) -> dict[str, Any]:
+    """The record that `content`, read from `path`, holds.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON object.
+    """
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no run record: {error}. Give a file that Outbid wrote.") from None
+    if not isinstance(record, dict):
+        raise InputError(
+            f"{path} holds a {type(record).__name__} and no run record. Give a file that Outbid wrote."
+        )
+    return record
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plain(value: object) -> object:
+    """The value with infinities as words, for which JSON has no numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,379 @@
+"""Between a table as a file holds it, one row a detection, and Detections or Tracks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .columns import feature_names, missing_roles, plain, roles_of
+
+_LOG = logging.getLogger("outbid")
+_LARGEST_FRAME = 2**31 - 1
+_WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
+_UNITS = {"um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer", "px": "pixel"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table as a file holds it.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    table : pyarrow.Table
+        Under the names of the file.
+    cell : callable
+        Says where a value stands and what the file reads there, given row and column:
+        ``"line 7: x is 'abc'"``.
+    unit : str or None
+        Unit of the positions, if the file tells it outside the table.
+    """
+
+    path: Path
+    table: pa.Table
+    cell: Callable[[int, str], str]
+    unit: str | None = None
+    roles: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roles", roles_of(self.table.column_names))
+
+    def wrong(self, row: int, column: str, remedy: str) -> InputError:
+        """The complaint about one value."""
+        return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
+
+
+def detections_of(rows: Rows) -> Detections:
+    """The rows as detections, sorted by frame; identities are left out.
+
+    Raises
+    ------
+    InputError
+        If frame, y or x is missing or a value is blank, not finite, negative (frame) or fractional (frame).
+    """
+    return _sorted_detections(rows)[0]
+
+
+def tracks_of(rows: Rows) -> Tracks:
+    """The rows as tracks, from their track numbers and parents, or from numbered detections.
+
+    Raises
+    ------
+    InputError
+        As `detections_of`; or if there are no track numbers, or a track is in two places at once.
+    """
+    if not holds_tracks(rows.roles):
+        raise InputError(
+            f"{rows.path} holds no tracks: there is no column track_id (or trackid, particle, …). "
+            "Name the column of track numbers track_id, or track the detections first."
+        )
+    detections, order = _sorted_detections(rows)
+    try:
+        if "node" in rows.roles:
+            tracks = Tracks(detections, _links_between_nodes(rows, order))
+        else:
+            tracks = _tracks_by_number(rows, detections, order)
+    except InputError as error:
+        if str(rows.path) in str(error):
+            raise
+        raise InputError(f"{rows.path}: {error}") from None
+    return Tracks(
+        detections, tracks.links, _of_links(rows, tracks, order, "link_cost"),
+        _of_links(rows, tracks, order, "link_margin"),
+    )  # fmt: skip
+
+
+def holds_tracks(roles: dict[str, str]) -> bool:
+    """Whether a table with these roles tells which detections belong together."""
+    return "track_id" in roles or "node" in roles
+
+
+def table_of_detections(detections: Detections) -> pa.Table:
+    """Columns frame, z, y, x, then features; a unit goes with z, y, x.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([4], [[1, 2, 3]], features={"mass": [9.5]})
+    >>> table_of_detections(seen).to_pylist()
+    [{'frame': 4, 'z': 1.0, 'y': 2.0, 'x': 3.0, 'mass': 9.5}]
+    """
+    return _table({}, detections, {}, {})
+
+
+def table_of_tracks(tracks: Tracks) -> pa.Table:
+    """Columns track_id, frame, z, y, x, parent (if a track divides or merges), features, costs of links.
+
+    Every row has the number of its track's parent, or null, and cost and margin of the link that
+    reaches it, or null. Further links that reach a detection (a merge) stand in parent_2, link_cost_2, …
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
+    >>> split = Tracks(seen, np.array([[0, 1], [0, 2]]))
+    >>> table_of_tracks(split).select(["track_id", "parent"]).to_pydict()
+    {'track_id': [0, 1, 2], 'parent': [None, 0, 0]}
+    """
+    rank = _rank_among_incoming(tracks)
+    parents, measures = {}, {}
+    for k in range(int(rank.max(initial=0)) + 1):
+        suffix = f"_{k + 1}" if k else ""
+        parent = _parents(tracks, rank == k)
+        if (parent >= 0).any():
+            parents["parent" + suffix] = _with_nulls(parent, parent < 0)
+        target = tracks.links[rank == k, 1]
+        for name, of_link in (("link_cost", tracks.link_cost), ("link_margin", tracks.link_margin)):
+            if of_link is not None:
+                column = np.zeros(len(tracks.detections))
+                column[target] = of_link[rank == k]
+                unlinked = np.ones(len(column), dtype=bool)
+                unlinked[target] = False
+                measures[name + suffix] = _with_nulls(column, unlinked)
+    return _table({"track_id": pa.array(tracks.track_id)}, tracks.detections, parents, measures)
+
+
+def _table(
+    before: dict[str, pa.Array],
+    detections: Detections,
+    middle: dict[str, pa.Array],
+    after: dict[str, pa.Array],
+) -> pa.Table:
+    """Put the columns side by side, and see to it that they are read back as what they are."""
+    if len(detections) and detections.frame[0] < 0:
+        raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
+    place = dict(zip("zyx", detections.position.T, strict=True))
+    own = before | {"frame": detections.frame} | place | middle
+    taken = roles_of([*own, *after])
+    for name in detections.features:
+        names = [*own, *after, *detections.features]
+        if name in own or name in after or roles_of(names) != taken or not feature_names([name], {}):
+            raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
+    try:
+        columns = {
+            name: pa.array(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else values
+            for name, values in (own | dict(detections.features) | after).items()
+        }
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InputError(f"A feature cannot be written: {error}. Give numbers.") from None
+    unit = {b"unit": detections.unit.encode()}
+    fields = [
+        pa.field(name, column.type, metadata=unit if name in place else None)
+        for name, column in columns.items()
+    ]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def _with_nulls(values: NDArray, missing: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(np.ascontiguousarray(values), mask=missing)
+
+
+def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
+    """(E,) int64: 0 for the first link that reaches a detection, 1 for the second, …, by source."""
+    if tracks.predecessors.max(initial=0) <= 1:
+        return np.zeros(len(tracks.links), dtype=np.int64)
+    order = np.lexsort((tracks.links[:, 0], tracks.links[:, 1]))
+    first = np.concatenate([[0], np.cumsum(tracks.predecessors)])[tracks.links[order, 1]]
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - first
+    return rank
+
+
+def _parents(tracks: Tracks, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
+    source, target = tracks.links[chosen].T
+    between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
+    parent_of_track = np.full(tracks.track_count, -1, dtype=np.int64)
+    parent_of_track[tracks.track_id[target[between]]] = tracks.track_id[source[between]]
+    return parent_of_track[tracks.track_id]
+
+
+def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slice]:
+    """The detections, and the order of the file's rows in them."""
+    problem = missing_roles(rows.roles, rows.table.column_names)
+    if problem:
+        raise InputError(f"{rows.path}: {problem}")
+    frame = _whole_numbers(rows, rows.roles["frame"], blank=-1)
+    bad = (frame < 0) | (frame > _LARGEST_FRAME)
+    if bad.any():
+        raise rows.wrong(
+            int(np.argmax(bad)), rows.roles["frame"],
+            "frames count from 0 up, below 2^31. Mend the row, or shift the frames.",
+        )  # fmt: skip
+    position = np.zeros((len(frame), 3))
+    for axis, role in enumerate("zyx"):
+        if role in rows.roles:
+            position[:, axis] = _coordinate(rows, rows.roles[role])
+    order: NDArray[np.int64] | slice = slice(None)
+    if (frame[1:] < frame[:-1]).any():
+        order = np.argsort(frame, kind="stable")
+    features = {}
+    for name in feature_names(rows.table.column_names, rows.roles):
+        values = _feature(rows.table[name])
+        if values is None:
+            _LOG.info("%s: column %r is left out, for it holds no numbers", rows.path, name)
+        else:
+            features[name] = values[order]
+    detections = Detections(
+        frame[order].astype(np.int32),
+        position[order],
+        _unit(rows),
+        features,
+    )
+    return detections, order
+
+
+def _unit(rows: Rows) -> str:
+    unit = rows.unit
+    for name in rows.table.column_names:
+        column = rows.table[name]
+        if plain(name) == "unit" and pa.types.is_string(column.type):
+            values = column.unique().drop_null().to_pylist()
+            if len(values) > 1:
+                raise InputError(f"{rows.path}: column {name!r} mixes {values[:3]}. Convert to one unit.")
+            unit = values[0] if values else unit
+    return _UNITS.get(unit, unit) if unit else "pixel"
+
+
+def _feature(column: pa.ChunkedArray) -> NDArray | None:
+    """The column as numbers, blanks as NaN; None if it holds something else."""
+    kind = column.type
+    if pa.types.is_null(kind) and len(column) == 0:
+        return np.empty(0)
+    if pa.types.is_boolean(kind) and column.null_count == 0:
+        return column.to_numpy()
+    blanks = column.null_count > 0 and (pa.types.is_boolean(kind) or pa.types.is_integer(kind))
+    if blanks or pa.types.is_decimal(kind):
+        column = column.cast(pa.float64(), safe=False)
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return column.to_numpy() if number else None
+
+
+def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
+    """A column of finite numbers."""
+    column = rows.table[name]
+    if not _is_number(column.type):
+        raise _no_numbers(rows, name, r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$")
+    values = column.cast(pa.float64(), safe=False).to_numpy()
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise rows.wrong(row, name, "positions must be finite numbers. Remove the row or mend it.")
+    return values
+
+
+def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
+    """A column of whole numbers, with `blank` where there is none."""
+    column = rows.table[name]
+    if not _is_number(column.type):
+        raise _no_numbers(rows, name, _WHOLE)
+    if pa.types.is_unsigned_integer(column.type):
+        column = column.cast(pa.uint64())
+        too_large = pc.greater(column, pa.scalar(2**63 - 1, pa.uint64())).fill_null(False).to_numpy()
+    elif pa.types.is_signed_integer(column.type) or pa.types.is_null(column.type):
+        too_large = np.zeros(0, dtype=bool)
+    else:
+        values = column.cast(pa.float64(), safe=False).to_numpy()
+        # Above 2^53 a float has lost digits of the number that was meant.
+        given = ~np.isnan(values)
+        too_large = given & ~((values == np.rint(values)) & (np.abs(values) < 2**53))
+        column = pa.chunked_array([_with_nulls(np.where(given & ~too_large, values, 0), ~given)])
+    if too_large.any():
+        row = int(np.argmax(too_large))
+        raise rows.wrong(row, name, "whole numbers are needed. Mend the row, or divide time by the interval.")
+    return column.cast(pa.int64()).fill_null(blank).to_numpy()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _no_numbers(rows: Rows, name: str, pattern: str) -> InputError:
+    """The complaint about a column that is not of numbers, naming the first value that is none."""
+    column = rows.table[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        number = pc.match_substring_regex(column, pattern).fill_null(True).to_numpy()
+        if not number.all():
+            return rows.wrong(int(np.argmin(number)), name, "a number is needed. Mend the row.")
+    return InputError(f"{rows.path}: column {name!r} holds {column.type}; numbers are needed. Convert it.")
+
+
+def _links_between_nodes(rows: Rows, order: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+    """Links of a table in which every detection has a number and names the one before it."""
+    node = _whole_numbers(rows, rows.roles["node"], blank=-1)[order]
+    previous = _whole_numbers(rows, rows.roles["node_parent"], blank=-1)[order]
+    by_number = np.argsort(node, kind="stable")
+    twice = np.diff(node[by_number]) == 0
+    if twice.any():
+        raise InputError(
+            f"Two detections have the number {node[by_number[np.argmax(twice)]]}. Number them anew."
+        )
+    child = np.nonzero(previous >= 0)[0]
+    where = np.minimum(np.searchsorted(node, previous[child], sorter=by_number), max(len(node) - 1, 0))
+    unknown = node[by_number[where]] != previous[child]
+    # 0 stands for none where no detection has that number.
+    if (unknown & (previous[child] != 0)).any():
+        lost = previous[child[np.argmax(unknown & (previous[child] != 0))]]
+        raise InputError(f"No detection has the number {lost} that another names as its parent. Add its row.")
+    links = np.column_stack([by_number[where], child])[~unknown]
+    return links[np.lexsort((links[:, 1], links[:, 0]))].astype(np.int64)
+
+
+def _tracks_by_number(rows: Rows, detections: Detections, order: NDArray[np.int64] | slice) -> Tracks:
+    label = _whole_numbers(rows, rows.roles["track_id"], blank=-1)[order]
+    names = [name for role, name in rows.roles.items() if role == "parent" or role.startswith("parent_")]
+    if not names:
+        return Tracks.from_track_ids(detections, label)
+    given = [_whole_numbers(rows, name, blank=-1)[order] for name in names]
+    none = _zero_means_none(detections.frame, label, given[0])
+    found = [
+        Tracks.from_track_ids(detections, label, np.where((p == label) | ((p == 0) & none), -1, p)).links
+        for p in given
+    ]
+    return Tracks(detections, found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0))
+
+
+def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:
+    """Whether a parent of 0 stands for none.
+
+    It does where no track is called 0. Where one is, it still does if only that track names itself, and
+    a track that names 0 begins before 0 ends: then 0 cannot be the parent it is said to be.
+    """
+    zero = label == 0
+    if not zero.any():
+        return True
+    names_itself = (parent == label) & (label >= 0)
+    if not names_itself[zero].all() or names_itself[~zero].any():
+        return False
+    child = (parent == 0) & ~zero & (label > 0)
+    return bool(child.any() and frame[child].min() <= frame[zero].max())
+
+
+def _of_links(
+    rows: Rows, tracks: Tracks, order: NDArray[np.int64] | slice, name: str
+) -> NDArray[np.float64] | None:
+    """What a column, and those numbered after it, say of each link by the detection that it reaches."""
+    if name not in rows.table.column_names:
+        return None
+    rank = _rank_among_incoming(tracks)
+    values = np.full(len(tracks.links), np.nan)
+    for k in range(int(rank.max(initial=0)) + 1):
+        column = f"{name}_{k + 1}" if k else name
+        if column in rows.table.column_names:
+            if not _is_number(rows.table[column].type):
+                raise _no_numbers(rows, column, _WHOLE)
+            of_row = rows.table[column].cast(pa.float64(), safe=False).to_numpy()[order]
+            values[rank == k] = of_row[tracks.links[rank == k, 1]]
+    return values
