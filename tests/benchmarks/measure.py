@@ -1,0 +1,114 @@
+"""How the benchmarks measure: one case, one process; tables; CSV files that say where they come from."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.metadata
+import multiprocessing
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, object]
+
+
+def in_process(case: Callable[..., Row], *given: object, limit: float) -> Row:
+    """What `case` returns, run in a process of its own, with `peak_gb`: the most memory that process held.
+
+    `limit` seconds after its start the process is ended, because some peers search for ever; then
+    `seconds` is the text ``> limit``. A failure is told as the text in `seconds` as well.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_report, args=(sender, case, given))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(limit):
+            return {"seconds": f"> {limit:g}"}
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        return {"seconds": f"died ({process.exitcode})"}
+    finally:
+        process.kill()
+        process.join()
+
+
+def _report(sender: Any, case: Callable[..., Row], given: tuple[object, ...]) -> None:
+    try:
+        row = case(*given)
+    except Exception as error:  # a peer may fail in any way: the table says how
+        row = {"seconds": f"{type(error).__name__}: {error}"[:60]}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
+    sender.send(row | {"peak_gb": round(peak / 1024, 2)})
+
+
+def best_of(repeats: int, work: Callable[[], object]) -> tuple[float, Any]:
+    """Seconds of the quickest of some runs, and what the last one returned."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), result
+
+
+def options(description: str | None) -> argparse.ArgumentParser:
+    """Options that all benchmarks have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--csv", type=Path, help="write the table there, too")
+    parser.add_argument("--limit", type=float, default=300, help="seconds after which a case is given up")
+    return parser
+
+
+def show(rows: Iterable[Row], csv_path: Path | None) -> list[Row]:
+    """Print the rows as they come; write them to a CSV file in the end, with where they come from."""
+    shown: list[Row] = []
+    for row in rows:
+        if not shown:
+            print(provenance())
+        print("  ".join(f"{name} {_text(value)}" for name, value in row.items()), flush=True)
+        shown.append(row)
+    if csv_path is not None:
+        columns = list(dict.fromkeys(name for row in shown for name in row))
+        with csv_path.open("w", newline="", encoding="utf-8") as file:
+            file.write(f"# {provenance()}\n")
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(shown)
+    return shown
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def provenance() -> str:
+    """Versions and machine, in a line."""
+    names = ["outbid", "numpy", "scipy", "numba", "ortools", "trackpy"]
+    versions = [f"{name} {version}" for name in names if (version := _version(name))]
+    versions.append(f"Python {platform.python_version()}")
+    return f"{', '.join(versions)}; {_processor()}, {os.cpu_count()} cores"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
