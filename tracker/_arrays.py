@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
 
-def in_threads(
-    work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int
-) -> Iterator[_Made]:
+def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:
     """Do the jobs in threads, for kernels that release the GIL; results come in the order of the jobs.
 
     Examples
@@ -33,8 +32,7 @@ def in_threads(
 def free_memory() -> int:
     """Bytes of main memory that can be had without swapping; 4 GiB where the system does not tell."""
     try:
-        with open("/proc/meminfo") as lines:
-            sizes = dict(line.split(":") for line in lines)
+        sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return 4 << 30

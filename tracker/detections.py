@@ -112,7 +112,9 @@ class Detections:
         # np.rint refuses strings and objects with a TypeError of its own: ask first.
         if frame_given.dtype.kind not in "iuf":
             raise InputError(f"Frames must be whole numbers; got values of type {frame_given.dtype}.")
-        whole = np.isfinite(frame_given) & (frame_given == np.rint(frame_given)) & (np.abs(frame_given) < 2**31)
+        whole = (
+            np.isfinite(frame_given) & (frame_given == np.rint(frame_given)) & (np.abs(frame_given) < 2**31)
+        )
         if not whole.all():
             row = int(np.argmin(whole))
             raise InputError(
@@ -147,7 +149,7 @@ class Detections:
 
     @cached_property
     def frame_start(self) -> NDArray[np.int64]:
-        """(frame_count + 1,) int64: frame ``first_frame + k`` holds rows frame_start[k] to frame_start[k + 1].
+        """(frame_count + 1,) int64: frame `first_frame` + k holds rows frame_start[k] to frame_start[k + 1].
 
         Raises
         ------

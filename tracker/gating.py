@@ -143,7 +143,11 @@ def pairs_within(
         )
     indices = np.empty(pairs, dtype=np.int32)
     distance2 = np.empty(pairs, dtype=np.float64)
-    list(in_threads(lambda chunk: kernels.fill_pairs(*chunk, *reach, indptr, indices, distance2), chunks, workers))
+    list(
+        in_threads(
+            lambda chunk: kernels.fill_pairs(*chunk, *reach, indptr, indices, distance2), chunks, workers
+        )
+    )
     return Candidates(row_cloud, col_cloud, indptr, indices, distance2)
 
 

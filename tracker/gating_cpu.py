@@ -4,6 +4,8 @@ Serial and without the GIL, so that threads may run them on different rows at on
 on the order of threads: every call writes its own rows.
 """
 
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
 from __future__ import annotations
 
 import numpy as np

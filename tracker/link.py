@@ -97,9 +97,7 @@ def link_frames(
     def link_run(run: tuple[int, int]) -> Links:
         first, last = run
         sources, targets = slice(start[first], start[last]), slice(start[first + 1], start[last + 1])
-        return link(
-            detections, sources, targets, (1, 1), costs, workers=workers // at_once, most_bytes=share
-        )
+        return link(detections, sources, targets, (1, 1), costs, workers=workers // at_once, most_bytes=share)
 
     found = [Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)]
     for run, links in zip(runs, in_threads(link_run, runs, at_once), strict=True):
@@ -131,7 +129,6 @@ def link(
     costs, workers, most_bytes
         As in `link_frames`.
     """
-    row = np.arange(len(detections), dtype=np.int64)
     spacing = np.asarray(costs.spacing)
     found = match(
         detections.position[sources] * spacing,
@@ -146,8 +143,13 @@ def link(
         workers=workers,
         most_bytes=most_bytes,
     )
-    pairs = np.column_stack([row[sources][found.source], row[targets][found.target]])
+    pairs = np.column_stack([_rows_of(sources, found.source), _rows_of(targets, found.target)])
     return Links(pairs, found.cost, found.margin, found.assignment.gap * found.unit)
+
+
+def _rows_of(taken: slice | NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the detections that stand at some places among those taken."""
+    return index + taken.start if isinstance(taken, slice) else taken[index]
 
 
 def joined(parts: list[Links]) -> Links:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -69,7 +70,7 @@ class TrackingSettings:
         check_costs(self.max_distance, self.cost, self.unmatched_cost)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
-        if len(self.spacing) != 3 or not all(0 < size < float("inf") for size in self.spacing):
+        if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap < 0:
             raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames.")
@@ -91,7 +92,7 @@ class TrackingRun:
     ----------
     tracks : Tracks
     settings : TrackingSettings
-        As they were used: defaults filled in, `device` the one that computed.
+        As they were used: `device` is the one that computed.
     stats : mapping
         links, gap_links, tracks: counts; worst_gap: the largest gap between cost and lower bound
         among the assignments, 0 if all are proved optimal; device.
@@ -126,6 +127,8 @@ def track(
 
     Raises
     ------
+    SettingsError
+        If there are fewer than one worker.
     ResourceError
         If the GPU was asked for and there is none, or the candidate pairs do not fit the memory.
 
@@ -136,18 +139,22 @@ def track(
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
     """
-    used = _resolved(settings)
+    used = replace(settings, device=_device(settings.device))
     costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.spacing, used.solver)
-    workers = workers or os.cpu_count() or 1
+    if workers is None:
+        workers = os.cpu_count() or 1
+    elif workers < 1:
+        raise SettingsError(f"workers is {workers}; it must be 1 or more.")
     # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
     memory = int(0.8 * free_memory() / 3)
     links = link_frames(detections, costs, workers=workers, progress=progress, most_bytes=memory)
     frame_links = len(links.pairs)
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    gap_costs = replace(costs, max_distance=used.gap_distance)
+    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
+    gap_costs = replace(costs, max_distance=gap_distance)
     links = close_gaps(detections, links, used.max_gap, gap_costs, workers=workers, most_bytes=memory)
     tracks = Tracks(detections, links.pairs, links.cost, links.margin)
-    stats = {
+    stats: dict[str, int | float | str] = {
         "links": len(links.pairs),
         "gap_links": len(links.pairs) - frame_links,
         "tracks": tracks.track_count,
@@ -157,9 +164,8 @@ def track(
     return TrackingRun(tracks, used, stats)
 
 
-def _resolved(settings: TrackingSettings) -> TrackingSettings:
-    """The settings with every default filled in that depends on another setting or the machine."""
-    if settings.device == "gpu":
+def _device(asked: str) -> str:
+    """The device that will compute."""
+    if asked == "gpu":
         raise ResourceError("Tracking on the GPU is not there yet. Use --device auto or cpu.")
-    gap_distance = settings.max_distance if settings.gap_distance is None else settings.gap_distance
-    return replace(settings, device="cpu", gap_distance=gap_distance)
+    return "cpu"

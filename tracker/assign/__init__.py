@@ -77,6 +77,7 @@ def assign(
 
     Examples
     --------
+    >>> import numpy as np
     >>> costs = DenseCosts(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
     >>> answer = assign(AssignmentProblem(costs))
     >>> answer.col_of_row.tolist(), answer.primal_cost, answer.gap
@@ -102,4 +103,6 @@ def assign(
 
 def _transposed(answer: Assignment, problem: AssignmentProblem) -> Assignment:
     """The answer to a transposed problem, as the answer to the problem itself."""
-    return Assignment(problem, answer.row_of_col, answer.col_dual, answer.row_dual, answer.status, answer.stats)
+    return Assignment(
+        problem, answer.row_of_col, answer.col_dual, answer.row_dual, answer.status, answer.stats
+    )

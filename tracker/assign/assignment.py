@@ -18,7 +18,9 @@ class Status(enum.Enum):
     """What is known of an assignment, as a sentence."""
 
     OPTIMAL = "The assignment is optimal: its cost equals the lower bound."
-    FEASIBLE = "The assignment is valid; its cost exceeds the lower bound by the gap. An exact solver may lower it."
+    FEASIBLE = (
+        "The assignment is valid; its cost exceeds the lower bound by the gap. An exact solver may lower it."
+    )
 
     def __str__(self) -> str:
         return self.value

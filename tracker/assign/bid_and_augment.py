@@ -42,7 +42,13 @@ class BidAndAugment(AbstractAssignmentSolver):
         rows, cols = problem.shape
         row_unmatched, v = problem.unmatched()
         dtype = v.dtype if v.dtype.kind == "f" or costs.values.dtype != np.int32 else np.dtype(np.int32)
-        pairs = (costs.indptr, costs.indices, costs.values.astype(dtype, copy=False), row_unmatched, forbidden(v.dtype))
+        pairs = (
+            costs.indptr,
+            costs.indices,
+            costs.values.astype(dtype, copy=False),
+            row_unmatched,
+            forbidden(v.dtype),
+        )
         owner = np.full(cols, -1, dtype=np.int32)
         edge = np.full(rows, -1, dtype=np.int64)
         free = np.empty(rows, dtype=np.int32)
@@ -56,6 +62,4 @@ class BidAndAugment(AbstractAssignmentSolver):
                 "Allow more pairs, or give unmatched costs."
             )
         col_of_row = np.where(edge >= 0, costs.indices[edge], -1) if len(costs.indices) else np.full(rows, -1)
-        return Answer(
-            col_of_row.astype(np.int32), v, {"bids": bids, "paths": left_over, "scanned": scanned}
-        )
+        return Answer(col_of_row.astype(np.int32), v, {"bids": bids, "paths": left_over, "scanned": scanned})

@@ -9,6 +9,8 @@ matched; owner (C,) i4 row that holds each column or -1;
 edge (R,) i8 pair that each row holds or -1.
 """
 
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
 from __future__ import annotations
 
 import numpy as np

@@ -81,7 +81,15 @@ def margins(
     margin = np.zeros_like(row_dual)
     col_slack = col_unmatched - col_dual
     kernels.margins(
-        costs.indptr, costs.indices, costs.values, col_of_row, row_unmatched, row_dual, col_dual, col_slack, margin
+        costs.indptr,
+        costs.indices,
+        costs.values,
+        col_of_row,
+        row_unmatched,
+        row_dual,
+        col_dual,
+        col_slack,
+        margin,
     )
     return margin
 

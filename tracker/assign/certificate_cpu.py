@@ -4,6 +4,8 @@ All take sparse costs: indptr (R+1,) i8, indices (P,) i4, values (P,) of any rea
 i8 for integer costs and f8 for real ones.
 """
 
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
 from __future__ import annotations
 
 import numpy as np
@@ -34,7 +36,10 @@ def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def look_up_pairs(indptr, indices, values, col_of_row, cost):  # pragma: no cover
-    """Cost of each row's pair; returns how many pairs are not there. col_of_row (R,) i4; written: cost (R,)."""
+    """Cost of each row's pair; returns how many pairs are not there.
+
+    col_of_row (R,) i4; written: cost (R,).
+    """
     missing = 0
     for i in range(len(indptr) - 1):
         if col_of_row[i] < 0:

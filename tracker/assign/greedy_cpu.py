@@ -1,5 +1,7 @@
 """CPU kernel of `greedy`; serial, so its result depends on no order of threads."""
 
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
 from __future__ import annotations
 
 from numba import njit

@@ -77,7 +77,9 @@ def _solve_dense(problem: AssignmentProblem, costs: DenseCosts) -> NDArray[np.in
     try:
         taken = linear_sum_assignment(reduced)[1]
     except ValueError as error:
-        raise ValueError(f"The problem is infeasible: {error}. Allow more pairs, or give unmatched costs.") from None
+        raise ValueError(
+            f"The problem is infeasible: {error}. Allow more pairs, or give unmatched costs."
+        ) from None
     if problem.is_perfect:
         return taken.astype(np.int32)
     chosen = costs.values[np.arange(rows), taken] - col_unmatched[taken] < row_unmatched
@@ -97,21 +99,31 @@ def _solve_sparse(problem: AssignmentProblem, costs: SparseCosts, time_limit: fl
         indptr = indptr + np.arange(rows + 1)
     # SciPy drops zeros: every row is matched, so a constant changes no choice.
     values = values - values.min(initial=0.0) + 1.0
-    taken = _in_child(indptr, indices, values, (rows, cols + (0 if problem.is_perfect else rows)), time_limit)
+    taken = in_child(indptr, indices, values, (rows, cols + (0 if problem.is_perfect else rows)), time_limit)
     if len(taken) == 0:
         raise ValueError("The problem is infeasible. Allow more pairs, or give unmatched costs.")
     return np.where(taken < cols, taken, -1).astype(np.int32)
 
 
-def _in_child(
+def in_child(
     indptr: NDArray, indices: NDArray, values: NDArray, shape: tuple[int, int], time_limit: float
 ) -> NDArray[np.int64]:
-    """SciPy's sparse solver in a process that can be ended; empty if the problem is infeasible."""
+    """SciPy's sparse solver in a process that can be ended; empty if the problem is infeasible.
+
+    Raises
+    ------
+    RuntimeError
+        If it gave no answer within `time_limit` seconds.
+    """
     given = io.BytesIO()
     np.savez(given, indptr=indptr, indices=indices, values=values, shape=shape)
     try:
         child = subprocess.run(
-            [sys.executable, "-c", _CHILD], input=given.getvalue(), capture_output=True, timeout=time_limit
+            [sys.executable, "-c", _CHILD],
+            input=given.getvalue(),
+            capture_output=True,
+            timeout=time_limit,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise RuntimeError(

@@ -128,8 +128,10 @@ class AssignmentProblem:
         return AssignmentProblem(self.costs.transposed(), self.col_unmatched, self.row_unmatched)
 
     def unmatched(self) -> tuple[NDArray, NDArray]:
-        """Unmatched costs of rows and columns, as int64 or float64; in a perfect matching of all rows
-        that of a row is `forbidden` and that of a column 0."""
+        """Unmatched costs of rows and columns, as int64 or float64.
+
+        In a perfect matching of all rows that of a row is `forbidden` and that of a column 0.
+        """
         dtype = np.int64 if self.is_integer else np.float64
         if self.row_unmatched is None or self.col_unmatched is None:
             return np.full(self.shape[0], forbidden(dtype)), np.zeros(self.shape[1], dtype)
@@ -156,7 +158,8 @@ def check_problem(problem: AssignmentProblem) -> None:
     values = problem.costs.values
     if (problem.row_unmatched is None) != (problem.col_unmatched is None):
         raise ValueError(
-            "Give unmatched costs for rows and columns, or for neither (a perfect matching of the smaller side)."
+            "Give unmatched costs for rows and columns, or for neither, "
+            "which asks for a perfect matching of the smaller side."
         )
     named = [("costs", values)]
     for name, cost, length in (
@@ -192,9 +195,13 @@ def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
             raise ValueError(f"{name} holds minus infinity at {_where(cost == low)}; costs must be larger.")
         largest = np.abs(cost[np.isfinite(cost)]).max(initial=0.0)
         if largest > 1e300 / (terms + 1):
-            raise ValueError(f"{name} holds {largest:g}, so large that sums overflow. Divide all costs by it.")
+            raise ValueError(
+                f"{name} holds {largest:g}, so large that sums overflow. Divide all costs by it."
+            )
     elif max(abs(int(cost.min())), abs(int(cost.max()))) * (terms + 1) >= 2**58:
-        raise ValueError(f"{name} holds integers so large that their sums overflow. Divide them, or use floats.")
+        raise ValueError(
+            f"{name} holds integers so large that their sums overflow. Divide them, or use floats."
+        )
 
 
 def _check_pairs(costs: SparseCosts) -> None:

@@ -1,0 +1,106 @@
+"""Named families of assignment problems, shared by tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts
+from outbid.tracker.gating import pairs_within
+
+Rng = np.random.Generator
+
+
+def uniform_integers(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.integers(0, 10 * max(rows, cols), (rows, cols))
+
+
+def few_integers(rng: Rng, rows: int, cols: int) -> NDArray:
+    """Ties everywhere."""
+    return rng.integers(0, max(2, rows // 10), (rows, cols))
+
+
+def negative_integers(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.integers(-100, 100, (rows, cols)).astype(np.int32)
+
+
+def real_uniform(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.random((rows, cols))
+
+
+def constant(rng: Rng, rows: int, cols: int) -> NDArray:  # noqa: ARG001
+    return np.full((rows, cols), 7)
+
+
+def machol_wien(rng: Rng, rows: int, cols: int) -> NDArray:  # noqa: ARG001
+    """Costs i·j: hard for augmenting paths."""
+    return np.outer(np.arange(1, rows + 1), np.arange(1, cols + 1))
+
+
+def low_rank(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.integers(0, 20, (rows, 2)) @ rng.integers(0, 20, (2, cols))
+
+
+def two_costs(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.choice([1, 1000], (rows, cols))
+
+
+def duplicate_rows(rng: Rng, rows: int, cols: int) -> NDArray:
+    return np.repeat(rng.integers(0, 50, (1, cols)), rows, axis=0)
+
+
+def distances_in_3d(rng: Rng, rows: int, cols: int) -> NDArray:
+    a, b = rng.random((rows, 3)), rng.random((cols, 3))
+    return np.linalg.norm(a[:, None] - b, axis=2)
+
+
+FAMILIES: dict[str, Callable[[Rng, int, int], NDArray]] = {
+    family.__name__: family
+    for family in (
+        uniform_integers,
+        few_integers,
+        negative_integers,
+        real_uniform,
+        constant,
+        machol_wien,
+        low_rank,
+        two_costs,
+        duplicate_rows,
+        distances_in_3d,
+    )
+}
+
+
+def moved_cloud(
+    rng: Rng, count: int, displacement: float, births_and_deaths: float = 0.05
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two frames of particles at density 1: Gaussian displacement per axis, some replaced, shuffled."""
+    side = count ** (1 / 3)
+    first = rng.uniform(0, side, (count, 3))
+    second = first + displacement * rng.normal(size=first.shape)
+    replaced = rng.random(count) < births_and_deaths
+    second[replaced] = rng.uniform(0, side, (int(replaced.sum()), 3))
+    return first, second[rng.permutation(count)]
+
+
+def gated(first: NDArray[np.float64], second: NDArray[np.float64], gate: float) -> AssignmentProblem:
+    """Two frames as a sparse integer problem with half of the gate's cost on each side."""
+    pairs = pairs_within(first, second, gate, np.array([0, len(first)]), np.array([0, len(second)]))
+    values = np.rint(np.sqrt(pairs.distance2) * (2**27 / gate)).astype(np.int32)
+    return AssignmentProblem(
+        SparseCosts(pairs.indptr, pairs.indices, values, (len(first), len(second))),
+        np.full(len(first), 2**26),
+        np.full(len(second), 2**26),
+    )
+
+
+def optional(costs: NDArray, rng: Rng) -> AssignmentProblem:
+    """A dense problem in which rows and columns may stay unmatched at about the median cost."""
+    rows, cols = costs.shape
+    middle = np.median(costs) / 2 if costs.size else 1
+    draw = [rng.uniform(0.5, 1.5, count) * middle for count in (rows, cols)]
+    if costs.dtype.kind in "iu":
+        draw = [np.rint(side).astype(np.int64) for side in draw]
+    return AssignmentProblem(DenseCosts(costs), *draw)

@@ -1,0 +1,317 @@
+"""Solvers against each other, against SciPy, and against their own certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from problems import FAMILIES, gated, moved_cloud, optional
+from scipy.optimize import linear_sum_assignment
+from strategies import dense_problems, sparse_problems
+
+from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.tracker.assign import SOLVERS, solver_named
+from outbid.tracker.assign.bid_and_augment import BidAndAugment
+from outbid.tracker.assign.jonker_volgenant import in_child
+
+EXACT = ("bid_and_augment", "jonker_volgenant")
+
+
+def reference_cost(problem: AssignmentProblem) -> float:
+    """Least cost by SciPy on the full augmented matrix; inf where there is no perfect matching."""
+    rows, cols = problem.shape
+    costs = problem.costs
+    dense = np.full((rows, cols), np.inf)
+    if isinstance(costs, DenseCosts):
+        dense[:] = costs.values
+    else:
+        dense[costs.rows, costs.indices] = costs.values
+    if not problem.is_perfect:
+        augmented = np.full((rows + cols, rows + cols), np.inf)
+        augmented[:rows, :cols] = dense
+        augmented[rows:, cols:] = 0
+        augmented[np.arange(rows), cols + np.arange(rows)] = problem.row_unmatched
+        augmented[rows + np.arange(cols), np.arange(cols)] = problem.col_unmatched
+        dense = augmented
+    try:
+        row, col = linear_sum_assignment(dense)
+    except ValueError:
+        return np.inf
+    return dense[row, col].sum()
+
+
+def assert_certified(answer, rounding: float = 0.0) -> None:
+    """The duals satisfy every constraint, so their sum really is a lower bound."""
+    problem = answer.problem
+    row_unmatched, col_unmatched = problem.unmatched()
+    sparse = problem.costs.sparse()
+    u, v = answer.row_dual, answer.col_dual
+    assert (u[sparse.rows] + v[sparse.indices] <= sparse.values + rounding).all()
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:
+        row_unmatched, col_unmatched = np.zeros(problem.shape[0]), np.full(problem.shape[1], np.inf)
+    assert (u <= row_unmatched + rounding).all()
+    assert (v <= col_unmatched + rounding).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shape", [(40, 40), (30, 60), (60, 30)])
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("kind", ["perfect", "optional"])
+def test_exact_solvers_reach_scipys_cost(family, shape, solver, kind):
+    rng = np.random.default_rng(7)
+    costs = FAMILIES[family](rng, *shape)
+    problem = AssignmentProblem(DenseCosts(costs)) if kind == "perfect" else optional(costs, rng)
+    answer = assign(problem, solver)
+    assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12, abs=1e-12)
+    assert answer.status is Status.OPTIMAL
+    if problem.is_integer:
+        assert answer.gap == 0
+    assert_certified(answer, 0 if problem.is_integer else 1e-12)
+
+
+@settings(max_examples=1000)
+@given(sparse_problems())
+def test_optional_sparse_problems_reach_scipys_cost_with_gap_zero(problem):
+    answer = assign(problem)
+    assert answer.primal_cost == reference_cost(problem)
+    assert answer.gap == 0
+    assert_certified(answer)
+
+
+@settings(max_examples=300)
+@given(dense_problems())
+def test_perfect_dense_problems_reach_scipys_cost(problem):
+    answer = assign(problem)
+    assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-9, abs=1e-9)
+    assert answer.status is Status.OPTIMAL
+    assert (answer.col_of_row >= 0).sum() == min(problem.shape)
+
+
+@settings(max_examples=200)
+@given(sparse_problems())
+def test_transposing_exchanges_rows_and_columns(problem):
+    answer, exchanged = assign(problem), assign(problem.transposed())
+    assert answer.primal_cost == exchanged.primal_cost
+    assert exchanged.gap == 0
+
+
+@settings(max_examples=200)
+@given(sparse_problems())
+def test_shifting_a_row_and_its_unmatched_cost_shifts_the_optimum(problem):
+    assume(problem.shape[0] > 0)
+    costs = problem.costs
+    values, unmatched = costs.values.copy(), problem.row_unmatched.copy()
+    values[: costs.indptr[1]] += 5
+    unmatched[0] += 5
+    shifted = SparseCosts(costs.indptr, costs.indices, values, costs.shape)
+    answer = assign(AssignmentProblem(shifted, unmatched, problem.col_unmatched))
+    assert answer.primal_cost == assign(problem).primal_cost + 5
+
+
+@settings(max_examples=200)
+@given(sparse_problems())
+def test_relabelling_columns_keeps_the_cost(problem):
+    order = np.random.default_rng(0).permutation(problem.shape[1]).astype(np.int32)
+    costs = problem.costs
+    relabelled = SparseCosts(costs.indptr, order[costs.indices], costs.values, costs.shape)
+    col_unmatched = np.empty_like(problem.col_unmatched)
+    col_unmatched[order] = problem.col_unmatched
+    answer = assign(AssignmentProblem(relabelled, problem.row_unmatched, col_unmatched))
+    assert answer.primal_cost == assign(problem).primal_cost
+
+
+@settings(max_examples=200)
+@given(sparse_problems())
+def test_greedy_lies_between_its_bound_and_never_below_the_optimum(problem):
+    answer, best = assign(problem, "greedy"), assign(problem)
+    assert answer.dual_cost <= best.primal_cost <= answer.primal_cost
+
+
+@settings(max_examples=200)
+@given(sparse_problems(most=6))
+def test_margin_is_a_lower_bound_on_what_forbidding_the_pair_costs(problem):
+    answer = assign(problem)
+    costs = problem.costs
+    for i in np.nonzero(answer.col_of_row >= 0)[0]:
+        kept = ~((costs.rows == i) & (costs.indices == answer.col_of_row[i]))
+        count = np.bincount(costs.rows[kept], minlength=problem.shape[0])
+        without = SparseCosts(
+            np.concatenate([[0], np.cumsum(count)]), costs.indices[kept], costs.values[kept], costs.shape
+        )
+        worse = assign(AssignmentProblem(without, problem.row_unmatched, problem.col_unmatched))
+        assert 0 <= answer.margin[i] <= worse.primal_cost - answer.primal_cost
+
+
+def test_margin_is_exact_where_alternatives_are_independent():
+    costs = DenseCosts(np.array([[0, np.inf], [np.inf, 2]]))
+    answer = assign(AssignmentProblem(costs, np.array([5, 5]), np.array([5, 5])))
+    assert answer.margin.tolist() == [10, 8]
+
+
+@pytest.mark.parametrize("budget", [0, 1, 5, 1000])
+def test_every_bid_budget_gives_the_optimum(budget):
+    problem = gated(*moved_cloud(np.random.default_rng(3), 2000, 0.5), 1.5)
+    answer = assign(problem, BidAndAugment(budget=budget))
+    assert answer.gap == 0
+    assert answer.primal_cost == assign(problem).primal_cost
+
+
+def test_full_gate_cost_on_each_side_stays_exact():
+    half = gated(*moved_cloud(np.random.default_rng(5), 3000, 0.5), 1.2)
+    full = AssignmentProblem(half.costs, 2 * half.row_unmatched, 2 * half.col_unmatched)
+    answer = assign(full)
+    assert answer.gap == 0
+    assert (answer.col_of_row >= 0).sum() > (assign(half).col_of_row >= 0).sum()
+
+
+def test_blocks_are_solved_as_if_they_stood_alone():
+    rng = np.random.default_rng(11)
+    parts = [gated(*moved_cloud(rng, 300, 0.5), 1.4) for _ in range(3)]
+    costs = [part.costs for part in parts]
+    starts = np.cumsum([0] + [len(c.indices) for c in costs])
+    together = SparseCosts(
+        np.concatenate([[0]] + [c.indptr[1:] + s for c, s in zip(costs, starts[:-1], strict=True)]),
+        np.concatenate([c.indices + 300 * k for k, c in enumerate(costs)]).astype(np.int32),
+        np.concatenate([c.values for c in costs]),
+        (900, 900),
+    )
+    answer = assign(AssignmentProblem(together, np.full(900, 2**26), np.full(900, 2**26)))
+    alone = [assign(part).col_of_row for part in parts]
+    expected = np.concatenate([np.where(a >= 0, a + 300 * k, -1) for k, a in enumerate(alone)])
+    np.testing.assert_array_equal(answer.col_of_row, expected)
+
+
+def test_motionless_duplicates_keep_their_identity():
+    points = np.repeat(np.random.default_rng(0).random((20, 3)), 2, axis=0)
+    answer = assign(gated(points, points, 0.3))
+    assert answer.primal_cost == 0
+    np.testing.assert_array_equal(answer.col_of_row, np.arange(40))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1)])
+def test_thin_and_empty_problems(solver, shape):
+    rng = np.random.default_rng(0)
+    costs = DenseCosts(rng.integers(1, 9, shape))
+    for problem in (
+        AssignmentProblem(costs),
+        AssignmentProblem(costs, np.full(shape[0], 50), np.full(shape[1], 50)),
+        AssignmentProblem(costs.sparse(), np.full(shape[0], 50), np.full(shape[1], 50)),
+    ):
+        answer = assign(problem, solver)
+        assert answer.primal_cost == reference_cost(problem)
+        assert answer.col_of_row.shape == (shape[0],)
+        assert answer.row_of_col.shape == (shape[1],)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_everything_stays_unmatched_where_pairs_cost_more(solver):
+    problem = AssignmentProblem(DenseCosts(np.full((3, 4), 10)), np.full(3, 5), np.full(4, 5))
+    answer = assign(problem, solver)
+    assert answer.col_of_row.tolist() == [-1, -1, -1]
+    assert answer.gap == 0
+
+
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_infeasible_problems_say_so(solver, sparse):
+    costs = DenseCosts(np.array([[1.0, np.inf], [2.0, np.inf]]))
+    with pytest.raises(ValueError, match="infeasible"):
+        assign(AssignmentProblem(costs.sparse() if sparse else costs), solver)
+
+
+def test_scipys_sparse_solver_is_ended_and_ours_answers_where_it_hangs(real_data):
+    stored = np.load(real_data / "scipy_sparse_matching_hang_12x12.npz")
+    costs = SparseCosts(
+        stored["indptr"].astype(np.int64), stored["indices"], stored["data"], tuple(stored["shape"])
+    )
+    problem = AssignmentProblem(costs)
+    with pytest.raises(RuntimeError, match="gave no answer in 2 s"):
+        in_child(costs.indptr, costs.indices, costs.values, costs.shape, time_limit=2)
+    answer = assign(problem)
+    assert answer.status is Status.OPTIMAL
+    assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12)
+
+
+def test_scipys_sparse_solver_agrees_where_it_answers():
+    problem = gated(*moved_cloud(np.random.default_rng(9), 500, 0.5), 1.2)
+    answer = assign(problem, "jonker_volgenant")
+    assert answer.gap == 0
+    assert answer.primal_cost == assign(problem).primal_cost
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ([[np.nan, 1.0]], ValueError, "NaN at 0, 0"),
+        ([[1.0, -np.inf]], ValueError, "minus infinity at 0, 1"),
+        ([[1e308, 1.0]], ValueError, "so large"),
+        (np.array([[2**62, 1]]), ValueError, "so large"),
+        (np.array([[1 + 1j]]), TypeError, "real numbers"),
+        (np.array([["1"]]), TypeError, "real numbers"),
+        (np.array([[None]]), TypeError, "real numbers"),
+    ],
+)
+def test_costs_that_no_solver_could_use_are_refused(solver, values, error, words):
+    with pytest.raises(error, match=words):
+        assign(AssignmentProblem(DenseCosts(np.asarray(values))), solver)
+
+
+def test_integers_above_2_to_53_stay_exact():
+    large = 2**54
+    answer = assign(AssignmentProblem(DenseCosts(np.array([[large + 1, large], [large, large + 3]]))))
+    assert answer.primal_cost == 2 * large
+    assert answer.gap == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"indices": np.array([0, 5], np.int32)}, "outside 0 to 1"),
+        ({"indices": np.array([1, 1], np.int32)}, "same column twice"),
+        ({"indptr": np.array([0, 1])}, "must start at 0"),
+        ({"indptr": np.array([0, 1, 2])}, "need indptr"),
+        ({"values": np.array([1.0, np.inf])}, "costs infinity"),
+        ({"values": np.array([1.0, np.nan])}, "NaN at 1"),
+    ],
+)
+def test_sparse_costs_that_are_no_matrix_are_refused(change, words):
+    good = {"indptr": np.array([0, 2]), "indices": np.array([0, 1], np.int32), "values": np.array([1.0, 2.0])}
+    with pytest.raises(ValueError, match=words):
+        assign(AssignmentProblem(SparseCosts(**(good | change), shape=(1, 2))))
+
+
+def test_unmatched_costs_must_come_for_both_sides_finite_and_one_each():
+    costs = DenseCosts(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="for neither"):
+        assign(AssignmentProblem(costs, np.ones(2)))
+    with pytest.raises(ValueError, match="row_unmatched has shape"):
+        assign(AssignmentProblem(costs, np.ones(3), np.ones(2)))
+    with pytest.raises(ValueError, match="infinite"):
+        assign(AssignmentProblem(costs, np.array([1, np.inf]), np.ones(2)))
+
+
+def test_an_unknown_solver_is_answered_with_those_there_are():
+    with pytest.raises(ValueError, match="bid_and_augment, jonker_volgenant, greedy"):
+        solver_named("simplex")
+
+
+def test_the_door_certifies_and_does_not_believe_a_solver():
+    class Liar(BidAndAugment):
+        def compute(self, problem):
+            answer = super().compute(problem)
+            return type(answer)(answer.col_of_row[::-1].copy(), answer.col_dual + 1000, {})
+
+    costs = DenseCosts(np.array([[0, 9], [9, 0]]))
+    answer = assign(AssignmentProblem(costs, np.full(2, 20), np.full(2, 20)), Liar())
+    assert answer.primal_cost == 18
+    assert answer.dual_cost <= 0
+    assert answer.status is Status.FEASIBLE
+
+    class Cheat(BidAndAugment):
+        def compute(self, problem):
+            return type(super().compute(problem))(np.zeros(2, np.int32), np.zeros(2), {})
+
+    with pytest.raises(ValueError, match="column twice"):
+        assign(AssignmentProblem(costs), Cheat())
