@@ -1,0 +1,138 @@
+"""Microscope: what is seen of the truth, with localisation noise, missed detections and clutter.
+
+It works on any true tracks, simulated or annotated, and knows nothing of how the tracker links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import InputError, SettingsError
+from outbid.tracker.tracks import Tracks
+
+from .ranges import require
+from .streams import Purpose, stream
+
+
+@dataclass(frozen=True)
+class Microscope:
+    """What a microscope does to the truth.
+
+    Parameters
+    ----------
+    noise : tuple of 3 float
+        Standard deviation of the localisation error along z, y, x, in units; Gaussian, independent.
+    miss : float
+        Probability that a particle is not detected in a frame.
+    clutter : float
+        Expected false detections in a frame for each true particle; their number is Poisson and
+        their places uniform in the box.
+
+    Raises
+    ------
+    SettingsError
+        If a value is negative or not finite, `miss` above 1 or `clutter` above 1000.
+
+    Examples
+    --------
+    >>> Microscope(noise=(0.3, 0.1, 0.1), miss=0.05).clutter
+    0.0
+    """
+
+    noise: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    miss: float = 0.0
+    clutter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.noise) != 3 or not all(isfinite(sigma) and sigma >= 0 for sigma in self.noise):
+            raise SettingsError(f"noise is {self.noise}; it must be three numbers, 0 or more: z, y, x.")
+        require("miss", self.miss, 0, 1)
+        require("clutter", self.clutter, 0, 1000)
+
+
+def observe(
+    truth: Tracks, microscope: Microscope, *, box: tuple[float, float, float], seed: int = 0
+) -> Tracks:
+    """What a microscope sees of true tracks, with the truth about what is seen.
+
+    Parameters
+    ----------
+    truth : Tracks
+        True positions z, y, x in units, and their links; divisions may be among them, merges not.
+    microscope : Microscope
+        What it does to them.
+    box : tuple of 3 float
+        Lengths of the field of view along z, y, x, from the origin on, in units: the place of clutter.
+    seed : int
+        Decides all that is drawn, frame by frame: a part of the frames gives that part of the result.
+
+    Returns
+    -------
+    Tracks
+        ``detections`` is what a tracker is given, in random order within each frame. The links say
+        which of them follow each other in truth: a link reaches over the frames in which a particle
+        was missed, and clutter has none.
+
+    Raises
+    ------
+    InputError
+        If two true tracks merge.
+
+    Examples
+    --------
+    >>> from outbid.simulate.motions import BrownianWalk
+    >>> from outbid.simulate.walks import WalkSettings, walk
+    >>> truth = walk(WalkSettings(BrownianWalk(0.5), particles=100, frames=9, box=(9, 9, 9)))
+    >>> seen = observe(truth, Microscope(miss=0.2, clutter=0.1), box=(9, 9, 9), seed=1)
+    >>> frame = seen.detections.frame
+    >>> sorted({int(frame[target] - frame[source]) for source, target in seen.links})
+    [1, 2, 3]
+    """
+    if (truth.predecessors > 1).any():
+        row = int(np.argmax(truth.predecessors > 1))
+        raise InputError(
+            f"Two tracks merge at detection {row} (frame {truth.detections.frame[row]}). "
+            "Remove one of its links: the microscope knows no merges."
+        )
+    frames = np.unique(truth.detections.frame)
+    positions, rows = [np.empty((0, 3))], [np.empty(0, dtype=np.int64)]
+    for frame in frames:
+        position, row = _view(truth.detections, int(frame), microscope, box, seed)
+        positions.append(position)
+        rows.append(row)
+    seen_frame = np.repeat(frames, [len(row) for row in rows[1:]])
+    detections = Detections(seen_frame, np.concatenate(positions), truth.detections.unit)
+    return Tracks(detections, _links_seen(truth, np.concatenate(rows)))
+
+
+def _view(
+    truth: Detections, frame: int, microscope: Microscope, box: tuple[float, float, float], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What is seen in one frame: (n, 3) positions and (n,) their rows in the truth, -1 for clutter."""
+    row = np.arange(len(truth))[truth.rows_of(frame)]
+    shift = stream(seed, Purpose.NOISE, frame).normal(0.0, microscope.noise, (len(row), 3))
+    seen = stream(seed, Purpose.MISS, frame).random(len(row)) >= microscope.miss
+    rng = stream(seed, Purpose.CLUTTER, frame)
+    clutter = rng.random((rng.poisson(microscope.clutter * len(row)), 3)) * box
+    position = np.concatenate([(truth.position[row] + shift)[seen], clutter])
+    # Rows in the order of the truth would tell a tracker who is who.
+    order = stream(seed, Purpose.ORDER, frame).permutation(len(position))
+    return position[order], np.concatenate([row[seen], np.full(len(clutter), -1)])[order]
+
+
+def _links_seen(truth: Tracks, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Links between the seen detections, given their rows in the truth."""
+    place = np.full(len(truth.detections), -1, dtype=np.int64)
+    place[row[row >= 0]] = np.nonzero(row >= 0)[0]
+    before = np.full(len(place), -1, dtype=np.int64)
+    before[truth.links[:, 1]] = truth.links[:, 0]
+    while (missed := (before >= 0) & (place[before] < 0)).any():
+        before[missed] = before[before[missed]]
+    target = np.nonzero((before >= 0) & (place >= 0))[0]
+    links = np.column_stack([place[before[target]], place[target]])
+    return links[np.lexsort((links[:, 1], links[:, 0]))]

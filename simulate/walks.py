@@ -1,0 +1,247 @@
+"""Walks: particles that move, are born and die in a box; the truth that a tracker is tested against.
+
+Any `Motion` may move them; walls, births and deaths are the same for all. The unit of time is the
+frame. Nothing here knows how the tracker predicts or links: a simulator that shared its model could
+not test it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import SettingsError
+from outbid.tracker.tracks import Tracks
+
+from .motions import Motion, Vectors
+from .ranges import require
+from .streams import Purpose, stream
+
+
+@dataclass(frozen=True)
+class WalkSettings:
+    """What is simulated: who moves how, in which box, for how long.
+
+    Parameters
+    ----------
+    motion : Motion
+        How the particles move.
+    particles : int
+        Particles in frame 0, uniform in the box.
+    frames : int
+        Frames, numbered from 0.
+    box : tuple of 3 float
+        Lengths of the box along z, y, x, in units; it begins at the origin.
+    boundary : str
+        ``"reflect"``: walls turn particles back. ``"periodic"``: what leaves on one side comes in on
+        the other, and the truth breaks its track there. ``"open"``: no walls, particles walk out of
+        the box and are still seen. ``"absorb"``: a particle found outside is gone, and another is
+        born anywhere in the box, so that the density is kept.
+    birth_rate : float
+        Expected births in a frame, as a fraction of `particles`; their number is Poisson and their
+        places uniform in the box. With equal rates of births and deaths the expected number of
+        particles stays what it was.
+    death_rate : float
+        Probability that a particle is gone in the next frame.
+    seed : int
+        Decides all that is drawn.
+
+    Raises
+    ------
+    SettingsError
+        If a value is out of its range, or the boundary unknown.
+
+    Examples
+    --------
+    >>> from outbid.simulate.motions import BrownianWalk
+    >>> settings = WalkSettings(BrownianWalk(0.5), particles=20, frames=3, box=(9, 9, 9))
+    >>> walk(settings).track_count
+    20
+    """
+
+    motion: Motion
+    particles: int
+    frames: int
+    box: tuple[float, float, float]
+    boundary: str = "reflect"
+    birth_rate: float = 0.0
+    death_rate: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require("particles", self.particles, 0, 2**31 - 1)
+        require("frames", self.frames, 1, 2**31 - 1)
+        require("birth_rate", self.birth_rate, 0, 1000)
+        require("death_rate", self.death_rate, 0, 1)
+        require("seed", self.seed, 0)
+        if len(self.box) != 3 or not all(isfinite(length) and length > 0 for length in self.box):
+            raise SettingsError(f"The box is {self.box}; give three lengths above 0, along z, y and x.")
+        if self.boundary not in BOUNDARIES:
+            raise SettingsError(
+                f"There is no boundary {self.boundary!r}; choose one of {', '.join(BOUNDARIES)}."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that the next frame of a walk depends on.
+
+    Parameters
+    ----------
+    frame : int
+        Frame number.
+    position : (N, 3) float64 array
+        z, y, x in units. Particles that live on stand in the same order as in the frame before, and
+        newborn ones after them.
+    velocity : (N, 3) float64 array
+        What the motion remembers, units per frame.
+    track : (N,) int64 array
+        Number of each particle's track in the truth.
+    tracks_so_far : int
+        How many tracks have begun up to this frame; the next to begin gets this number.
+    """
+
+    frame: int
+    position: Vectors
+    velocity: Vectors
+    track: NDArray[np.int64]
+    tracks_so_far: int
+
+
+def walk(settings: WalkSettings) -> Tracks:
+    """Simulate a movie: where the particles are in every frame, and the links of the true tracks.
+
+    Parameters
+    ----------
+    settings : WalkSettings
+        What is simulated.
+
+    Returns
+    -------
+    Tracks
+        Positions z, y, x in the unit of the box; one link for every particle that is in two
+        consecutive frames, unless a periodic boundary lies between.
+
+    Examples
+    --------
+    >>> from outbid.simulate.motions import PersistentWalk
+    >>> truth = walk(WalkSettings(PersistentWalk(1.0, 0.8), particles=5, frames=4, box=(9, 9, 9)))
+    >>> len(truth.detections), len(truth.links)
+    (20, 15)
+    """
+    position, track = [], []
+    for snapshot in snapshots(settings):
+        position.append(snapshot.position)
+        track.append(snapshot.track)
+    frame = np.repeat(np.arange(len(track), dtype=np.int32), [len(numbers) for numbers in track])
+    return Tracks.from_track_ids(Detections(frame, np.concatenate(position)), np.concatenate(track))
+
+
+def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:
+    """The frames of a walk one by one, for movies that memory cannot hold as a whole.
+
+    Examples
+    --------
+    >>> from outbid.simulate.motions import BrownianWalk
+    >>> settings = WalkSettings(BrownianWalk(0.5), particles=7, frames=3, box=(9, 9, 9))
+    >>> [(snapshot.frame, len(snapshot.track)) for snapshot in snapshots(settings)]
+    [(0, 7), (1, 7), (2, 7)]
+    """
+    snapshot = first_snapshot(settings)
+    yield snapshot
+    for _ in range(settings.frames - 1):
+        snapshot = next_snapshot(settings, snapshot)
+        yield snapshot
+
+
+def first_snapshot(settings: WalkSettings) -> Snapshot:
+    """Frame 0 of a walk: particles uniform in the box, with the velocities of the steady state."""
+    rng = stream(settings.seed, Purpose.PLACE, 0)
+    position, velocity = _newborn(settings, settings.particles, rng)
+    return Snapshot(0, position, velocity, np.arange(settings.particles), settings.particles)
+
+
+def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
+    """The frame after `now`, wherever that one was worked out.
+
+    Examples
+    --------
+    >>> from outbid.simulate.motions import BrownianWalk
+    >>> settings = WalkSettings(BrownianWalk(0.5), particles=7, frames=2, box=(9, 9, 9))
+    >>> following = next_snapshot(settings, first_snapshot(settings))
+    >>> bool((following.position == list(snapshots(settings))[1].position).all())
+    True
+    """
+    frame, seed = now.frame + 1, settings.seed
+    displacement, velocity = settings.motion.move(now.velocity, stream(seed, Purpose.STEP, frame))
+    position, velocity, begins = _WALLS[settings.boundary](
+        now.position + displacement, velocity, settings, stream(seed, Purpose.WALL, frame)
+    )
+    lives = stream(seed, Purpose.DEATH, frame).random(len(position)) >= settings.death_rate
+    births = stream(seed, Purpose.BIRTH, frame)
+    born = int(births.poisson(settings.birth_rate * settings.particles))
+    newborn_position, newborn_velocity = _newborn(settings, born, births)
+    begins = np.concatenate([begins[lives], np.ones(born, dtype=bool)])
+    track = np.concatenate([now.track[lives], np.zeros(born, dtype=np.int64)])
+    tracks_so_far = now.tracks_so_far + int(begins.sum())
+    track[begins] = np.arange(now.tracks_so_far, tracks_so_far)
+    return Snapshot(
+        frame,
+        np.concatenate([position[lives], newborn_position]),
+        np.concatenate([velocity[lives], newborn_velocity]),
+        track,
+        tracks_so_far,
+    )
+
+
+_Moved = tuple[Vectors, Vectors, NDArray[np.bool_]]
+"""Positions and velocities once the walls have had their say, and which rows begin a new track."""
+
+
+def _reflect(position: Vectors, velocity: Vectors, settings: WalkSettings, _: np.random.Generator) -> _Moved:
+    # Motions are mirror-symmetric: folding the free walk is exact, however far it went.
+    length = np.asarray(settings.box, dtype=np.float64)
+    unfolded = np.mod(position, 2 * length)
+    mirrored = unfolded > length
+    position = np.where(mirrored, 2 * length - unfolded, unfolded)
+    return position, np.where(mirrored, -velocity, velocity), np.zeros(len(position), dtype=bool)
+
+
+def _periodic(position: Vectors, velocity: Vectors, settings: WalkSettings, _: np.random.Generator) -> _Moved:
+    return np.mod(position, settings.box), velocity, _outside(position, settings)
+
+
+def _open(position: Vectors, velocity: Vectors, _: WalkSettings, __: np.random.Generator) -> _Moved:
+    return position, velocity, np.zeros(len(position), dtype=bool)
+
+
+def _absorb(position: Vectors, velocity: Vectors, settings: WalkSettings, rng: np.random.Generator) -> _Moved:
+    gone = _outside(position, settings)
+    position, velocity = position.copy(), velocity.copy()
+    position[gone], velocity[gone] = _newborn(settings, int(gone.sum()), rng)
+    return position, velocity, gone
+
+
+_WALLS: dict[str, Callable[[Vectors, Vectors, WalkSettings, np.random.Generator], _Moved]] = {
+    "reflect": _reflect,
+    "periodic": _periodic,
+    "open": _open,
+    "absorb": _absorb,
+}
+
+BOUNDARIES = tuple(_WALLS)
+"""Names of the boundaries that `WalkSettings` takes."""
+
+
+def _outside(position: Vectors, settings: WalkSettings) -> NDArray[np.bool_]:
+    return ((position < 0) | (position >= settings.box)).any(axis=1)
+
+
+def _newborn(settings: WalkSettings, count: int, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
+    """Positions and velocities of particles that appear anywhere in the box."""
+    return rng.random((count, 3)) * settings.box, settings.motion.start(count, rng)
