@@ -65,8 +65,8 @@ def table(limit: float) -> Iterator[measure.Row]:
             row = measure.in_process(outbid, count, repeats, workers, limit=limit)
             yield {"n": count, "who": f"outbid, {workers} threads"} | row
         if count == 100_000:
-            yield {"n": count, "who": "OR-tools, min-cost flow"} | measure.in_process(ortools, count, limit=limit)
-            yield {"n": count, "who": "SciPy, augmented matrix"} | measure.in_process(scipy, count, limit=limit)
+            for who, peer in (("OR-tools, min-cost flow", ortools), ("SciPy, augmented matrix", scipy)):
+                yield {"n": count, "who": who} | measure.in_process(peer, count, limit=limit)
 
 
 if __name__ == "__main__":

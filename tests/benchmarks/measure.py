@@ -19,7 +19,7 @@ Row = dict[str, object]
 
 
 def in_process(case: Callable[..., Row], *given: object, limit: float) -> Row:
-    """What `case` returns, run in a process of its own, with `peak_gb`: the most memory that process held.
+    """What `case` returns, run in a process of its own, with `peak_gb` unless the case tells it itself.
 
     `limit` seconds after its start the process is ended, because some peers search for ever; then
     `seconds` is the text ``> limit``. A failure is told as the text in `seconds` as well.
@@ -46,14 +46,20 @@ def _report(sender: Any, case: Callable[..., Row], given: tuple[object, ...]) ->
         row = case(*given)
     except Exception as error:  # a peer may fail in any way: the table says how
         row = {"seconds": f"{type(error).__name__}: {error}"[:60]}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
-    sender.send(row | {"peak_gb": round(peak / 1024, 2)})
+    sender.send({"peak_gb": peak_gb()} | row)
+
+
+def peak_gb() -> float:
+    """The most memory that this process has held so far, in units of 2^30 bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> tuple[float, Any]:
     """Seconds of the quickest of some runs, and what the last one returned."""
     seconds = []
     for _ in range(repeats):
+        result = None  # or the last result would count as memory of this run
         start = time.perf_counter()
         result = work()
         seconds.append(time.perf_counter() - start)

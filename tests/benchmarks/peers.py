@@ -62,7 +62,7 @@ def scipy_augmented(problem: AssignmentProblem) -> tuple[float, int]:
 
 
 def scipy_in_groups(
-    source: NDArray[np.float64], target: NDArray[np.float64], gate: float, unmatched: float, group: int = 2000
+    source: NDArray[np.float64], target: NDArray[np.float64], gate: float, unmatched: float, group: int = 500
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
     """Optimal links with SciPy alone: (source rows, target rows, their total length).
 
