@@ -1,6 +1,7 @@
 """The bundled sample: its record repeats it, and tracking it gives what the README promises."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,16 @@ def test_tracking_the_sample_finds_its_tracks() -> None:
     run = track(read_detections(sample("walks")), TrackingSettings(max_distance=4, max_gap=2))
     assert run.stats["worst_gap"] == 0
     assert score(run.tracks, truth).values["link_f1"] == pytest.approx(0.970, abs=0.001)
+
+
+def test_the_example_of_the_readme_runs(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "'worst_gap': 0.0" in capsys.readouterr().out
+    assert len(read_tracks("tracks.csv").detections) == 3429
 
 
 def test_an_unknown_sample_is_refused_with_those_there_are() -> None:
