@@ -50,9 +50,9 @@ $(VENV)/built: | $(VENV)/bin/python
 
 $(VENV)/installed: $(VENV)/built $(SOURCES)
 	@echo "Installing Outbid into $(VENV) …"
-	@rm -rf build
+	@rm -rf build outbid.egg-info
 	$(PIP) install --no-build-isolation .
-	@rm -rf build
+	@rm -rf build outbid.egg-info
 	@touch $@
 
 # An extra by itself, so that the installed project and its compiled kernels stay as they are.
