@@ -6,16 +6,15 @@ It works on any true tracks, simulated or annotated, and knows nothing of how th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError, SettingsError
+from outbid.tracker.errors import InputError
 from outbid.tracker.tracks import Tracks
 
-from .ranges import require
+from .ranges import require, require_axes
 from .streams import Purpose, stream
 
 
@@ -49,8 +48,7 @@ class Microscope:
     clutter: float = 0.0
 
     def __post_init__(self) -> None:
-        if len(self.noise) != 3 or not all(isfinite(sigma) and sigma >= 0 for sigma in self.noise):
-            raise SettingsError(f"noise is {self.noise}; it must be three numbers, 0 or more: z, y, x.")
+        require_axes("noise", self.noise, 0)
         require("miss", self.miss, 0, 1)
         require("clutter", self.clutter, 0, 1000)
 
@@ -82,6 +80,8 @@ def observe(
     ------
     InputError
         If two true tracks merge.
+    SettingsError
+        If a length of the box is not above 0.
 
     Examples
     --------
@@ -93,6 +93,7 @@ def observe(
     >>> sorted({int(frame[target] - frame[source]) for source, target in seen.links})
     [1, 2, 3]
     """
+    require_axes("box", box, 1e-30)
     if (truth.predecessors > 1).any():
         row = int(np.argmax(truth.predecessors > 1))
         raise InputError(
@@ -102,10 +103,10 @@ def observe(
     frames = np.unique(truth.detections.frame)
     positions, rows = [np.empty((0, 3))], [np.empty(0, dtype=np.int64)]
     for frame in frames:
-        position, row = _view(truth.detections, int(frame), microscope, box, seed)
-        positions.append(position)
-        rows.append(row)
-    seen_frame = np.repeat(frames, [len(row) for row in rows[1:]])
+        seen_position, true_row = _view(truth.detections, int(frame), microscope, box, seed)
+        positions.append(seen_position)
+        rows.append(true_row)
+    seen_frame = np.repeat(frames, [len(true_row) for true_row in rows[1:]])
     detections = Detections(seen_frame, np.concatenate(positions), truth.detections.unit)
     return Tracks(detections, _links_seen(truth, np.concatenate(rows)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, isfinite
 
 from outbid.tracker.errors import SettingsError
@@ -26,3 +27,23 @@ def require(name: str, value: float, least: float, most: float = inf) -> None:
         return
     wanted = f"finite and {least:g} or more" if most == inf else f"from {least:g} to {most:.10g}"
     raise SettingsError(f"{name} is {value}; it must be {wanted}.")
+
+
+def require_axes(name: str, values: Sequence[float], least: float) -> None:
+    """Refuse a setting along z, y, x that has not three numbers, or one out of range.
+
+    Raises
+    ------
+    SettingsError
+        As `require`, with the axis.
+
+    Examples
+    --------
+    >>> require_axes("noise", (0.3, -0.1, 0.1), 0)
+    Traceback (most recent call last):
+    outbid.tracker.errors.SettingsError: noise along y is -0.1; it must be finite and 0 or more.
+    """
+    if len(values) != 3:
+        raise SettingsError(f"{name} is {values}; it must be three numbers, along z, y and x.")
+    for axis, value in zip("zyx", values, strict=True):
+        require(f"{name} along {axis}", value, least)

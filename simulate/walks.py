@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from outbid.tracker.errors import SettingsError
 from outbid.tracker.tracks import Tracks
 
 from .motions import Motion, Vectors
-from .ranges import require
+from .ranges import require, require_axes
 from .streams import Purpose, stream
 
 
@@ -79,8 +78,7 @@ class WalkSettings:
         require("birth_rate", self.birth_rate, 0, 1000)
         require("death_rate", self.death_rate, 0, 1)
         require("seed", self.seed, 0)
-        if len(self.box) != 3 or not all(isfinite(length) and length > 0 for length in self.box):
-            raise SettingsError(f"The box is {self.box}; give three lengths above 0, along z, y and x.")
+        require_axes("box", self.box, 1e-30)
         if self.boundary not in BOUNDARIES:
             raise SettingsError(
                 f"There is no boundary {self.boundary!r}; choose one of {', '.join(BOUNDARIES)}."
@@ -96,8 +94,8 @@ class Snapshot:
     frame : int
         Frame number.
     position : (N, 3) float64 array
-        z, y, x in units. Particles that live on stand in the same order as in the frame before, and
-        newborn ones after them.
+        z, y, x in units. Particles that live on stand in the same order as in the frame before, an
+        absorbed one's successor in its place, and other newborn ones after them.
     velocity : (N, 3) float64 array
         What the motion remembers, units per frame.
     track : (N,) int64 array
@@ -239,7 +237,8 @@ BOUNDARIES = tuple(_WALLS)
 
 
 def _outside(position: Vectors, settings: WalkSettings) -> NDArray[np.bool_]:
-    return ((position < 0) | (position >= settings.box)).any(axis=1)
+    outside = (position < 0) | (position >= np.asarray(settings.box))
+    return np.asarray(outside.any(axis=1))
 
 
 def _newborn(settings: WalkSettings, count: int, rng: np.random.Generator) -> tuple[Vectors, Vectors]:

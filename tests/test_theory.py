@@ -1,0 +1,107 @@
+"""Simulator and scorer against theory: how often the nearest, or the optimal, partner is the right one.
+
+Particles of density 1 take Gaussian steps of standard deviation kappa along each axis, so kappa is
+the step in units of the spacing. Walls reflect: then the density is exactly uniform at both times,
+but near a wall there are fewer neighbours to take for the true one, and accuracies are higher. So
+the box is large and only particles that start `MARGIN` or more from every wall are judged.
+"""
+
+from functools import cache
+from math import pi, sqrt
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.spatial import cKDTree
+
+from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker.match import match
+from outbid.tracker.score import score
+from outbid.tracker.tracks import Tracks
+
+LENGTH, MARGIN = 44, 3.0
+SIGMAS = 4
+NEAREST = {0.05: 0.9967, 0.10: 0.974, 0.15: 0.919, 0.20: 0.831, 0.30: 0.610, 0.40: 0.415}
+"""Published accuracy of the nearest neighbour: theory, rounded."""
+
+OPTIMAL = {0.05: 0.9996, 0.10: 0.991, 0.15: 0.973, 0.20: 0.931, 0.30: 0.766, 0.40: 0.465}
+"""Published accuracy of the optimal assignment: a simulation of unknown size, so with an error of its own.
+
+Wrong links come in twos at least, since two particles swap: .9996 needs some 5,000 particles."""
+OPTIMAL_SAMPLE = 5000
+
+
+@cache
+def pair_of_frames(kappa: float) -> Tracks:
+    return walk(
+        WalkSettings(BrownianWalk(kappa), LENGTH**3, 2, (LENGTH, LENGTH, LENGTH), "reflect", seed=2009)
+    )
+
+
+def accuracy(truth: Tracks, partner: np.ndarray) -> tuple[float, int]:
+    """Share of right links among those of inner particles, by the scorer; and how many were judged.
+
+    `partner` (N,) holds the row in the second frame that each of the N particles is linked to.
+    """
+    count = len(partner)
+    start = truth.detections.position[:count]
+    inner = np.nonzero(((start > MARGIN) & (start < LENGTH - MARGIN)).all(axis=1))[0]
+    tracks = Tracks(truth.detections, np.column_stack([inner, count + partner[inner]]))
+    found = score(tracks, truth, families=("links",)).values
+    assert found["n_predicted_links"] == len(inner) > 50_000
+    return found["link_precision"], len(inner)
+
+
+def clouds(truth: Tracks) -> tuple[np.ndarray, np.ndarray]:
+    position = truth.detections.position
+    return position[: LENGTH**3], position[LENGTH**3 :]
+
+
+def optimal_partners(truth: Tracks) -> np.ndarray:
+    """Least squared distances, the likeliest matching for Gaussian steps; at this gate all find a partner."""
+    found = match(*clouds(truth), 3.0, cost="squared", workers=2)
+    assert found.assignment.gap == 0
+    np.testing.assert_array_equal(found.source, np.arange(LENGTH**3))
+    return found.target
+
+
+def nearest_theory(kappa: float) -> float:
+    """E[exp(-(4/3) pi kappa^3 R^3)] over R, chi-distributed with 3 degrees of freedom.
+
+    The nearest neighbour is the true successor if no other particle lies in the ball of its distance.
+    """
+
+    def integrand(r: float) -> float:
+        return sqrt(2 / pi) * r * r * np.exp(-r * r / 2 - 4 / 3 * pi * (kappa * r) ** 3)
+
+    return float(quad(integrand, 0, np.inf)[0])
+
+
+@pytest.mark.parametrize("kappa", NEAREST)
+def test_nearest_neighbours_are_right_as_often_as_theory_says(kappa: float) -> None:
+    expected = nearest_theory(kappa)
+    assert expected == pytest.approx(NEAREST[kappa], abs=0.0006)
+    truth = pair_of_frames(kappa)
+    first, second = clouds(truth)
+    measured, judged = accuracy(truth, cKDTree(second).query(first)[1])
+    assert abs(measured - expected) < SIGMAS * sqrt(expected * (1 - expected) / judged)
+
+
+@pytest.mark.parametrize("kappa", OPTIMAL)
+def test_the_optimal_assignment_is_right_as_often_as_published(kappa: float) -> None:
+    truth = pair_of_frames(kappa)
+    measured, judged = accuracy(truth, optimal_partners(truth))
+    variance = measured * (1 - measured) * (1 / judged + 1 / OPTIMAL_SAMPLE)
+    assert abs(measured - OPTIMAL[kappa]) < SIGMAS * sqrt(variance)
+    assert measured > nearest_theory(kappa)
+
+
+@pytest.mark.parametrize("kappa", [0.05, 0.10])
+def test_the_optimal_assignment_errs_where_two_particles_pass_each_other(kappa: float) -> None:
+    # Particles a, b swap if (a - b).(a' - b') < 0. The integral of that probability over all b is
+    # (16/3) sqrt(pi) kappa^3; cycles of three or more add terms in kappa^6.
+    expected = 16 / 3 * sqrt(pi) * kappa**3
+    truth = pair_of_frames(kappa)
+    measured, judged = accuracy(truth, optimal_partners(truth))
+    assert abs(1 - measured - expected) < SIGMAS * sqrt(2 * expected / judged)  # errors come in twos
