@@ -85,9 +85,16 @@ def _end(error: BaseException) -> NoReturn:
 
 def _entry_points() -> dict[str, metadata.EntryPoint]:
     """The commands by name; ours win over those of other packages."""
-    found = metadata.entry_points(group="outbid.commands")
-    foreign_first = sorted(found, key=lambda entry: entry.dist is not None and entry.dist.name == "outbid")
-    return {entry.name: entry for entry in foreign_first}
+    # All distributions, for `metadata.entry_points` sees one of a name: in a checkout that may be an
+    # outdated outbid.egg-info.
+    found = [
+        entry
+        for distribution in metadata.distributions()
+        for entry in distribution.entry_points
+        if entry.group == "outbid.commands"
+    ]
+    found.sort(key=lambda entry: entry.dist is not None and entry.dist.name == "outbid")
+    return {entry.name: entry for entry in found}
 
 
 def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
@@ -278,12 +285,15 @@ def compilation_told() -> Iterator[None]:
     """Say once when kernels are being compiled, which happens at the first use on a machine."""
     from numba.core import event
 
+    context = click.get_current_context()
     told = threading.Event()
 
     class Teller(event.Listener):
         def on_start(self, _event: object) -> None:
-            if not told.is_set():
-                told.set()
+            if told.is_set():
+                return
+            told.set()
+            with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
                 say("Compiling the kernels for this machine; this is done once and takes some seconds.")
 
         def on_end(self, _event: object) -> None:

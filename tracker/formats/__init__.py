@@ -68,10 +68,8 @@ def read_detections(path: _Path) -> Detections:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "spots.csv")
-    >>> _ = file.write_text("t;x;y;mass\n1;2,5;0;7\n0;1,5;0;8\n")
-    >>> seen = read_detections(file)
+    >>> _ = Path("spots.csv").write_text("t;x;y;mass\n1;2,5;0;7\n0;1,5;0;8\n")
+    >>> seen = read_detections("spots.csv")
     >>> seen.frame.tolist(), seen.position.tolist(), seen.features["mass"].tolist()
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
@@ -195,16 +193,15 @@ def write_tracks(
 
     Examples
     --------
-    >>> import numpy as np, pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> import numpy as np
     >>> seen = Detections.from_table([0, 2], [[0, 0, 0], [0, 0.1, 0]])
-    >>> write_tracks(folder / "tracks.csv", Tracks(seen, np.array([[0, 1]])), record={"command": "track"})
-    >>> print((folder / "tracks.csv").read_text())
+    >>> write_tracks("tracks.csv", Tracks(seen, np.array([[0, 1]])), record={"command": "track"})
+    >>> print(Path("tracks.csv").read_text())
     track_id,frame,z,y,x
     0,0,0,0,0
     0,2,0,0.1,0
     <BLANKLINE>
-    >>> read_record(folder / "tracks.csv")
+    >>> read_record("tracks.csv")
     {'command': 'track'}
     """
     _output(path, overwrite).write_tracks(Path(path), tracks, record, overwrite)

@@ -60,7 +60,9 @@ def roles_of(names: Sequence[str]) -> dict[str, str]:
     >>> roles_of(["t", "y", "x", "id", "parent_id"])
     {'frame': 't', 'y': 'y', 'x': 'x', 'node': 'id', 'node_parent': 'parent_id'}
     """
-    refuse_duplicates(names)
+    twice = [name for name, count in Counter(names).items() if count > 1 and not is_nameless(name)]
+    if twice:
+        raise InputError(f"Several columns are called {twice[0]!r}. Give each a name of its own.")
     by_plain: dict[str, list[str]] = {}
     for name in names:
         by_plain.setdefault(plain(name), []).append(name)
@@ -103,13 +105,6 @@ def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
     # A second column of track numbers must not pass as a feature: what is known of identities is no hint.
     identity = {*ALIASES["track_id"], *ALIASES["parent"]}
     return [n for n in names if n not in kept and plain(n) not in identity and not is_nameless(n)]
-
-
-def refuse_duplicates(names: Iterable[str]) -> None:
-    """Complain if two columns have the same name."""
-    twice = [name for name, count in Counter(names).items() if count > 1 and not is_nameless(name)]
-    if twice:
-        raise InputError(f"Several columns are called {twice[0]!r}. Give each a name of its own.")
 
 
 def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:

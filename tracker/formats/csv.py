@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from ..detections import Detections
@@ -22,7 +23,7 @@ from ..errors import InputError
 from ..tracks import Tracks
 from . import table
 from .atomic import write_whole
-from .columns import is_nameless, refuse_duplicates, roles_of
+from .columns import is_nameless, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_bytes, record_from
@@ -43,7 +44,7 @@ def read_tracks(path: Path) -> Tracks:
 
 def holds_tracks(path: Path) -> bool:
     """See `outbid.tracker.formats.holds_tracks`."""
-    return table.holds_tracks(roles_of(layout_of(_head(path), path).names))
+    return table.holds_tracks(_roles(layout_of(_head(path), path), path))
 
 
 def write_detections(
@@ -72,6 +73,7 @@ def _write(
     path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    rows = _floats_told_from_integers(rows)
 
     def write(file: BinaryIO) -> None:
         header = io.StringIO()
@@ -86,6 +88,24 @@ def _write(
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
+def _floats_told_from_integers(rows: pa.Table) -> pa.Table:
+    """Features that are real numbers but happen to be whole, as 1.0: else they are read back as integers."""
+    known = roles_of(rows.column_names)
+    for index, name in enumerate(rows.column_names):
+        column = rows[name]
+        if (
+            name in known
+            or not pa.types.is_floating(column.type)
+            or pc.any(pc.not_equal(pc.floor(column), column)).as_py()
+        ):
+            continue
+        text = column.cast(pa.string())
+        whole = pc.match_substring_regex(text, "^-?[0-9]+$")
+        text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)
+        rows = rows.set_column(index, name, text)
+    return rows
+
+
 def _head(path: Path) -> bytes:
     """The file's beginning as UTF-8, cut after a whole line."""
     with path.open("rb") as file:
@@ -97,16 +117,11 @@ def _read(path: Path) -> table.Rows:
     _refuse_if_too_large(path)
     text = as_utf8(path.read_bytes(), path)
     layout = layout_of(text, path)
+    roles = _roles(layout, path)
     try:
-        refuse_duplicates(layout.names)
-        roles = roles_of(layout.names)
         rows = _parse(text, layout, roles, path)
     except pa.ArrowInvalid as error:
-        raise _complaint(text, layout, path, str(error)) from None
-    except InputError as error:
-        raise (
-            error if str(path) in str(error) else InputError(f"{path}, line {layout.line - 1}: {error}")
-        ) from None
+        raise _complaint(text, layout, roles, path, str(error)) from None
 
     def cell(row: int, column: str) -> str:
         line, fields = next(record for k, record in enumerate(_records(text, layout, path)) if k == row)
@@ -114,6 +129,13 @@ def _read(path: Path) -> table.Rows:
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
     return table.Rows(path, rows, cell, layout.unit or _unit_beside(path))
+
+
+def _roles(layout: Layout, path: Path) -> dict[str, str]:
+    try:
+        return roles_of(layout.names)
+    except InputError as error:
+        raise InputError(f"{path}, line {layout.header}: {error}") from None
 
 
 def _unit_beside(path: Path) -> str | None:
@@ -135,7 +157,7 @@ def _refuse_if_too_large(path: Path) -> None:
     refuse_if_larger_than_memory(path, size + size / len(head) * lines * fields * 16)
 
 
-def _parse(text: bytes, layout: Layout, roles: dict[str, str], path: Path) -> pa.Table:
+def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) -> pa.Table:
     quotes = text.count(b'"', layout.start)
     if quotes % 2:
         raise InputError(f"{path}: a quotation mark is opened and never closed. Close it, or remove it.")
@@ -171,9 +193,8 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
         raise InputError(f"{path}, line {line}: {error}. Mend the row.") from None
 
 
-def _complaint(text: bytes, layout: Layout, path: Path, reason: str) -> InputError:
+def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path, reason: str) -> InputError:
     """The first row that has too many or too few fields, or no number where one is needed."""
-    roles = roles_of(layout.names)
     places = [layout.names.index(roles[axis]) for axis in "zyx" if axis in roles]
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):

@@ -7,6 +7,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ..errors import InputError
@@ -27,10 +28,12 @@ class Layout:
     ----------
     names : list of str
         Column names, as many as a row has fields.
+    header : int
+        Number of the line with the names; the file's first line is 1.
     start : int
         Byte at which the first row begins.
     line : int
-        Number of the line that begins there; the file's first line is 1.
+        Number of the line that begins there.
     separator, decimal : str
         One character each.
     unit : str or None
@@ -38,6 +41,7 @@ class Layout:
     """
 
     names: list[str]
+    header: int
     start: int
     line: int
     separator: str
@@ -93,18 +97,26 @@ def layout_of(text: bytes, path: Path) -> Layout:
     InputError
         If there is no such line; the message says what stands in the first one.
     """
-    lines = list(_first_lines(text))
+    lines = list(islice(_first_lines(text), _MOST_PREAMBLE + 4))
     for number, (_, line) in enumerate(lines[:_MOST_PREAMBLE]):
-        for separator in ",;\t":
-            names = fields_of(line, separator)
-            if len(names) > 2 and _is_header(names):
-                return _below_header(text, lines, number, names, separator)
+        separator = _separator_of(line)
+        names = fields_of(line, separator)
+        if _is_header(names):
+            return _below_header(text, lines, number, names, separator)
     raise _no_header(path, [line for _, line in lines])
 
 
 def fields_of(line: str, separator: str) -> list[str]:
     """The fields of a line, without the spaces around them."""
-    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error:  # a field of 128 KiB is none
+        return []
+
+
+def _separator_of(line: str) -> str:
+    """Comma, semicolon or tab, whichever makes most fields."""
+    return max(",;\t", key=lambda mark: len(fields_of(line, mark)))
 
 
 def _is_header(names: list[str]) -> bool:
@@ -136,7 +148,7 @@ def _below_header(
         unit = more[2][names.index("POSITION_X")].strip("()")
     start = lines[first][0] if first < len(lines) else len(text)
     commas = separator != "," and _DECIMAL_COMMA.search(text, max(start - 1, 0))
-    return Layout(names, start, first + 1, separator, "," if commas else ".", unit)
+    return Layout(names, header + 1, start, first + 1, separator, "," if commas else ".", unit)
 
 
 def _names_things(row: list[str], names: list[str]) -> bool:
@@ -151,10 +163,11 @@ def _no_header(path: Path, lines: list[str]) -> InputError:
             f"{path} is empty. It needs a header with frame, y, x and a row for each detection."
         )
     line = lines[first]
-    names = fields_of(line, max(",;\t", key=line.count))
+    names = fields_of(line, _separator_of(line))
     if all(_NUMBER.fullmatch(name) for name in names):
         return InputError(
             f"{path}, line {first + 1}: numbers ({line[:60]}) where the header should be. Write a first line "
             "that names the columns, such as track_id,frame,z,y,x."
         )
-    return InputError(f"{path}, line {first + 1}: {missing_roles(roles_of(names), names)}")
+    once = list(dict.fromkeys(names))
+    return InputError(f"{path}, line {first + 1}: {missing_roles(roles_of(once), once)}")

@@ -156,7 +156,10 @@ def _table(
     taken = roles_of([*own, *after])
     for name in detections.features:
         names = [*own, *after, *detections.features]
-        if name in own or name in after or roles_of(names) != taken or not feature_names([name], {}):
+        clear = (
+            name not in own and name not in after and roles_of(names) == taken and feature_names([name], {})
+        )
+        if not clear or name != name.strip() or not name.isprintable():
             raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
     try:
         columns = {
@@ -219,17 +222,11 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     features = {}
     for name in feature_names(rows.table.column_names, rows.roles):
         values = _feature(rows.table[name])
-        if values is None:
-            _LOG.info("%s: column %r is left out, for it holds no numbers", rows.path, name)
-        else:
+        if values is not None:
             features[name] = values[order]
-    detections = Detections(
-        frame[order].astype(np.int32),
-        position[order],
-        _unit(rows),
-        features,
-    )
-    return detections, order
+        elif plain(name) != "unit":
+            _LOG.info("%s: column %r is left out, for it holds no numbers", rows.path, name)
+    return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
 def _unit(rows: Rows) -> str:

@@ -1,0 +1,429 @@
+"""The commands: what they print where, where options come from, and that records repeat runs."""
+
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+
+import click
+import numba
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from outbid.tracker import (
+    Detections,
+    InputError,
+    ResourceError,
+    SettingsError,
+    SolverError,
+    TrackingSettings,
+    cli,
+    read_record,
+    read_tracks,
+    terminal,
+    write_detections,
+)
+from outbid.tracker.cli import main
+from outbid.tracker.match import COSTS
+from outbid.tracker.track import DEVICES
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], env=env)
+
+
+@pytest.fixture
+def spots(tmp_path: Path) -> Path:
+    """Thirty particles that drift and jitter for eight frames; some are missed."""
+    rng = np.random.default_rng(5)
+    position = rng.random((30, 3)) * 60 + rng.normal(0, 0.5, (8, 30, 3)).cumsum(axis=0)
+    seen = rng.random((8, 30)) < 0.9
+    frame = np.repeat(np.arange(8), 30).reshape(8, 30)
+    path = tmp_path / "spots.csv"
+    write_detections(path, Detections.from_table(frame[seen], position[seen]))
+    return path
+
+
+# ---------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_begins_with_examples(arguments: list[str]) -> None:
+    shown = run(*arguments).output
+    assert shown.index("Examples:") < shown.index("Options:") < shown.index("Commands:")
+    for command in ("track", "simulate", "score", "convert", "info"):
+        assert re.search(rf"^  {command}\b", shown, re.MULTILINE)
+    assert "_OUTBID_COMPLETE=bash_source" in shown
+
+
+@pytest.mark.parametrize("command", ["track", "score", "convert", "info"])
+def test_help_of_a_command_begins_with_examples(command: str) -> None:
+    done = run(command, "-h")
+    assert done.exit_code == 0
+    assert done.output.index(f"  outbid {command}") < done.output.index("Options:")
+
+
+@pytest.mark.parametrize("command", ["track", "score", "convert"])
+def test_no_arguments_show_help(command: str) -> None:
+    done = run(command)
+    assert done.exit_code == 2
+    assert "Examples:" in done.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version").output.split()[-1] == metadata.version("outbid")
+
+
+def test_shell_completion_knows_commands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        env = {"_OUTBID_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return CliRunner().invoke(main, prog_name="outbid", env=env).output.split()
+
+    assert "plain,track" in completed("outbid tr")
+    assert "plain,--max-gap" in completed("outbid track --max-g")
+
+
+# ---------------------------------------------------------------- track
+
+
+def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
+    output = tmp_path / "tracks.csv"
+    done = run("track", spots, "-o", output, "--max-distance", 4, "--max-gap", 1, "--json")
+    assert done.exit_code == 0, done.output
+    found = read_tracks(output)
+    summary = json.loads(done.stdout)
+    assert summary["links"] == len(found.links) > 150
+    assert summary["tracks"] == found.track_count
+    assert summary["worst_gap"] == 0
+    (line,) = [line for line in done.stderr.splitlines() if "links" in line]
+    assert re.fullmatch(
+        rf"{len(found.links)} links, {found.track_count} tracks, worst gap 0, cpu, \d+\.\d\d s: {output}",
+        line,
+    )
+
+
+def test_quiet_says_nothing(spots: Path, tmp_path: Path) -> None:
+    done = run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "-q")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
+    for name in "ab":  # the second run must not log twice
+        done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", 4, "-v")
+        assert done.stdout == ""
+        assert done.stderr.count("TrackingSettings(max_distance=4.0") == 1
+
+
+def test_the_record_tells_all_and_no_more(spots: Path, tmp_path: Path) -> None:
+    run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
+    record = read_record(tmp_path / "a.csv")
+    assert set(record) == {"command", "settings", "version", "seed", "device", "input"}
+    assert set(record["settings"]) == set(TrackingSettings(1.0).as_dict())
+    assert record["input"]["name"] == "spots.csv"
+    assert record["device"] == "cpu"
+    assert str(tmp_path) not in (tmp_path / "a.csv.json").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--max-distance", "4"],
+        ["--max-distance", "inf", "--unmatched-cost", "7"],
+        ["--max-distance", "4.1", "--cost", "squared", "--unmatched-cost", "full", "--solver", "greedy"],
+        ["--max-distance", "9", "--spacing", "2.5", "1", "0.3", "--max-gap", "2", "--gap-distance", "5"],
+    ],
+)  # fmt: skip
+def test_a_record_repeats_the_run_to_the_byte(
+    options: list[str], suffix: str, spots: Path, tmp_path: Path
+) -> None:
+    first = tmp_path / f"first{suffix}"
+    assert run("track", spots, "-o", first, *options).exit_code == 0
+    records = [first] + ([Path(f"{first}.json")] if suffix == ".csv" else [])
+    for k, record in enumerate(records):
+        again = tmp_path / f"again{k}{suffix}"
+        done = run("track", spots, "-o", again, "--config", record)
+        assert done.exit_code == 0, done.output
+        assert again.read_bytes() == first.read_bytes()
+        if suffix == ".csv":
+            assert Path(f"{again}.json").read_bytes() == Path(f"{first}.json").read_bytes()
+
+
+def test_settings_on_another_input_are_told(spots: Path, tmp_path: Path) -> None:
+    run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
+    same = run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.csv")
+    assert "another input" not in same.stderr
+    other = tmp_path / "other.csv"
+    other.write_text(spots.read_text() + "9,1,1,1\n")
+    done = run("track", other, "-o", tmp_path / "c.csv", "--config", tmp_path / "a.csv")
+    assert done.exit_code == 0
+    assert "another input (spots.csv)" in done.stderr
+
+
+@pytest.mark.parametrize(("word", "cost", "number"), [("full", "euclidean", "3"), ("full", "squared", "9")])
+def test_the_full_cost_of_the_gate(word: str, cost: str, number: str, spots: Path, tmp_path: Path) -> None:
+    common = ["track", spots, "--max-distance", 3, "--cost", cost]
+    run(*common, "-o", tmp_path / "word.csv", "--unmatched-cost", word)
+    run(*common, "-o", tmp_path / "number.csv", "--unmatched-cost", number)
+    run(*common, "-o", tmp_path / "half.csv")
+    contents = [(tmp_path / name).read_bytes() for name in ("word.csv", "number.csv", "half.csv")]
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_defaults_are_those_of_the_library() -> None:
+    settings = TrackingSettings(1.0)
+    options = {option.name: option for option in cli.track.params}
+    parsed = cli.track.make_context("track", ["in.csv", "-o", "out.csv", "--max-distance", "1"]).params
+    for name in ("cost", "spacing", "max_gap", "gap_distance", "solver", "device"):
+        assert parsed[name] == getattr(settings, name)
+    assert list(options["cost"].type.choices) == list(COSTS)  # type: ignore[attr-defined]
+    assert tuple(options["device"].type.choices) == DEVICES  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--max-distance", "four"], "not a valid float"),
+        (["--max-distance", "4", "--cost", "cubic"], "cubic"),
+        (["--max-distance", "4", "--unmatched-cost", "much"], "much"),
+        (["--max-distance", "4", "--unmatched-cost", "-1"], "unmatched_cost"),
+        (["--max-distance", "inf", "--unmatched-cost", "full"], "unmatched_cost"),
+        (["--max-distance", "4", "--spacing", "1", "0", "1"], "spacing"),
+        (["--max-distance", "4", "--spacing", "1", "1"], "3 arguments"),
+        (["--max-distance", "4", "--max-gap", "-1"], "max_gap"),
+        (["--max-distance", "4", "--solver", "magic"], "bid_and_augment"),
+        (["--max-distance", "4", "--workers", "0"], "workers"),
+        (["--max-distance", "4", "--frobnicate"], "frobnicate"),
+        ([], "--max-distance"),
+    ],
+)
+def test_wrong_usage(options: list[str], said: str, spots: Path, tmp_path: Path) -> None:
+    done = run("track", spots, "-o", tmp_path / "a.csv", *options)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_the_gpu_where_there_is_none(spots: Path, tmp_path: Path) -> None:
+    from outbid.tracker._arrays import gpu_names
+
+    try:
+        gpu_names()
+    except RuntimeError:
+        done = run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "--device", "gpu")
+        assert done.exit_code == 4
+        assert done.stderr.startswith("Error: ")
+    else:
+        pytest.skip("there is one")
+
+
+# ---------------------------------------------------------------- where options come from
+
+
+def max_distance_used(output: Path) -> float:
+    return read_record(output)["settings"]["max_distance"]
+
+
+@pytest.mark.parametrize(
+    "toml", ["max-distance = 5.5", "max_distance = 5.5", "[track]\nmax-distance = 5.5\n[score]\ngate = 3"]
+)
+def test_command_line_then_environment_then_file(toml: str, spots: Path, tmp_path: Path) -> None:
+    config, output = tmp_path / "run.toml", tmp_path / "a.csv"
+    config.write_text(toml)
+    common = ["track", spots, "-o", output, "--overwrite", "--config", config]
+    environment = {"OUTBID_TRACK_MAX_DISTANCE": "6.5"}
+    for more, env, expected in [
+        ([], None, 5.5),
+        ([], environment, 6.5),
+        (["--max-distance", 7.5], environment, 7.5),
+    ]:
+        assert run(*common, *more, env=env).exit_code == 0
+        assert max_distance_used(output) == expected
+
+
+def test_a_file_sets_every_kind_of_option(spots: Path, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        f"max-distance = 4\nspacing = [2.0, 1.0, 0.5]\nmax-gap = 1\nunmatched-cost = 'full'\nquiet = true\n"
+        f"output = {str(tmp_path / 'a.csv')!r}\n"
+    )
+    done = run("track", spots, "--config", config)
+    assert (done.exit_code, done.output) == (0, "")
+    settings = read_record(tmp_path / "a.csv")["settings"]
+    assert settings["spacing"] == [2.0, 1.0, 0.5]
+    assert (settings["max_gap"], settings["unmatched_cost"]) == (1, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("max-distnace = 5", "Did you mean 'max_distance'?"),
+        ("max-distance = 5\nfrobnicate = 1", "no setting 'frobnicate'"),
+        ("[track]\ngate = 5", "no setting 'gate'"),
+        ("[tracking]\nmax-distance = 5", "no setting 'tracking'"),
+        ("config = 'other.toml'", "no setting 'config'"),
+        ("max-distance = 'wide'", "not a valid float"),
+        ("max-distance = ", "Mend the TOML"),
+    ],
+)
+def test_a_wrong_configuration(content: str, said: str, spots: Path, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(content)
+    done = run("track", spots, "-o", tmp_path / "a.csv", "--config", config)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("name", ["none.toml", "none.csv", "spots.csv", "none.json", "folder"])
+def test_a_configuration_that_is_none(name: str, spots: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = run("track", spots, "-o", tmp_path / "a.csv", "--config", tmp_path / name)
+    assert done.exit_code == 2
+    assert name in done.stderr
+
+
+def test_the_record_of_another_command(spots: Path, tmp_path: Path) -> None:
+    run("convert", spots, tmp_path / "a.parquet")
+    done = run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.parquet")
+    assert done.exit_code == 2
+    assert "no record of `outbid track`" in done.stderr
+
+
+# ---------------------------------------------------------------- score, convert, info
+
+
+def test_score(spots: Path, tmp_path: Path) -> None:
+    run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
+    run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
+    shown = run("score", tmp_path / "b.csv", tmp_path / "a.csv")
+    assert shown.exit_code == 0
+    assert re.search(r"^link_precision +1\.0000$", shown.stdout, re.MULTILINE)
+    done = run("score", tmp_path / "b.csv", tmp_path / "a.csv", "--json", "--gate", 2)
+    found = json.loads(done.stdout)
+    assert found["values"]["link_f1"] < 1
+    assert found["provenance"]["gate"] == 2
+    assert found["provenance"]["inputs"]["truth"]["name"] == "a.csv"
+
+
+def test_scores_that_are_not_defined_are_null(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("track_id,frame,y,x\n")
+    done = run("score", tmp_path / "a.csv", tmp_path / "a.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert None in json.loads(done.stdout)["values"].values()
+    assert "NaN" not in done.stdout
+    # What is not defined is not above a threshold.
+    name = next(name for name, value in json.loads(done.stdout)["values"].items() if value is None)
+    assert run("score", tmp_path / "a.csv", tmp_path / "a.csv", "--fail-under", f"{name}=0").exit_code == 1
+
+
+def test_thresholds(spots: Path, tmp_path: Path) -> None:
+    run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
+    run("track", spots, "-o", tmp_path / "b.csv", "--max-distance", 1)
+    score = ["score", tmp_path / "b.csv", tmp_path / "a.csv"]
+    met = run(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.01")
+    assert met.exit_code == 0
+    missed = run(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.999")
+    assert missed.exit_code == 1
+    assert missed.stdout == met.stdout
+    assert re.fullmatch(r"link_f1 is 0\.\d+, under 0\.999\.\n", missed.stderr)
+    assert run(*score, "--fail-under", "link_f1").exit_code == 2
+    unknown = run(*score, "--fail-under", "beauty=1")
+    assert (unknown.exit_code, "beauty" in unknown.stderr, unknown.stdout) == (2, True, "")
+
+
+def test_convert_keeps_tracks_and_record(spots: Path, tmp_path: Path) -> None:
+    run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4, "--max-gap", 1)
+    assert run("convert", tmp_path / "a.csv", tmp_path / "b.parquet").exit_code == 0
+    assert run("convert", tmp_path / "b.parquet", tmp_path / "c.csv").exit_code == 0
+    assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    assert (tmp_path / "c.csv.json").read_bytes() == (tmp_path / "a.csv.json").read_bytes()
+
+
+def test_convert_detections(spots: Path, tmp_path: Path) -> None:
+    assert run("convert", spots, tmp_path / "b.parquet").exit_code == 0
+    assert run("convert", tmp_path / "b.parquet", tmp_path / "c.csv").exit_code == 0
+    assert (tmp_path / "c.csv").read_bytes() == spots.read_bytes()
+    assert read_record(tmp_path / "c.csv")["input"]["name"] == "spots.csv"
+    assert run("convert", spots, tmp_path / "c.csv").exit_code == 2
+    assert run("convert", spots, tmp_path / "c.csv", "--overwrite").exit_code == 0
+
+
+def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("info")
+    assert shown.exit_code == 0
+    assert re.search(rf"^numpy +{re.escape(np.__version__)}$", shown.stdout, re.MULTILINE)
+    found = json.loads(run("info", "--json").stdout)
+    assert found["versions"]["numpy"] == np.__version__
+    assert found["cpu_cores"] == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(cli, "_version", lambda name: None if name == "pyarrow" else "1")
+    assert "pip install pyarrow" in run("info").stdout
+
+
+# ---------------------------------------------------------------- how commands are found, and end
+
+
+def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
+    """Let another package bring commands: name=module:object."""
+    own = terminal._entry_points()
+    more = [metadata.EntryPoint(*value.split("=", 1), "outbid.commands") for value in values]
+    monkeypatch.setattr(terminal, "_entry_points", lambda: own | {entry.name: entry for entry in more})
+
+
+def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_points(monkeypatch, "gone=no_such_package.cli:main", "odd=math:pi", "fine=outbid.tracker.cli:info")
+    shown = run()
+    assert re.search(r"^  gone +\(cannot be loaded: ModuleNotFoundError", shown.output, re.MULTILINE)
+    assert re.search(r"^  track +Link", shown.output, re.MULTILINE)
+    assert run("fine").exit_code == 0
+    for command in ("gone", "odd"):
+        done = run(command, "--whatever", "else")
+        assert done.exit_code == 4
+        assert f"'{command}' cannot be loaded" in done.stderr
+
+
+ENDS = [
+    (SettingsError("Mend it."), 2, "Error: Mend it."),
+    (InputError("Mend it."), 3, "Error: Mend it."),
+    (ResourceError("Mend it."), 4, "Error: Mend it."),
+    (SolverError("Mend it."), 5, "Error: Mend it."),
+    (MemoryError(), 4, "Error: Out of memory."),
+    (OSError(28, "No space left on device", "a.csv"), 4, "Error: a.csv: No space left on device."),
+    (OSError(30, "Read-only file system"), 4, "Error: Read-only file system."),
+    (KeyboardInterrupt(), 130, "Interrupted."),
+    (ZeroDivisionError("x"), 70, "A bug in Outbid: ZeroDivisionError: x. Run again with --debug"),
+    (click.UsageError("Mend it."), 2, "Error: Mend it."),
+]
+
+
+@pytest.mark.parametrize(("error", "exit_code", "said"), ENDS, ids=lambda value: type(value).__name__)
+def test_exit_codes(error: BaseException, exit_code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    @terminal.common_options
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setitem(main.commands, "fail", fail)
+    done = run("fail")
+    assert done.exit_code == exit_code
+    assert said in done.stderr
+    assert "Traceback" not in done.output
+    assert ("Traceback" in run("fail", "--debug").stderr) == (not isinstance(error, click.ClickException))
+
+
+def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    @terminal.common_options
+    def compile_two() -> None:
+        with terminal.compilation_told(), ThreadPoolExecutor(1) as thread:
+            thread.submit(numba.njit(lambda x: x + 1), 1).result()  # the tracker compiles in threads
+            numba.njit(lambda x: x + 2)(1)
+
+    monkeypatch.setitem(main.commands, "compile-two", compile_two)
+    assert run("compile-two").stderr.count("Compiling") == 1
+    assert run("compile-two", "-q").stderr == ""
+    numba.njit(lambda x: x + 3)(1)  # nobody listens any more

@@ -1,0 +1,143 @@
+"""A process that is killed or interrupted while it writes leaves no half file."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from outbid.tracker import InputError, read_detections, read_record
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+
+_WRITER = """
+import sys
+import numpy as np
+from outbid.tracker import Detections, write_detections
+path = sys.argv[1]
+frame, rng = np.repeat(np.arange(60, dtype=np.int32), 500), np.random.default_rng(0)
+first, second = (Detections(frame[:n], rng.random((n, 3)) + k) for k, n in enumerate([20_000, 30_000]))
+write_detections(path, first, record={"rows": len(first)}, overwrite=True)
+print("ready", flush=True)
+while True:
+    for seen in (second, first):
+        write_detections(path, seen, record={"rows": len(seen)}, overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_killed_at_any_moment(suffix: str, tmp_path: Path) -> None:
+    """The writer replaces one content by another for ever; each is whole, and its record is its own."""
+    path = tmp_path / f"spots{suffix}"
+    temporary = 0
+    for k in range(6):
+        with subprocess.Popen([sys.executable, "-c", _WRITER, path], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
+            time.sleep(0.0137 * k)
+            writer.kill()
+        left = {p.name for p in tmp_path.iterdir()} - {path.name, f"{path.name}.json"}
+        assert all(name.endswith(".tmp") for name in left)
+        temporary += len(left)
+        seen = read_detections(path)
+        assert len(seen) in (20_000, 30_000)
+        assert int(seen.position.min()) == (len(seen) == 30_000)
+        try:
+            assert read_record(path) == {"rows": len(seen)}
+        except InputError as error:  # killed between the two renames of a CSV
+            assert "no run record" in str(error)  # noqa: PT017
+    assert temporary > 0  # else no kill fell into the writing
+
+
+_SLOW_COMMAND = """
+import sys, time
+from pathlib import Path
+import click
+from outbid.tracker import terminal
+from outbid.tracker.cli import main
+from outbid.tracker.formats.atomic import write_whole
+
+def write(file):
+    file.write(b"half")
+    file.flush()
+    print("ready", flush=True)
+    time.sleep(60)
+
+@main.command()
+@terminal.common_options
+def slow():
+    write_whole(Path(sys.argv[2]), write, overwrite=True)
+
+main(["slow"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_writing(number: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "spots.csv"
+    path.write_text("precious")
+    command = [sys.executable, "-c", _SLOW_COMMAND, "slow", path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        writer.send_signal(number)
+        _, said = writer.communicate(timeout=30)
+    assert (writer.returncode, said) == (130, b"Interrupted.\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["spots.csv"]
+    assert path.read_text() == "precious"
+
+
+_WORK = """
+import sys, time
+import click
+from outbid.tracker import terminal
+from outbid.tracker.cli import main
+
+@main.command()
+@terminal.common_options
+@click.argument("seconds", type=float)
+def work(seconds):
+    with terminal.progress_bar("Linking") as progress:
+        if progress is not None:
+            progress(1, 4)
+        time.sleep(seconds)
+
+main(sys.argv[1:])
+"""
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """What the command shows on a terminal's stderr."""
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", _WORK, "work", *arguments]
+    with subprocess.Popen(command, stderr=its, env=environment) as running:
+        os.close(its)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            shown += part
+            if not part:
+                break
+    os.close(ours)
+    assert running.returncode == 0
+    return shown.decode()
+
+
+def test_progress_shows_on_a_terminal_after_a_second() -> None:
+    assert "Linking" in on_a_terminal("1.3")
+    assert on_a_terminal("0.1") == ""
+    assert on_a_terminal("1.3", "--quiet") == ""
+
+
+def test_no_progress_where_stderr_is_no_terminal() -> None:
+    done = subprocess.run([sys.executable, "-c", _WORK, "work", "1.3"], capture_output=True, check=True)
+    assert done.stdout + done.stderr == b""

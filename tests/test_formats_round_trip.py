@@ -1,0 +1,295 @@
+"""What is written is read back, bit for bit, in every format."""
+
+import json
+from pathlib import Path
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pyarrow.parquet
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from outbid.tracker import (
+    Detections,
+    InputError,
+    SettingsError,
+    Tracks,
+    read_detections,
+    read_record,
+    read_tracks,
+    write_detections,
+    write_tracks,
+)
+from outbid.tracker.formats import FORMATS, check_output, holds_tracks
+
+SUFFIXES = [suffix for suffix in FORMATS if suffix != ".pq"]  # another name of .parquet
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+NAMES = st.sampled_from(
+    ["mass", "ID", "time", "signal to noise", 'a "quoted" name', "a,comma", "a;b", "größe"]
+)
+FEATURES = st.sampled_from(
+    [
+        (np.float64, st.floats(allow_nan=True, width=64)),
+        (np.float32, st.floats(allow_nan=True, width=32)),
+        (np.int64, st.integers(-(2**63), 2**63 - 1)),
+        (np.uint8, st.integers(0, 255)),
+        (np.bool_, st.booleans()),
+    ]
+)
+
+
+def bits(values: NDArray) -> list[object]:
+    """The values, told apart also where they compare equal."""
+    return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64).tolist()
+
+
+@st.composite
+def detections(draw: st.DrawFn) -> Detections:
+    count = draw(st.integers(0, 8))
+    frame = draw(hnp.arrays(np.int32, count, elements=st.integers(0, 5) | st.integers(0, 2**31 - 1)))
+    features = {}
+    for name in draw(st.lists(NAMES, unique=True, max_size=2)):
+        dtype, elements = draw(FEATURES)
+        features[name] = draw(hnp.arrays(dtype, count, elements=elements))
+    unit = draw(st.sampled_from(["pixel", "micrometer", "kiloparsec"]))
+    return Detections(
+        np.sort(frame), draw(hnp.arrays(np.float64, (count, 3), elements=FINITE)), unit, features
+    )
+
+
+@st.composite
+def tracks(draw: st.DrawFn) -> Tracks:
+    """Any graph that runs forward in time: gaps, divisions and merges of every kind."""
+    seen = draw(detections())
+    pairs = [(i, j) for i in range(len(seen)) for j in range(len(seen)) if seen.frame[i] < seen.frame[j]]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    links = np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)
+    measure = st.none() | hnp.arrays(np.float64, len(links), elements=FINITE)
+    return Tracks(seen, links, draw(measure), draw(measure))
+
+
+def assert_same_detections(found: Detections, given: Detections, suffix: str) -> None:
+    np.testing.assert_array_equal(found.frame, given.frame)
+    assert bits(found.position) == bits(given.position)
+    assert found.unit == given.unit
+    assert list(found.features) == list(given.features)
+    for name, values in given.features.items():
+        if FORMATS[suffix] == "csv":  # text does not tell the width of a number, but its kind
+            widest = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}[values.dtype.kind]
+            assert found.features[name].dtype == (widest if len(values) else np.float64)
+            np.testing.assert_array_equal(found.features[name].astype(values.dtype), values)
+            if values.dtype.kind == "f":
+                number = ~np.isnan(values)
+                assert bits(found.features[name].astype(values.dtype)[number]) == bits(values[number])
+        else:
+            assert found.features[name].dtype == values.dtype
+            assert found.features[name].tobytes() == values.tobytes()
+
+
+def same_or_none(found: NDArray | None, given: NDArray | None) -> bool:
+    return found is given if found is None or given is None else bits(found) == bits(given)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(seen=detections())
+@example(seen=Detections.from_table([0], [[-0.0, 5e-324, 1.7976931348623157e308]]))
+def test_detections_round_trip(
+    suffix: str, seen: Detections, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("trip") / f"spots{suffix}"
+    write_detections(path, seen)
+    assert_same_detections(read_detections(path), seen, suffix)
+    assert not holds_tracks(path)
+    with pytest.raises(InputError, match="holds no tracks"):
+        read_tracks(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(made=tracks())
+def test_tracks_round_trip(suffix: str, made: Tracks, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("trip") / f"tracks{suffix}"
+    write_tracks(path, made, record={"command": "track", "settings": {"max_distance": 1.5}})
+    found = read_tracks(path)
+    np.testing.assert_array_equal(found.links, made.links)
+    np.testing.assert_array_equal(found.track_id, made.track_id)
+    assert_same_detections(found.detections, made.detections, suffix)
+    assert same_or_none(found.link_cost, made.link_cost)
+    assert same_or_none(found.link_margin, made.link_margin)
+    # Identities do not leak into what the linker gets.
+    assert_same_detections(read_detections(path), made.detections, suffix)
+    assert read_record(path)["settings"] == {"max_distance": 1.5}
+    again = path.with_name(f"again{suffix}")
+    write_tracks(again, found, record={"command": "track", "settings": {"max_distance": 1.5}})
+    assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(
+    name=st.text(max_size=8)
+    | st.sampled_from(["particle", "Track ID", "x", "link_cost", "parent_2", "Position X"])
+)
+def test_a_feature_is_read_back_or_refused(
+    suffix: str, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("trip") / f"spots{suffix}"
+    seen = Detections.from_table([0, 1], [[1, 2, 3], [4, 5, 6]], features={name: [0.25, 0.5]})
+    try:
+        write_detections(path, seen)
+    except InputError:
+        assert not path.exists()
+        return
+    found = read_detections(path).features
+    assert {key: values.tolist() for key, values in found.items()} == {name: [0.25, 0.5]}
+
+
+@given(value=st.text(max_size=8))
+def test_text_features_pass_through_files_without_harm(
+    value: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """They are written for other programs, and neither shift columns nor break rows when read."""
+    if not value.isprintable():
+        return
+    path = tmp_path_factory.mktemp("trip") / "spots.csv"
+    features = {"name": np.array([value, "plain"]), "mass": np.array([0.5, 1.5])}
+    write_detections(path, Detections.from_table([0, 1], [[1, 2, 3], [4, 5, 6]], features=features))
+    found = read_detections(path)
+    assert found.position.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert found.features["mass"].tolist() == [0.5, 1.5]
+
+
+def test_columns_stand_in_the_promised_order(tmp_path: Path) -> None:
+    seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]], features={"mass": [1, 2, 3]})
+    write_tracks(tmp_path / "a.csv", Tracks(seen, np.array([[0, 1], [0, 2]]), np.array([1.0, 0.5])))
+    assert (tmp_path / "a.csv").read_text() == (
+        "track_id,frame,z,y,x,parent,mass,link_cost\n0,0,0,0,0,,1,\n1,1,0,0,1,0,2,1\n2,1,0,1,0,0,3,0.5\n"
+    )
+
+
+def test_a_merge_needs_further_columns(tmp_path: Path) -> None:
+    seen = Detections.from_table([0, 0, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
+    write_tracks(tmp_path / "a.csv", Tracks(seen, np.array([[0, 2], [1, 2]]), np.array([1.0, 0.5])))
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == (
+        "track_id,frame,z,y,x,parent,parent_2,link_cost,link_cost_2"
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_content_gives_the_same_bytes(suffix: str, tmp_path: Path) -> None:
+    seen = Detections.from_table(np.arange(500) // 5, np.random.default_rng(1).random((500, 3)))
+    made = Tracks(seen, np.column_stack([np.arange(495), np.arange(5, 500)]))
+    contents = []
+    for name in "ab":
+        path = tmp_path / f"{name}{suffix}"
+        write_tracks(path, made, record={"b": [1, 2], "a": None})
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_rows_in_any_order_are_sorted_by_frame(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("track_id,frame,x,y,link_cost,q\n1,2,5,6,0.5,30\n0,0,1,2,,10\n1,0,3,4,,20\n")
+    found = read_tracks(path)
+    assert found.detections.frame.tolist() == [0, 0, 2]
+    assert found.detections.position[:, 2].tolist() == [1, 3, 5]
+    assert found.detections.features["q"].tolist() == [10, 20, 30]
+    assert found.links.tolist() == [[1, 2]]
+    assert found.link_cost is not None
+    assert found.link_cost.tolist() == [0.5]
+
+
+# ---------------------------------------------------------------- parents
+
+
+@pytest.mark.parametrize(
+    ("table", "links"),
+    [
+        ("1,0,\n1,1,\n2,2,1\n3,2,1\n", [[0, 1], [1, 2], [1, 3]]),  # blank is none
+        ("1,0,-1\n1,1,-1\n2,2,1\n3,2,1\n", [[0, 1], [1, 2], [1, 3]]),  # negative is none
+        ("1,0,0\n1,1,0\n2,2,1\n3,2,1\n", [[0, 1], [1, 2], [1, 3]]),  # 0 is none where no track is 0
+        ("1,0,1\n1,1,1\n2,2,1\n3,2,1\n", [[0, 1], [1, 2], [1, 3]]),  # the track itself is none
+        ("0,0,0\n0,1,0\n2,2,0\n3,2,0\n", [[0, 1], [1, 2], [1, 3]]),  # 0 is a parent where it can be
+        ("0,0,0\n0,1,0\n2,0,0\n2,1,0\n3,2,0\n", [[0, 2], [1, 3]]),  # 0 cannot be 2's parent: it means none
+        ("0,0,\n0,1,\n2,2,0.0\n3,2,0.0\n", [[0, 1], [1, 2], [1, 3]]),  # as pandas writes it
+    ],
+)
+def test_parents_that_mean_none(table: str, links: list[list[int]], tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [line.split(",") for line in table.splitlines()]
+    text = "".join(f"{track},{frame},{k},0,{parent}\n" for k, (track, frame, parent) in enumerate(rows))
+    path.write_text("track_id,frame,x,y,parent\n" + text)
+    assert read_tracks(path).links.tolist() == links
+
+
+# ---------------------------------------------------------------- records
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_records(suffix: str, tmp_path: Path) -> None:
+    seen = Detections.from_table([0], [[1, 2, 3]])
+    path = tmp_path / f"a{suffix}"
+    write_detections(path, seen, record={"command": "simulate", "settings": {"max_distance": np.inf}})
+    assert read_record(path) == {"command": "simulate", "settings": {"max_distance": "inf"}}
+    with pytest.raises(SettingsError, match="exists"):
+        write_detections(path, seen)
+    assert read_record(path)["command"] == "simulate"
+    # A file without a record must not keep the record of the file it replaces.
+    write_detections(path, seen, overwrite=True)
+    with pytest.raises(InputError, match="no run record"):
+        read_record(path)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_record_of_a_csv_stands_beside_it(tmp_path: Path) -> None:
+    write_detections(tmp_path / "a.csv", Detections.from_table([0], [[1, 2, 3]]), record={"b": 1, "a": "µ"})
+    assert (tmp_path / "a.csv.json").read_text("utf-8") == '{\n  "a": "µ",\n  "b": 1\n}\n'
+    assert read_record(tmp_path / "a.csv.json") == read_record(tmp_path / "a.csv") == {"a": "µ", "b": 1}
+
+
+def test_the_record_of_a_parquet_file_is_where_others_find_it(tmp_path: Path) -> None:
+    write_detections(tmp_path / "a.parquet", Detections.from_table([0], [[1, 2, 3]]), record={"b": 1})
+    schema = pyarrow.parquet.read_schema(tmp_path / "a.parquet")
+    assert json.loads(schema.metadata[b"outbid"]) == {"b": 1}
+    assert schema.field("x").metadata[b"unit"] == b"pixel"
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "null", '{"a": ' * 100_000])
+def test_what_is_no_record(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"a\.csv\.json"):
+        read_record(path)
+    # It is no obstacle to reading the data beside it.
+    (tmp_path / "a.csv").write_text("frame,y,x\n0,1,2\n")
+    assert len(read_detections(tmp_path / "a.csv")) == 1
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def test_outputs_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    for name, complaint in [
+        ("a.xyz", "unknown format"),
+        ("none/a.csv", "no folder"),
+        ("folder.csv", "no file"),
+    ]:
+        with pytest.raises(SettingsError, match=complaint):
+            check_output(tmp_path / name, overwrite=True)
+    check_output(tmp_path / "a.csv")
+
+
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "real.csv").write_text("old")
+    (tmp_path / "a.csv").symlink_to(tmp_path / "there" / "real.csv")
+    write_detections(tmp_path / "a.csv", Detections.from_table([0], [[1, 2, 3]]), overwrite=True)
+    assert (tmp_path / "a.csv").is_symlink()
+    assert (tmp_path / "there" / "real.csv").read_text() == "frame,z,y,x\n0,1,2,3\n"
+
+
+def test_negative_frames_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="negative"):
+        write_detections(tmp_path / "a.csv", Detections.from_table([-1], [[1, 2, 3]]))
+    assert list(tmp_path.iterdir()) == []
