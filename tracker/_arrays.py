@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -36,6 +42,79 @@ def free_memory() -> int:
         return int(sizes["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return 4 << 30
+
+
+def on_device(array: Any) -> bool:
+    """Whether an array lives on a GPU."""
+    return type(array).__module__.startswith("cupy")
+
+
+def array_module(array: Any) -> ModuleType:
+    """`cupy` for an array on a GPU, else `numpy`: the module whose functions make more of its kind."""
+    return _cupy() if on_device(array) else np
+
+
+def kernels(module: str, array: Any) -> ModuleType:
+    """The kernels that work where an array lives: `module` with "_cpu" or "_gpu" after its name.
+
+    Examples
+    --------
+    >>> kernels("outbid.tracker.gating", np.zeros(3)).__name__
+    'outbid.tracker.gating_cpu'
+    """
+    return import_module(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
+
+
+def to_host(array: Any) -> NDArray:
+    """The array in main memory; itself if it is there already."""
+    return _cupy().asnumpy(array) if on_device(array) else array
+
+
+def to_device(array: NDArray) -> Any:
+    """The array on the current GPU."""
+    return _cupy().asarray(array)
+
+
+def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
+    """A kernel of a .cu file in this package, compiled at its first use on each GPU.
+
+    Parameters
+    ----------
+    source : str
+        File name relative to this folder.
+    name : str
+        The kernel's name.
+    cooperative : bool
+        Whether all its threads wait for each other. Such kernels are compiled apart, because cooperative
+        compilation limits every launch of a module to one resident wave.
+    """
+    return _cuda_module(source, cooperative, _cupy().cuda.Device().id).get_function(name)
+
+
+@cache
+def _cuda_module(source: str, cooperative: bool, device: int) -> Any:  # noqa: ARG001  (a module a device)
+    text = (Path(__file__).parent / source).read_text()
+    # Without fused multiply-adds a distance has the same bits as on the CPU.
+    return _cupy().RawModule(
+        code=text, options=("-std=c++17", "--fmad=false"), enable_cooperative_groups=cooperative
+    )
+
+
+def _cupy() -> ModuleType:
+    import cupy
+
+    return cupy
+
+
+def processors() -> int:
+    """Multiprocessors of the current GPU."""
+    return int(_cupy().cuda.Device().attributes["MultiProcessorCount"])
+
+
+def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -> None:
+    """Run a kernel with at least so many threads."""
+    if threads > 0:
+        function((-(-threads // block),), (block,), arguments)
 
 
 def gpu_names() -> list[str]:

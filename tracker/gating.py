@@ -12,11 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads
+from ._arrays import array_module, in_threads, kernels, to_host
 from .errors import ResourceError
-
-_MOST_CELLS = 1 << 20
-"""Cells along an axis: three axes then fit a 64-bit key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +26,7 @@ class Cloud:
         Axes z, y, x; sorted.
     key : (N,) int64 array
         Linear index of each point's cell, non-decreasing inside a block.
-    order : (N,) int32 array
+    order : (N,) int array
         Row that each sorted point had when it was given.
     block_start : (B + 1,) int64 array
         Block b holds the points block_start[b] to block_start[b + 1].
@@ -83,7 +80,7 @@ def pairs_within(
     rows : (R, 3) float64 array
         Axes z, y, x, any unit.
     cols : (C, 3) float64 array
-        In the same unit.
+        In the same unit. Both live on the host, or both on a GPU; so does what is returned.
     radius : float
         Largest distance, inclusive; may be ``inf``.
     row_start, col_start : (B + 1,) int64 arrays
@@ -112,77 +109,39 @@ def pairs_within(
     >>> found.indptr.tolist(), found.distance2.tolist()
     ([0, 2, 4, 5], [0.0, 1.0, 1.0, 0.0, 0.0])
     """
-    from . import gating_cpu as kernels
+    on = kernels("outbid.tracker.gating", rows)
+    xp = array_module(rows)
+    origin, edge, size = _grid(rows, cols, radius, len(row_start))
 
-    origin, edge, size = _grid(rows, cols, radius)
-    row_cloud, col_cloud = in_threads(
-        lambda given: _sorted_by_cell(*given, origin, edge, size),
-        [(rows, row_start), (cols, col_start)],
-        workers,
-    )
-    count = np.zeros(len(rows) + 1, dtype=np.int64)
-    chunks = _chunks(len(rows), workers)
-    reach = (
-        row_cloud.point,
-        row_cloud.key,
-        row_cloud.block_start,
-        col_cloud.point,
-        col_cloud.key,
-        col_cloud.block_start,
-        size,
-        np.array(offsets, dtype=np.int64),
-        float(radius) ** 2,
-    )
-    list(in_threads(lambda chunk: kernels.count_pairs(*chunk, *reach, count[1:]), chunks, workers))
-    indptr = np.cumsum(count)
+    def sort(given: tuple[NDArray[np.float64], NDArray[np.int64]]) -> Cloud:
+        order, key, point = on.sort_cells(*given, origin, 1 / edge, size)
+        return Cloud(point, key, order, given[1])
+
+    row_cloud, col_cloud = in_threads(sort, [(rows, row_start), (cols, col_start)], workers)
+    reach = (row_cloud, col_cloud, size, offsets, float(radius) ** 2, workers)
+    indptr = xp.zeros(len(rows) + 1, dtype=np.int64)
+    xp.cumsum(on.count_pairs(*reach), out=indptr[1:])
     pairs = int(indptr[-1])
     if most_bytes is not None and pairs * 12 > most_bytes:
         raise ResourceError(
             f"{pairs:,} pairs are within {radius:g}: {pairs * 12 / 1e9:.1f} GB, more than the "
             f"{most_bytes / 1e9:.1f} GB that may be used. Lower the largest distance."
         )
-    indices = np.empty(pairs, dtype=np.int32)
-    distance2 = np.empty(pairs, dtype=np.float64)
-    list(
-        in_threads(
-            lambda chunk: kernels.fill_pairs(*chunk, *reach, indptr, indices, distance2), chunks, workers
-        )
-    )
-    return Candidates(row_cloud, col_cloud, indptr, indices, distance2)
+    return Candidates(row_cloud, col_cloud, indptr, *on.fill_pairs(*reach, indptr))
 
 
 def _grid(
-    rows: NDArray[np.float64], cols: NDArray[np.float64], radius: float
+    rows: NDArray[np.float64], cols: NDArray[np.float64], radius: float, blocks: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Origin, cell edge and number of cells of a grid over both clouds."""
-    corners = [f(cloud, axis=0) for cloud in (rows, cols) if len(cloud) for f in (np.min, np.max)]
-    if not corners:
-        corners = [np.zeros(3)]
-    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    """Origin, cell edge and number of cells of a grid over both clouds, on the host."""
+    xp = array_module(rows)
+    corners = [f(cloud, axis=0) for cloud in (rows, cols) if len(cloud) for f in (xp.min, xp.max)]
+    corner = to_host(xp.stack(corners)) if corners else np.zeros((1, 3))
+    low, high = corner.min(axis=0), corner.max(axis=0)
+    # Three axes and the block together fit a 64-bit key.
+    most = 1 << ((62 - blocks.bit_length()) // 3)
     # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.
-    edge = np.maximum(min(radius, np.finfo(float).max / 4) * (1 + 1e-9), (high - low) / (_MOST_CELLS - 4))
+    edge = np.maximum(min(radius, np.finfo(float).max / 4) * (1 + 1e-9), (high - low) / (most - 4))
     edge = np.where(edge > 0, edge, 1.0)
     size = ((high - low) / edge).astype(np.int64) + 3
     return low, edge, size
-
-
-def _sorted_by_cell(
-    point: NDArray[np.float64],
-    block_start: NDArray[np.int64],
-    origin: NDArray[np.float64],
-    edge: NDArray[np.float64],
-    size: NDArray[np.int64],
-) -> Cloud:
-    from . import gating_cpu as kernels
-
-    count = len(point)
-    order, key = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int64)
-    sorted_point = np.empty((3, count), dtype=np.float64)
-    kernels.sort_cells(point, block_start, origin, 1 / edge, size, order, key, sorted_point)
-    return Cloud(sorted_point, key, order, block_start)
-
-
-def _chunks(count: int, workers: int) -> list[tuple[int, int]]:
-    """Cut 0..count into one run a worker."""
-    bounds = np.linspace(0, count, max(1, workers) + 1).astype(int).tolist()
-    return list(zip(bounds[:-1], bounds[1:], strict=True))

@@ -11,11 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ._arrays import in_threads
+
 _DIGIT = 11  # bits a radix pass: 2048 counters stay in the first-level cache
 
 
 @njit(nogil=True, cache=True)
-def sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point):  # pragma: no cover
+def _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point):  # pragma: no cover
     """Sort the points of every block by the linear index of their cell; equal cells keep their order.
 
     point (N, 3) f8; block_start (B+1,) i8; origin, inverse_edge (3,) f8; size (3,) i8 cells an axis.
@@ -95,7 +97,7 @@ def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def count_pairs(
+def _count_pairs(
     first, last, row_point, row_key, row_start, col_point, col_key, col_start, size, offsets, radius2, count
 ):  # pragma: no cover
     """Columns within the radius of each of the rows first..last-1.
@@ -129,7 +131,7 @@ def count_pairs(
 
 
 @njit(nogil=True, cache=True)
-def fill_pairs(
+def _fill_pairs(
     first,
     last,
     row_point,
@@ -145,7 +147,7 @@ def fill_pairs(
     indices,
     distance2,
 ):  # pragma: no cover
-    """The pairs that count_pairs counted, as CSR; arguments as there.
+    """The pairs that _count_pairs counted, as CSR; arguments as there.
 
     indptr (R+1,) i8. Written for rows first..last-1: indices (P,) i4, distance2 (P,) f8.
     """
@@ -183,3 +185,40 @@ def fill_pairs(
                     indices[start + k] = near[k]
                     distance2[start + k] = near2[k]
                 used[i - first] += found
+
+
+def sort_cells(point, block_start, origin, inverse_edge, size):
+    """Order (N,) i4, key (N,) i8 and sorted point (3, N) f8 of the points (N, 3) f8 of every block."""
+    count = len(point)
+    order, key = np.empty(count, np.int32), np.empty(count, np.int64)
+    sorted_point = np.empty((3, count))
+    _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point)
+    return order, key, sorted_point
+
+
+def count_pairs(rows, cols, size, offsets, radius2, workers):
+    """Columns within the radius of every row, (R,) i8; rows, cols are gating.Cloud."""
+    count = np.zeros(len(rows), np.int64)
+    reach = _reach(rows, cols, size, offsets, radius2)
+    list(in_threads(lambda run: _count_pairs(*run, *reach, count), _runs(len(rows), workers), workers))
+    return count
+
+
+def fill_pairs(rows, cols, size, offsets, radius2, workers, indptr):
+    """Indices (P,) i4 and squared distances (P,) f8 of the pairs counted, indptr (R+1,) i8."""
+    indices, distance2 = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    reach = (*_reach(rows, cols, size, offsets, radius2), indptr, indices, distance2)
+    list(in_threads(lambda run: _fill_pairs(*run, *reach), _runs(len(rows), workers), workers))
+    return indices, distance2
+
+
+def _reach(rows, cols, size, offsets, radius2):
+    """What both kernels are told of rows, columns and radius."""
+    clouds = (rows.point, rows.key, rows.block_start, cols.point, cols.key, cols.block_start)
+    return (*clouds, size, np.array(offsets, np.int64), radius2)
+
+
+def _runs(count, workers):
+    """Cut 0..count into one run a worker."""
+    bounds = np.linspace(0, count, max(1, workers) + 1).astype(int).tolist()
+    return list(zip(bounds[:-1], bounds[1:], strict=True))

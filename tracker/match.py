@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, assign
+from ._arrays import array_module
+from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, solve_and_certify
 from .errors import SettingsError
 from .gating import Candidates, pairs_within
 
@@ -70,7 +71,7 @@ def match(
     source : (R, 3) float64 array
         Axes z, y, x, any unit.
     target : (C, 3) float64 array
-        In the same unit.
+        In the same unit. With both on a GPU (CuPy arrays) the work is done there, and so is the result.
     max_distance : float
         Pairs farther apart are not considered; 0 gives no pairs. ``inf`` considers all, and then no point
         stays unmatched while one of the other set in its block is free.
@@ -116,7 +117,7 @@ def match(
         source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
     )
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
-    return _in_given_order(assign(problem, solver), candidates, unit, power)
+    return _in_given_order(solve_and_certify(problem, solver), candidates, unit, power)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
@@ -162,7 +163,7 @@ def _problem(
     gate_cost = radius**power
     if math.isinf(gate_cost):
         # With every pair allowed, this much leaves no two points of a block unmatched together.
-        gate_cost = float(costs.max(initial=0.0))
+        gate_cost = float(costs.max()) if costs.size else 0.0
         unmatched_cost = gate_cost
     if unmatched_cost is None:
         unmatched_cost = gate_cost / 2
@@ -171,26 +172,30 @@ def _problem(
         unit = 1.0
     np.rint(np.divide(costs, unit, out=costs), out=costs)
     unmatched = round(unmatched_cost / unit)
+    xp = array_module(costs)
     problem = AssignmentProblem(
         SparseCosts(candidates.indptr, candidates.indices, costs.astype(np.int32), (rows, cols)),
-        np.full(rows, unmatched, dtype=np.int64),
-        np.full(cols, unmatched, dtype=np.int64),
+        xp.full(rows, unmatched, dtype=np.int64),
+        xp.full(cols, unmatched, dtype=np.int64),
     )
     return problem, unit
 
 
 def _in_given_order(assignment: Assignment, candidates: Candidates, unit: float, power: int) -> Match:
-    sorted_row = np.nonzero(assignment.col_of_row >= 0)[0]
-    sorted_col = assignment.col_of_row[sorted_row]
+    xp = array_module(candidates.indices)
+    # A solver without GPU kernels answers on the host.
+    col_of_row, margin = xp.asarray(assignment.col_of_row), xp.asarray(assignment.margin)
+    sorted_row = xp.nonzero(col_of_row >= 0)[0]
+    sorted_col = col_of_row[sorted_row]
     source = candidates.rows.order[sorted_row].astype(np.int64)
-    order = np.argsort(source)
+    order = xp.argsort(source)
     difference = candidates.rows.point[:, sorted_row] - candidates.cols.point[:, sorted_col]
     distance = np.sqrt((difference**2).sum(axis=0))
     return Match(
         source[order],
         candidates.cols.order[sorted_col[order]].astype(np.int64),
         (distance**power)[order],
-        assignment.margin[sorted_row[order]] * unit,
+        margin[sorted_row[order]] * unit,
         assignment,
         unit,
     )

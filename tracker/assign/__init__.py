@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import numpy as np
-
+from .._arrays import on_device
 from . import certificate
 from .assignment import Assignment, Status
-from .problem import AssignmentProblem, DenseCosts, SparseCosts, check_problem
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, check_problem, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -25,6 +24,7 @@ __all__ = [
     "SparseCosts",
     "Status",
     "assign",
+    "solve_and_certify",
     "solver_named",
 ]
 
@@ -90,7 +90,14 @@ def assign(
     [-1, 1, -1]
     """
     check_problem(problem)
+    return solve_and_certify(problem, solver)
+
+
+def solve_and_certify(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver) -> Assignment:
+    """`assign` for a problem that is valid by its construction, such as the candidates of a gate."""
     chosen = solver_named(solver) if isinstance(solver, str) else solver
+    if on_device(problem.costs.values) and not chosen.works_on_device(problem):
+        problem = on_host(problem)
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:
         return _transposed(assign(problem.transposed(), chosen), problem)
     answer = chosen.compute(problem)

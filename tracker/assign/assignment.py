@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module
 from . import certificate
 from .problem import AssignmentProblem
 
@@ -55,8 +56,9 @@ class Assignment:
     @cached_property
     def row_of_col(self) -> NDArray[np.int32]:
         """(C,) int32: row of each column, -1 if unmatched."""
-        row_of_col = np.full(self.problem.shape[1], -1, dtype=np.int32)
-        matched = np.nonzero(self.col_of_row >= 0)[0]
+        xp = array_module(self.col_of_row)
+        row_of_col = xp.full(self.problem.shape[1], -1, dtype=np.int32)
+        matched = xp.nonzero(self.col_of_row >= 0)[0]
         row_of_col[self.col_of_row[matched]] = matched
         return row_of_col
 

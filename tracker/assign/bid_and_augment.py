@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import AssignmentProblem, forbidden
+from .._arrays import array_module, kernels
+from .problem import AssignmentProblem, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
 
 
@@ -36,30 +37,37 @@ class BidAndAugment(AbstractAssignmentSolver):
     budget: int = 30
 
     def compute(self, problem: AssignmentProblem) -> Answer:
-        from . import bid_and_augment_cpu as kernels
-
+        on = kernels("outbid.tracker.assign.bid_and_augment", problem.costs.values)
+        xp = array_module(problem.costs.values)
         costs = problem.costs.sparse()
         rows, cols = problem.shape
         row_unmatched, v = problem.unmatched()
         dtype = v.dtype if v.dtype.kind == "f" or costs.values.dtype != np.int32 else np.dtype(np.int32)
-        pairs = (
-            costs.indptr,
-            costs.indices,
-            costs.values.astype(dtype, copy=False),
-            row_unmatched,
-            forbidden(v.dtype),
-        )
-        owner = np.full(cols, -1, dtype=np.int32)
-        edge = np.full(rows, -1, dtype=np.int64)
-        free = np.empty(rows, dtype=np.int32)
-        left_over, bids = kernels.bid(*pairs, v, owner, edge, self.budget, free)
+        never = forbidden(v.dtype)
+        pairs = (costs.indptr, costs.indices, costs.values.astype(dtype, copy=False), row_unmatched, never)
+        owner = xp.full(cols, -1, dtype=np.int32)
+        edge = xp.full(rows, -1, dtype=np.int64)
+        free = xp.empty(rows, dtype=np.int32)
+        left_over, bids = on.bid(*pairs, v, owner, edge, self.budget, free)
         # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
-        free = np.sort(free[:left_over])
-        scanned, stuck = kernels.augment(*pairs, v, owner, edge, free)
+        scanned, stuck = on.augment(*pairs, v, owner, edge, xp.sort(free[:left_over]))
         if stuck >= 0:
             raise ValueError(
                 f"The problem is infeasible: not every row can be matched (row {stuck} is left over). "
                 "Allow more pairs, or give unmatched costs."
             )
-        col_of_row = np.where(edge >= 0, costs.indices[edge], -1) if len(costs.indices) else np.full(rows, -1)
-        return Answer(col_of_row.astype(np.int32), v, {"bids": bids, "paths": left_over, "scanned": scanned})
+        col_of_row = xp.where(edge >= 0, costs.indices[edge], -1) if len(costs.indices) else xp.full(rows, -1)
+        stats = {"bids": bids, "paths": left_over, "scanned": scanned}
+        return Answer(col_of_row.astype(np.int32), v, stats)
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:
+        """Sparse int32 costs with optional rows and columns, all below 2^29: what fits the packed prices."""
+        if problem.row_unmatched is None or problem.col_unmatched is None:
+            return False
+        costs = (problem.costs.values, problem.row_unmatched, problem.col_unmatched)
+        return (
+            isinstance(problem.costs, SparseCosts)
+            and problem.is_integer
+            and problem.costs.values.dtype == np.int32
+            and all(int(abs(cost).max()) < 2**29 for cost in costs if cost.size)
+        )

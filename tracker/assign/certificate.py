@@ -8,10 +8,12 @@ every matching (weak duality), so no solver has to be believed.
 from __future__ import annotations
 
 import math
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, to_host
 from .problem import AssignmentProblem, DenseCosts
 
 _BLOCK = 1 << 22
@@ -20,17 +22,18 @@ _BLOCK = 1 << 22
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
     """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
-    from . import certificate_cpu as kernels
-
     row_unmatched, col_unmatched = problem.unmatched()
-    v = np.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
+    xp = array_module(problem.costs.values)
+    v = xp.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
     u = row_unmatched.copy()
     if isinstance(problem.costs, DenseCosts):
         for rows in _row_blocks(problem.costs):
             if len(v):
                 u[rows] = np.minimum(u[rows], (problem.costs.values[rows] - v).min(axis=1))
     else:
-        kernels.lower_to_slack(problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u)
+        _kernels(problem).lower_to_slack(
+            problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u
+        )
     return u, v
 
 
@@ -42,19 +45,20 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
     ValueError
         If the matching uses a column twice or a pair that is not allowed.
     """
-    from . import certificate_cpu as kernels
-
-    matched = np.nonzero(col_of_row >= 0)[0]
-    if len(matched) and np.bincount(col_of_row[matched]).max() > 1:
+    xp = array_module(problem.costs.values)
+    matched = xp.nonzero(col_of_row >= 0)[0]
+    if len(matched) and int(xp.bincount(col_of_row[matched]).max()) > 1:
         raise ValueError("The solver matched a column twice; this is an error in the solver.")
     dtype = np.int64 if problem.is_integer else np.float64
-    cost = np.zeros(len(col_of_row), dtype=dtype)
+    cost = xp.zeros(len(col_of_row), dtype=dtype)
     if isinstance(problem.costs, DenseCosts):
         cost[matched] = problem.costs.values[matched, col_of_row[matched]]
         wrong = bool(np.isinf(cost).any())
     else:
         costs = problem.costs
-        wrong = kernels.look_up_pairs(costs.indptr, costs.indices, costs.values, col_of_row, cost) > 0
+        wrong = (
+            _kernels(problem).look_up_pairs(costs.indptr, costs.indices, costs.values, col_of_row, cost) > 0
+        )
     if wrong:
         raise ValueError("The solver matched a forbidden pair; this is an error in the solver.")
     return cost
@@ -64,7 +68,7 @@ def primal_cost(problem: AssignmentProblem, col_of_row: NDArray[np.int32], pair_
     """Cost of a matching, unmatched rows and columns included."""
     cost = total(pair_cost)
     if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        col_is_free = np.ones(problem.shape[1], dtype=bool)
+        col_is_free = array_module(pair_cost).ones(problem.shape[1], dtype=bool)
         col_is_free[col_of_row[col_of_row >= 0]] = False
         cost += total(problem.row_unmatched[col_of_row < 0]) + total(problem.col_unmatched[col_is_free])
     return cost
@@ -74,13 +78,11 @@ def margins(
     problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
 ) -> NDArray:
     """(R,) lower bounds on how much the optimum rises without each pair; see `Assignment.margin`."""
-    from . import certificate_cpu as kernels
-
     row_unmatched, col_unmatched = problem.unmatched()
     costs = problem.costs.sparse()
-    margin = np.zeros_like(row_dual)
+    margin = array_module(row_dual).zeros_like(row_dual)
     col_slack = col_unmatched - col_dual
-    kernels.margins(
+    _kernels(problem).margins(
         costs.indptr,
         costs.indices,
         costs.values,
@@ -98,7 +100,7 @@ def total(values: NDArray) -> int | float:
     """Sum without rounding: of integers as int, of floats correctly rounded."""
     if values.dtype.kind in "iub":
         return int(values.sum(dtype=np.int64))
-    return math.fsum(values)
+    return math.fsum(to_host(values))
 
 
 def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
@@ -118,3 +120,7 @@ def _row_blocks(costs: DenseCosts) -> list[slice]:
     rows, cols = costs.shape
     step = max(1, _BLOCK // max(cols, 1))
     return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def _kernels(problem: AssignmentProblem) -> ModuleType:
+    return kernels("outbid.tracker.assign.certificate", problem.costs.values)

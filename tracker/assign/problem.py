@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import array_module, kernels, to_host
+
 
 @dataclass(frozen=True, eq=False)
 class DenseCosts:
@@ -134,8 +136,21 @@ class AssignmentProblem:
         """
         dtype = np.int64 if self.is_integer else np.float64
         if self.row_unmatched is None or self.col_unmatched is None:
-            return np.full(self.shape[0], forbidden(dtype)), np.zeros(self.shape[1], dtype)
+            xp = array_module(self.costs.values)
+            return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
         return self.row_unmatched.astype(dtype), self.col_unmatched.astype(dtype)
+
+
+def on_host(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with all its arrays in main memory."""
+    costs: DenseCosts | SparseCosts = problem.costs
+    if isinstance(costs, SparseCosts):
+        costs = SparseCosts(to_host(costs.indptr), to_host(costs.indices), to_host(costs.values), costs.shape)
+    else:
+        costs = DenseCosts(to_host(costs.values))
+    if problem.row_unmatched is None or problem.col_unmatched is None:
+        return AssignmentProblem(costs)
+    return AssignmentProblem(costs, to_host(problem.row_unmatched), to_host(problem.col_unmatched))
 
 
 def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
@@ -218,9 +233,8 @@ def _check_pairs(costs: SparseCosts) -> None:
         raise ValueError(f"A pair names a column outside 0 to {cols - 1}.")
     if values.dtype.kind == "f" and np.isinf(values).any():
         raise ValueError(f"Pair {_where(np.isinf(values))} costs infinity. Leave forbidden pairs out.")
-    from .certificate_cpu import first_repeated_pair
-
-    repeated = first_repeated_pair(indptr, indices, cols)
+    on = kernels("outbid.tracker.assign.certificate", values)
+    repeated = on.first_repeated_pair(indptr, indices, cols)
     if repeated >= 0:
         raise ValueError(f"Row {repeated} holds the same column twice. Keep the cheaper of the two pairs.")
 

@@ -43,3 +43,7 @@ class AbstractAssignmentSolver(ABC):
         ValueError
             If some row cannot be matched that must be.
         """
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
+        """Whether there are GPU kernels for this problem; without, it is solved on the host."""
+        return False

@@ -1,0 +1,44 @@
+"""Launches the GPU kernels of the certificate; same names and arguments as certificate_cpu.py."""
+
+# mypy: ignore-errors
+# CuPy is known to _arrays.py alone, so its arrays have no type here.
+from __future__ import annotations
+
+import numpy as np
+
+from .._arrays import array_module, cuda_function, launch
+
+_SOURCE = "assign/certificate.cu"
+
+
+def first_repeated_pair(indptr, indices, cols):
+    """First row that holds a column twice, or -1."""
+    xp = array_module(indices)
+    row = xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
+    pair = xp.sort(row.astype(np.int64) * cols + indices)
+    repeated = xp.nonzero(pair[1:] == pair[:-1])[0]
+    return int(pair[repeated[0]]) // cols if len(repeated) else -1
+
+
+def lower_to_slack(indptr, indices, values, v, u):
+    """u_i := min(u_i, min_j (c_ij - v_j)); written: u (R,)."""
+    launch(
+        cuda_function(_SOURCE, "lower_to_slack"), len(u), (indptr, indices, values, v, u, np.int64(len(u)))
+    )
+
+
+def look_up_pairs(indptr, indices, values, col_of_row, cost):
+    """Cost of each row's pair; returns how many pairs are not there; written: cost (R,)."""
+    missing = array_module(cost).zeros(1, np.int32)
+    arguments = (indptr, indices, values, col_of_row, cost, missing, np.int64(len(cost)))
+    launch(cuda_function(_SOURCE, "look_up_pairs"), len(cost), arguments)
+    return int(missing[0])
+
+
+def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):
+    """Least slack of each pair's row plus that of its column; written: col_slack (C,), margin (R,)."""
+    rows = np.int64(len(u))
+    row_slack = array_module(u).empty(len(u), np.int64)
+    duals = (row_unmatched, u, v, col_slack, row_slack, rows)
+    launch(cuda_function(_SOURCE, "slacks"), len(u), (indptr, indices, values, col_of_row, *duals))
+    launch(cuda_function(_SOURCE, "add_slacks"), len(u), (col_of_row, col_slack, row_slack, margin, rows))
