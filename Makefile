@@ -27,7 +27,7 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
 test: lint
-	PATH="$(abspath $(VENV))/bin:$$PATH" pytest $(PYTEST)
+	$(VENV)/bin/pytest $(PYTEST)
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .

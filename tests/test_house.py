@@ -97,7 +97,7 @@ def test_every_folder_says_that_it_is_typed() -> None:
 def test_the_public_names_are_those_that_type_checkers_see() -> None:
     import outbid.tracker
 
-    tree = ast.parse((REPOSITORY / "tracker" / "__init__.py").read_text("utf-8"))
+    tree = ast.parse(Path(str(outbid.tracker.__file__)).read_text("utf-8"))
     (seen,) = [node for node in tree.body if isinstance(node, ast.If)]
     imported = [node for node in seen.body if isinstance(node, ast.ImportFrom)]
     assert outbid.tracker.__all__ == sorted(alias.name for node in imported for alias in node.names)

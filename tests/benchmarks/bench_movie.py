@@ -1,0 +1,118 @@
+"""A movie of 1000 frames of 1000 particles, the real command, and what starting and compiling cost.
+
+Lengths are in mean nearest-neighbour spacings: persistent walk (.5) of step .6, gate 1.0, births and deaths
+5 %. `link` is what `track` takes, compilation excluded; `command` is the wall time of
+`outbid track movie.csv -o movie.parquet`. `compile` runs what needs every kernel, once with an empty and
+once with a filled cache: the difference is the compilation of all of them. `sample` is the wall time of
+tracking the bundled sample, from shell to shell.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import measure
+
+import outbid.data
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import TrackingSettings, Tracks, track, write_detections
+
+SPACING = 0.55396
+"""Mean distance to the nearest neighbour at density 1."""
+
+EVERY_KERNEL = """
+import importlib, pkgutil, sys, time
+from numba.core.dispatcher import Dispatcher
+import outbid.data, outbid.tracker
+from outbid.tracker import *
+start = time.perf_counter()
+path = outbid.data.sample("walks")
+seen = read_detections(path)
+for solver in ("greedy", "bid_and_augment"):
+    run = track(seen, TrackingSettings(max_distance=4, max_gap=2, solver=solver))
+score(run.tracks, read_tracks(path))
+print(time.perf_counter() - start)
+for module in pkgutil.walk_packages(outbid.tracker.__path__, "outbid.tracker."):
+    # From the cache only the outermost kernels are loaded: look when all are compiled.
+    if module.name.endswith("_cpu") and "cached" not in sys.argv:
+        for name, kernel in vars(importlib.import_module(module.name)).items():
+            if isinstance(kernel, Dispatcher) and not kernel.signatures:
+                sys.exit(f"{module.name}.{name} was not compiled: this program must use it")
+"""
+
+
+def movie(frames: int, particles: int) -> Tracks:
+    side = particles ** (1 / 3)
+    motion = PersistentWalk(step=0.6 * SPACING, persistence=0.5)
+    box = (side, side, side)
+    return walk(WalkSettings(motion, particles, frames, box, "reflect", birth_rate=0.05, death_rate=0.05))
+
+
+def link(frames: int, particles: int) -> measure.Row:
+    settings = TrackingSettings(max_distance=SPACING)
+    track(movie(3, 100).detections, settings)  # compiles
+    detections = movie(frames, particles).detections
+    seconds, run = measure.best_of(3, lambda: track(detections, settings))
+    return {"seconds": seconds, "links": run.stats["links"], "gap": run.stats["worst_gap"]}
+
+
+def shell(repeats: int, *words: object) -> float:
+    """Least wall time of a command among some runs."""
+    command = [str(Path(sys.executable).with_name("outbid")), *map(str, words)]
+    seconds, _ = measure.best_of(repeats, lambda: subprocess.run(command, check=True, capture_output=True))
+    return seconds
+
+
+def command(frames: int, particles: int) -> measure.Row:
+    with tempfile.TemporaryDirectory() as name:
+        source, output = Path(name, "movie.csv"), Path(name, "movie.parquet")
+        write_detections(source, movie(frames, particles).detections)
+        words = ("track", source, "-o", output, "--max-distance", SPACING, "--overwrite")
+        return {"seconds": shell(3, *words), "csv_mb": round(source.stat().st_size / 1e6, 1)}
+
+
+def compile_all() -> measure.Row:
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+
+        def use(*words: str) -> float:
+            done = subprocess.run(
+                [sys.executable, "-c", EVERY_KERNEL, *words],
+                env=environment,
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            return float(done.stdout)
+
+        first, second = use(), use("cached")
+    return {"seconds": first - second, "first_use": first, "cached": second}
+
+
+def sample() -> measure.Row:
+    with tempfile.TemporaryDirectory() as name:
+        words = ("track", outbid.data.sample("walks"), "-o", Path(name, "tracks.csv"), "--overwrite")
+        return {"seconds": shell(5, *words, "--max-distance", 4, "--max-gap", 2)}
+
+
+def start() -> measure.Row:
+    return {"seconds": shell(5, "--help")}
+
+
+def table(limit: float) -> Iterator[measure.Row]:
+    size = {"frames": 1000, "particles": 1000}
+    for case in (link, command):
+        yield {"what": case.__name__} | size | measure.in_process(case, *size.values(), limit=limit)
+    for alone in (compile_all, sample, start):
+        yield {"what": alone.__name__} | measure.in_process(alone, limit=limit)
+
+
+if __name__ == "__main__":
+    chosen = measure.options(__doc__).parse_args()
+    measure.show(table(chosen.limit), chosen.csv)
