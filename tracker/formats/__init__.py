@@ -1,13 +1,15 @@
 """Files in and out: detections, tracks and run records, in the format that the suffix names.
 
-One file a format. A further format is a module here with the functions of `csv`, and a line in `FORMATS`.
+One file a format. A further format is a module here with the functions of `csv`, and a line in `FORMATS`;
+one that is only read needs the functions that read, `recognises`, and a line in `READERS`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -19,23 +21,34 @@ from .atomic import refuse_output
 from .records import record_from, sha256_of
 
 __all__ = [
-    "FORMATS", "check_output", "holds_tracks", "input_of", "read_detections", "read_record", "read_tracks",
-    "write_detections", "write_tracks",
+    "FORMATS", "READERS", "check_output", "holds_tracks", "input_of", "read_detections", "read_record",
+    "read_tracks", "write_detections", "write_tracks",
 ]  # fmt: skip
 
-FORMATS: Mapping[str, str] = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
-"""Module of this package by suffix; imported when a file asks for it."""
+FORMATS: Mapping[str, str] = {
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".isbi.xml": "isbi",
+    ".xml": "trackmate",
+}  # fmt: skip
+"""Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
+
+READERS: Sequence[tuple[str, str]] = [("*.xml", "isbi")]
+"""Modules that are asked before whether a file, or folder, of such a name is theirs."""
 
 _Path = str | os.PathLike[str]
 
 
-class _Format(Protocol):
-    """What the module of a format offers; paths are checked before."""
+class _Reader(Protocol):
+    """What the module of a format that is read offers; paths are checked before."""
 
     def read_detections(self, path: Path) -> Detections: ...
     def read_tracks(self, path: Path) -> Tracks: ...
     def holds_tracks(self, path: Path) -> bool: ...
     def read_record(self, path: Path) -> dict[str, Any] | None: ...
+
+
+class _Format(_Reader, Protocol):
+    """What the module of a format that is also written offers."""
+
     def write_detections(
         self, path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
     ) -> None: ...
@@ -219,29 +232,30 @@ def check_output(path: _Path, *, overwrite: bool = False) -> None:
 
 
 def _output(path: _Path, overwrite: bool) -> _Format:
-    form = _format(Path(path))
-    if form is None:
+    name = _by_suffix(Path(path))
+    if name is None:
         raise SettingsError(
             f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
         )
-    refuse_output(Path(path), overwrite=overwrite)
-    return form
+    form = import_module(f".{name}", __package__)
+    refuse_output(Path(path), overwrite=overwrite, folder=getattr(form, "MAKES_FOLDER", False))
+    return cast(_Format, form)
 
 
 @contextmanager
-def _reading(path: _Path) -> Iterator[tuple[Path, _Format]]:
+def _reading(path: _Path) -> Iterator[tuple[Path, _Reader]]:
     """The file and its format, once it is sure that there is something to read."""
     file = Path(path)
     with _os_errors_explained(file):
         if not file.exists():
             raise InputError(f"There is no file {file}. Check the name.")
-        if not file.is_file():
-            raise InputError(f"{file} is a folder or a device. Give a file.")
-        form = _format(file)
+        if not file.is_file() and not file.is_dir():
+            raise InputError(f"{file} is a device. Give a file.")
+        form = _reader(file)
+        if form is None and file.is_dir():
+            raise InputError(f"{file} is a folder of no known kind. Give a file.")
         if form is None:
             raise InputError(f"{file} is of an unknown format. Outbid reads {_known_suffixes()}.")
-        if file.stat().st_size == 0:
-            raise InputError(f"{file} is empty. Check where it was made.")
         yield file, form
 
 
@@ -253,9 +267,21 @@ def _os_errors_explained(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
 
 
-def _format(path: Path) -> _Format | None:
-    name = FORMATS.get(path.suffix.lower())
-    return cast(_Format, import_module(f".{name}", __package__)) if name else None
+def _reader(path: Path) -> _Reader | None:
+    """The module that reads a file or folder."""
+    name = None if path.is_dir() else _by_suffix(path)
+    if name and path.stat().st_size == 0:
+        raise InputError(f"{path} is empty. Check where it was made.")
+    for pattern, special in READERS:
+        if fnmatch(path.name.lower(), pattern):
+            module = import_module(f".{special}", __package__)
+            if module.recognises(path):
+                return cast(_Reader, module)
+    return cast(_Reader, import_module(f".{name}", __package__)) if name else None
+
+
+def _by_suffix(path: Path) -> str | None:
+    return next((name for suffix, name in FORMATS.items() if path.name.lower().endswith(suffix)), None)
 
 
 def _known_suffixes() -> str:

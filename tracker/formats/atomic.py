@@ -12,18 +12,20 @@ from typing import BinaryIO
 from ..errors import SettingsError
 
 
-def refuse_output(path: Path, *, overwrite: bool) -> None:
+def refuse_output(path: Path, *, overwrite: bool, folder: bool = False) -> None:
     """Complain if nothing may be written at `path`.
 
     Raises
     ------
     SettingsError
-        If the folder is missing, or something is there that is no file, or that may not be replaced.
+        If the folder is missing, or something is there that may not be replaced, or that is no file
+        (no folder, where the format makes one).
     """
     if not path.parent.is_dir():
         raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
-    if path.exists() and not path.is_file():
-        raise SettingsError(f"{path} is there and is no file. Choose another name for the output.")
+    if path.exists() and not (path.is_dir() if folder else path.is_file()):
+        kind = "folder" if folder else "file"
+        raise SettingsError(f"{path} is there and is no {kind}. Choose another name for the output.")
     if path.exists() and not overwrite:
         raise SettingsError(f"{path} exists. Choose another name, or allow it to be replaced (--overwrite).")
 

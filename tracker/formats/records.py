@@ -44,7 +44,11 @@ def record_from(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
+    """SHA-256 of a file's content, in hexadecimal; of a folder, of the names and contents of its files."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        told = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
+        return hashlib.sha256("".join(told).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

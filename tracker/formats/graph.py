@@ -1,0 +1,148 @@
+"""Between numbered detections with links between the numbers, as graph formats have them, and Tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .columns import feature_names, roles_of
+
+_OWN = ["track_id", "frame", "z", "y", "x", "parent", "link_cost", "link_margin"]
+_UNITS = {
+    "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
+    "microns": "micrometer",
+    "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
+}  # fmt: skip
+
+
+def unit_of(told: str | None) -> str:
+    """The unit's full name in the singular; pixel if nothing is told.
+
+    Examples
+    --------
+    >>> unit_of("µm"), unit_of(None), unit_of("inch")
+    ('micrometer', 'pixel', 'inch')
+    """
+    return _UNITS.get(told, told) if told else "pixel"
+
+
+def is_feature(name: str) -> bool:
+    """Whether a measurement can be carried along under this name without passing for something else.
+
+    Examples
+    --------
+    >>> is_feature("QUALITY"), is_feature("POSITION_T"), is_feature("tracklet_id")
+    (True, False, False)
+    """
+    if name in _OWN or not name.isprintable() or name != name.strip() or not feature_names([name], {}):
+        return False
+    try:
+        return roles_of([*_OWN, name]) == roles_of(_OWN)
+    except InputError:
+        return False
+
+
+def detections_of(
+    path: Path,
+    frame: NDArray,
+    position: NDArray[np.float64],
+    unit: str | None,
+    features: Mapping[str, NDArray] | None = None,
+) -> Detections:
+    """Detections in any order, (N,) and (N, 3), with the features that can be carried along.
+
+    Raises
+    ------
+    InputError
+        Naming the file, if a frame is negative or fractional or a position is not finite.
+    """
+    if len(frame) and np.nanmin(frame) < 0:
+        raise InputError(f"{path}: frame {np.nanmin(frame)} is negative. Number the frames from 0 up.")
+    kept = {name: values for name, values in (features or {}).items() if is_feature(name)}
+    try:
+        return Detections.from_table(frame, position, unit=unit_of(unit), features=kept)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def tracks_of(
+    path: Path,
+    node: NDArray[np.int64],
+    frame: NDArray,
+    position: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    unit: str | None,
+    features: Mapping[str, NDArray] | None = None,
+    measures: Mapping[str, NDArray[np.float64]] | None = None,
+) -> Tracks:
+    """Tracks from numbered detections and the numbers that each edge joins, in either direction.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    node : (N,) int64 array
+        Number of each detection.
+    frame, position, unit, features
+        As for `detections_of`, in the order of `node`.
+    edges : (E, 2) int64 array
+        Numbers of the detections that follow each other; an edge that is there twice counts once.
+    measures : mapping of str to (E,) array, optional
+        ``link_cost`` and ``link_margin``, where they are known.
+
+    Raises
+    ------
+    InputError
+        If a number is there twice or not at all, or an edge stays within a frame.
+    """
+    detections = detections_of(path, frame, position, unit, features)
+    number = node[np.argsort(frame, kind="stable")]
+    order = np.argsort(number, kind="stable")
+    twice = number[order][1:] == number[order][:-1]
+    if twice.any():
+        raise InputError(f"{path}: two detections have the number {number[order][1:][np.argmax(twice)]}.")
+    place = np.searchsorted(number, edges, sorter=order)
+    known = place < len(number)
+    known[known] = number[order[place[known]]] == edges[known]
+    if not known.all():
+        raise InputError(
+            f"{path}: a link names detection {edges[~known][0]}, which is not there. Export the file again."
+        )
+    links = order[place] if len(number) else np.empty((0, 2), np.int64)
+    at = detections.frame[links]
+    if (at[:, 0] == at[:, 1]).any():
+        source, target = edges[np.argmax(at[:, 0] == at[:, 1])]
+        raise InputError(
+            f"{path}: the link from detection {source} to {target} stays in frame "
+            f"{at[np.argmax(at[:, 0] == at[:, 1]), 0]}. A link leads to another frame: remove it."
+        )
+    links = np.where((at[:, 0] < at[:, 1])[:, None], links, links[:, ::-1])
+    links, first = np.unique(links, axis=0, return_index=True)
+    known_measures = {name: values[first] for name, values in (measures or {}).items()}
+    return Tracks(
+        detections, links.astype(np.int64), known_measures.get("link_cost"), known_measures.get("link_margin")
+    )
+
+
+def families(tracks: Tracks) -> NDArray[np.int64]:
+    """(N,) int64: which detections hang together over divisions and merges too, numbered by the first.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 9, 9]])
+    >>> families(Tracks(seen, np.array([[0, 1], [0, 2]]))).tolist()
+    [0, 0, 0, 1]
+    """
+    count = len(tracks.detections)
+    source, target = tracks.links.T
+    joined = sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(count, count))
+    label = sparse.csgraph.connected_components(joined, directed=False)[1]
+    _, first, of = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[of].astype(np.int64)

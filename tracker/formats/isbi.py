@@ -1,0 +1,146 @@
+"""ISBI XML: one element for each particle, with its detections; and what TrackMate and Icy export alike.
+
+Read are ``<root><TrackContestISBI2012><particle><detection t x y z/>`` of the particle tracking
+challenge (Chenouard et al., Nat. Methods 11, 281, 2014), TrackMate's simple
+``<Tracks><particle><detection/>`` and Icy's ``<trackgroup><track><detection/>``. The format knows
+neither divisions nor features: they are left out when writing. The run record stands beside the
+file, as ``tracks.isbi.xml.json``.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .atomic import write_whole
+from .graph import detections_of
+from .records import record_bytes, record_from
+from .xml_stream import Enough, number, read_xml, root_of
+
+_LOG = logging.getLogger("outbid")
+_PARTICLE = ("particle", "track")
+
+
+def recognises(path: Path) -> bool:
+    """Whether the file is of this format, by its outermost element."""
+    return root_of(path) in ("root", "Tracks")
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    return _read(path)[0]
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    detections, particle = _read(path)
+    try:
+        return Tracks.from_track_ids(detections, particle)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`: whether some particle is seen twice."""
+    count = 0
+
+    def begin(name: str, *_: object) -> None:
+        nonlocal count
+        count = count + 1 if name == "detection" else 0
+        if count > 1:
+            raise Enough
+
+    read_xml(path, begin)
+    return count > 1
+
+
+def write_detections(
+    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    """See `outbid.tracker.formats.write_detections`: every detection is a particle of its own."""
+    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
+
+
+def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """See `outbid.tracker.formats.write_tracks`."""
+    detections = tracks.detections
+    if len(detections) - tracks.track_count < len(tracks.links):
+        _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
+    if detections.features:
+        _LOG.info("%s: ISBI XML has no place for features; they are left out.", path)
+    order = np.argsort(tracks.track_id, kind="stable")
+    particles = np.split(order, np.nonzero(np.diff(tracks.track_id[order]))[0] + 1) if len(order) else []
+
+    def write(file: BinaryIO) -> None:
+        file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<root>\n')
+        file.write(b'  <TrackContestISBI2012 snr="?" density="?" scenario="?">\n')
+        for rows in particles:
+            lines = [
+                f'      <detection t="{t}" x="{x!r}" y="{y!r}" z="{z!r}"/>\n'
+                for t, (z, y, x) in zip(
+                    detections.frame[rows].tolist(), detections.position[rows].tolist(), strict=True
+                )
+            ]
+            file.write(f"    <particle>\n{''.join(lines)}    </particle>\n".encode())
+        file.write(b"  </TrackContestISBI2012>\n</root>\n")
+
+    known = dict(record or {}) | ({"unit": detections.unit} if detections.unit != "pixel" else {})
+    beside = (_record_path(path), record_bytes(known) if known else None)
+    write_whole(path, write, overwrite=overwrite, beside=beside)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """See `outbid.tracker.formats.read_record`."""
+    beside = _record_path(path)
+    return record_from(beside.read_bytes(), beside) if beside.is_file() else None
+
+
+def _record_path(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _read(path: Path) -> tuple[Detections, np.ndarray]:
+    """The detections, and the number of each one's particle."""
+    values, particle = array("d"), array("q")
+    current = -1
+
+    def begin(name: str, attributes: Mapping[str, str], line: int) -> None:
+        nonlocal current
+        if name in _PARTICLE:
+            current += 1
+        elif name == "detection":
+            if current < 0:
+                raise InputError(f"{path}, line {line}: a detection outside any particle. Put it in one.")
+            row = [number(path, line, "detection", attributes, axis) for axis in "tzyx"]
+            if not np.isfinite(row).all() or row[0] != int(row[0]) or row[0] < 0:
+                raise InputError(
+                    f"{path}, line {line}: detection at t, z, y, x = {row}; t must be a whole number from 0 "
+                    "up and the coordinates finite. Mend it."
+                )
+            values.extend(row)
+            particle.append(current)
+
+    read_xml(path, begin)
+    table = np.array(values, dtype=np.float64).reshape(-1, 4)
+    number_of = np.array(particle, dtype=np.int64)
+    unit = _unit_beside(path)
+    return detections_of(path, table[:, 0], table[:, 1:], unit), number_of[
+        np.argsort(table[:, 0], kind="stable")
+    ]
+
+
+def _unit_beside(path: Path) -> str | None:
+    """The unit that the run record tells; a record that cannot be read is no obstacle to reading the data."""
+    try:
+        unit = (read_record(path) or {}).get("unit")
+    except (InputError, OSError):
+        return None
+    return unit if isinstance(unit, str) else None

@@ -1,0 +1,208 @@
+"""TrackMate's XML, versions 3 to 8, with gaps, divisions and merges.
+
+Read is what TrackMate shows: spots that no filter hides, and the links of the tracks that no filter hides.
+Written is a file that TrackMate opens, without an image; the run record stands in its log.
+Tinevez et al., Methods 115, 80, 2017.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .graph import detections_of, tracks_of
+from .records import record_from
+from .trackmate_write import RECORD_MARK, key_of, write_model
+from .xml_stream import Enough, number, read_xml
+
+_PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
+_NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
+_MEASURES = {"LINK_COST": "link_cost", "LINK_MARGIN": "link_margin"}
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    model = _Model(path)
+    _, frame, position, features = model.spots()
+    return detections_of(path, frame, position, model.unit, features)
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    model = _Model(path)
+    node, frame, position, features = model.spots()
+    edges, measures = model.edges()
+    return tracks_of(path, node, frame, position, edges, model.unit, features, measures)
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`."""
+    found: list[str] = []
+
+    def begin(name: str, *_: object) -> None:
+        if name == "Edge":
+            found.append(name)
+            raise Enough
+
+    read_xml(path, begin)
+    return bool(found)
+
+
+def write_detections(
+    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    """See `outbid.tracker.formats.write_detections`."""
+    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
+
+
+def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """See `outbid.tracker.formats.write_tracks`."""
+    write_model(path, tracks, record, overwrite)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """See `outbid.tracker.formats.read_record`."""
+    pieces: list[str] = []
+
+    def begin(name: str, *_: object) -> None:
+        if name == "Model":  # the log stands before it
+            raise Enough
+
+    read_xml(path, begin, lambda name, piece: pieces.append(piece) if name == "Log" else None)
+    _, mark, after = "".join(pieces).partition(RECORD_MARK)
+    if not mark:
+        return None
+    try:
+        record, _ = json.JSONDecoder().raw_decode(after.strip())
+    except (ValueError, RecursionError):
+        return record_from(after.encode(), path)  # says what is wrong
+    return record if isinstance(record, dict) else None
+
+
+class _Model:
+    """What stands in the file, as columns that grow while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.unit: str | None = None
+        self._names: dict[str, tuple[str, bool]] = {}  # of each declared feature: name for us, and if whole
+        self._declares_spot_features = False
+        self._frame_around = -1.0
+        self._ids, self._frames, self._visible = array("q"), array("d"), array("b")
+        self._places = array("d")
+        self._features: dict[str, array[float]] = {}
+        self._joins, self._track = array("q"), array("q")
+        self._measures = {name: array("d") for name in _MEASURES}
+        self._current, self._shown = -1, set[int]()
+        self._filters = False
+        self._root = ""
+        read_xml(path, self._begin)
+
+    def spots(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
+        """Number, frame, position and features of each spot that is shown."""
+        ids, count = np.array(self._ids), len(self._ids)
+        shown = (np.array(self._visible, dtype=np.int8) != 0) | np.isin(ids, self.edges()[0])
+        features = {}
+        for key, column in self._features.items():
+            column.extend([np.nan] * (count - len(column)))
+            values = np.array(column)[shown]
+            name, whole = self._names[key]
+            exact = np.isfinite(values) & (np.abs(values) < 2**53)
+            features[name] = values.astype(np.int64) if whole and exact.all() else values
+        place = np.array(self._places).reshape(-1, 3)
+        return ids.astype(np.int64)[shown], np.array(self._frames)[shown], place[shown], features
+
+    def edges(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+        """Spot numbers at both ends of each link that is shown, and what is known of the link."""
+        of = np.array(self._track, dtype=np.int64)
+        shown = np.isin(of, [-1, *self._shown]) if self._filters else np.ones(len(of), dtype=bool)
+        measures = {
+            ours: np.array(self._measures[theirs])[shown]
+            for theirs, ours in _MEASURES.items()
+            if np.isfinite(self._measures[theirs]).any()
+        }
+        return np.array(self._joins, dtype=np.int64).reshape(-1, 2)[shown], measures
+
+    def _begin(self, name: str, attributes: Mapping[str, str], line: int) -> None:
+        if not self._root:
+            self._root = name
+            if name != "TrackMate":
+                raise InputError(
+                    f"{self._path} is XML of another kind (<{name[:40]}>). "
+                    "Outbid reads TrackMate's, ISBI's and Icy's."
+                )
+        if name == "Spot":
+            self._spot(attributes, line)
+        elif name == "Edge":
+            self._edge(attributes, line)
+        elif name == "SpotsInFrame":
+            self._frame_around = number(self._path, line, "SpotsInFrame", attributes, "frame")
+        elif name == "Track":
+            self._current = int(attributes["TRACK_ID"]) if attributes.get("TRACK_ID", "").isdigit() else -1
+        elif name == "TrackID":
+            self._shown.add(int(number(self._path, line, "TrackID", attributes, "TRACK_ID")))
+        elif name == "FilteredTracks":
+            self._filters = True
+        elif name == "Feature" and self._declares_spot_features:
+            key, told = attributes.get("feature", ""), attributes.get("name", "")
+            if key not in _NO_FEATURE:
+                ours = told if key_of(told) == key else key
+                self._names[key] = (ours, attributes.get("isint") == "true")
+        elif name in ("SpotFeatures", "EdgeFeatures"):
+            self._declares_spot_features = name == "SpotFeatures"
+        elif name == "Model":
+            self.unit = attributes.get("spatialunits")
+
+    def _spot(self, attributes: Mapping[str, str], line: int) -> None:
+        what = f"spot {attributes.get('ID', '')[:20]}".strip()
+        place = [number(self._path, line, what, attributes, axis) for axis in _PLACE]
+        frame = self._frame_around
+        if "FRAME" in attributes:
+            frame = number(self._path, line, what, attributes, "FRAME")
+        if not np.isfinite([frame, *place]).all():
+            raise InputError(
+                f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {place}; numbers must "
+                "be finite. Mend or remove it."
+            )
+        row = len(self._ids)
+        self._ids.append(self._whole(what, attributes, "ID", line))
+        self._frames.append(frame)
+        self._places.extend(place)
+        self._visible.append(attributes.get("VISIBILITY", "1") not in ("0", "0.0"))
+        for key, value in attributes.items():
+            if key in self._names:
+                column = self._features.setdefault(key, array("d"))
+                if len(column) < row:
+                    column.extend([np.nan] * (row - len(column)))
+                column.append(_float(value))
+
+    def _edge(self, attributes: Mapping[str, str], line: int) -> None:
+        self._joins.append(self._whole("Edge", attributes, "SPOT_SOURCE_ID", line))
+        self._joins.append(self._whole("Edge", attributes, "SPOT_TARGET_ID", line))
+        self._track.append(self._current)
+        for name, column in self._measures.items():
+            column.append(_float(attributes.get(name, "NaN")))
+
+    def _whole(self, what: str, attributes: Mapping[str, str], name: str, line: int) -> int:
+        value = number(self._path, line, what, attributes, name)
+        if value != np.rint(value) or abs(value) >= 2**53:
+            raise InputError(f"{self._path}, line {line}: {name} of {what} is {value}; it must be whole.")
+        return int(value)
+
+
+def _float(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return float("nan")

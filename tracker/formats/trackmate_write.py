@@ -1,0 +1,202 @@
+"""Writes TrackMate's XML: everything that TrackMate needs to open the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .atomic import write_whole
+from .graph import families
+from .records import record_bytes
+
+RECORD_MARK = "Run record of Outbid:"
+"""Stands in the log before the record."""
+
+_VERSION = "7.14.0"  # of TrackMate, whose layout this is
+_BASIC = {
+    "QUALITY": ("Quality", "QUALITY"), "POSITION_X": ("X", "POSITION"), "POSITION_Y": ("Y", "POSITION"),
+    "POSITION_Z": ("Z", "POSITION"), "POSITION_T": ("T", "TIME"), "FRAME": ("Frame", "NONE"),
+    "RADIUS": ("Radius", "LENGTH"), "VISIBILITY": ("Visibility", "NONE"),
+}  # fmt: skip
+_RADIUS = 2.5  # TrackMate draws a spot with it
+_MEASURES = {"LINK_COST": ("Edge cost", "COST"), "LINK_MARGIN": ("Margin", "COST")}
+
+
+def key_of(name: str) -> str:
+    """The attribute under which a feature called `name` is written; radius and quality are TrackMate's own.
+
+    Examples
+    --------
+    >>> key_of("radius"), key_of("Mean (a.u.)"), key_of("2nd")
+    ('RADIUS', 'Mean_a_u_', '_2nd')
+    """
+    if name in ("radius", "quality"):
+        return name.upper()
+    key = re.sub(r"[^A-Za-z0-9_]+", "_", name)
+    return key if key[:1].isalpha() or key[:1] == "_" else f"_{key}"
+
+
+def write_model(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """Write tracks; see `outbid.tracker.formats.write_tracks`."""
+    seen = tracks.detections
+    if len(seen) and seen.frame[0] < 0:
+        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
+    columns = _columns(seen.features)
+    for name, values in seen.features.items():
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"Feature {name!r} holds {values.dtype}; TrackMate takes numbers. Leave it out.")
+
+    def pieces() -> Iterator[str]:
+        yield f'<?xml version="1.0" encoding="UTF-8"?>\n<TrackMate version="{_VERSION}">\n'
+        yield f"  <Log>Written by Outbid.{_record(record)}</Log>\n"
+        yield f'  <Model spatialunits={quoteattr(_printable(seen.unit))} timeunits="frame">\n'
+        yield from _declarations(columns, seen.features)
+        yield from _spots(seen, columns)
+        yield from _tracks(tracks)
+        yield "  </Model>\n"
+        yield _settings(seen)
+        yield '  <GUIState state="ConfigureViews" />\n</TrackMate>\n'
+
+    write_whole(path, lambda file: file.writelines(piece.encode() for piece in pieces()), overwrite=overwrite)
+
+
+def _record(record: Mapping[str, object] | None) -> str:
+    if record is None:
+        return ""
+    # In ASCII: XML has no place for control characters.
+    return f"\n{RECORD_MARK}\n" + escape(json.dumps(json.loads(record_bytes(record)), sort_keys=True))
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _columns(features: Mapping[str, NDArray]) -> dict[str, str]:
+    """The name of each feature by the attribute that it is written under."""
+    columns: dict[str, str] = {}
+    for name in features:
+        key = key_of(name)
+        if key in columns or key in ("ID", "name") or (key in _BASIC and key not in ("QUALITY", "RADIUS")):
+            raise InputError(f"A feature called {name!r} would hide another in TrackMate's XML. Rename it.")
+        columns[key] = name
+    return columns
+
+
+def _declarations(columns: Mapping[str, str], features: Mapping[str, NDArray]) -> Iterator[str]:
+    def declared(key: str, name: str, dimension: str, whole: bool) -> str:
+        told = quoteattr(_printable(name))
+        return (
+            f'        <Feature feature="{key}" name={told} shortname={told} dimension="{dimension}" '
+            f'isint="{str(whole).lower()}" />\n'
+        )
+
+    yield "    <FeatureDeclarations>\n      <SpotFeatures>\n"
+    for key, (name, dimension) in _BASIC.items():
+        # What nothing is known of is no measurement when the file is read back.
+        if key not in ("QUALITY", "RADIUS"):
+            yield declared(key, name, dimension, key in ("FRAME", "VISIBILITY"))
+    for key, name in columns.items():
+        dimension = _BASIC[key][1] if key in _BASIC else "NONE"
+        yield declared(key, name, dimension, features[name].dtype.kind in "biu")
+    yield "      </SpotFeatures>\n      <EdgeFeatures>\n"
+    for key in ("SPOT_SOURCE_ID", "SPOT_TARGET_ID"):
+        yield declared(key, f"{key[5:11].capitalize()} spot ID", "NONE", True)
+    for key, (name, dimension) in _MEASURES.items():
+        yield declared(key, name, dimension, False)
+    yield "      </EdgeFeatures>\n      <TrackFeatures>\n"
+    for key, name in (("TRACK_INDEX", "Track index"), ("TRACK_ID", "Track ID")):
+        yield declared(key, name, "NONE", True)
+    yield declared("NUMBER_SPOTS", "Number of spots in track", "NONE", True)
+    yield "      </TrackFeatures>\n    </FeatureDeclarations>\n"
+
+
+def _spots(seen: Detections, columns: Mapping[str, str]) -> Iterator[str]:
+    yield f'    <AllSpots nspots="{len(seen)}">\n'
+    basic = {"QUALITY": "-1.0", "RADIUS": str(_RADIUS)}
+    constant = "".join(f' {key}="{value}"' for key, value in basic.items() if key not in columns)
+    for frame in np.unique(seen.frame).tolist():
+        rows = seen.rows_of(frame)
+        yield f'      <SpotsInFrame frame="{frame}">\n'
+        columns_here = [map(_text, seen.features[name][rows].tolist()) for name in columns.values()]
+        keys = [f' {key}="' for key in columns]
+        place = zip(range(rows.start, rows.stop), seen.position[rows].tolist(), strict=True)
+        for (spot, (z, y, x)), *values in zip(place, *columns_here, strict=True):
+            measured = "".join(f'{key}{value}"' for key, value in zip(keys, values, strict=True))
+            yield (
+                f'        <Spot ID="{spot}" name="ID{spot}" POSITION_X="{x!r}" POSITION_Y="{y!r}" '
+                f'POSITION_Z="{z!r}" POSITION_T="{float(frame)!r}" FRAME="{frame}" '
+                f'VISIBILITY="1"{constant}{measured} />\n'
+            )
+        yield "      </SpotsInFrame>\n"
+    yield "    </AllSpots>\n"
+
+
+def _text(value: float | int | bool) -> str:
+    """A number as Java reads it."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(int(value) if isinstance(value, bool) else value)
+
+
+def _tracks(tracks: Tracks) -> Iterator[str]:
+    """One track for all that hangs together, as TrackMate sees it; lone spots are in none."""
+    family = families(tracks)
+    order = np.argsort(family[tracks.links[:, 0]], kind="stable")
+    of = family[tracks.links[order, 0]]
+    measured = {
+        key: values[order].tolist()
+        for key, values in (("LINK_COST", tracks.link_cost), ("LINK_MARGIN", tracks.link_margin))
+        if values is not None
+    }
+    sizes = np.bincount(family, minlength=1)
+    starts = np.concatenate([[0], np.nonzero(np.diff(of))[0] + 1, [len(of)]]) if len(of) else np.zeros(1, int)
+    yield "    <AllTracks>\n"
+    for index, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+        yield (
+            f'      <Track name="Track_{index}" TRACK_ID="{index}" TRACK_INDEX="{index}" '
+            f'NUMBER_SPOTS="{sizes[of[start]]}">\n'
+        )
+        for link in range(start, stop):
+            source, target = tracks.links[order[link]].tolist()
+            more = "".join(f' {key}="{_text(values[link])}"' for key, values in measured.items())
+            yield f'        <Edge SPOT_SOURCE_ID="{source}" SPOT_TARGET_ID="{target}"{more} />\n'
+        yield "      </Track>\n"
+    yield "    </AllTracks>\n    <FilteredTracks>\n"
+    for index in range(len(starts) - 1):
+        yield f'      <TrackID TRACK_ID="{index}" />\n'
+    yield "    </FilteredTracks>\n"
+
+
+def _settings(seen: Detections) -> str:
+    """An image of the size of the data: TrackMate makes an empty one of it to show the tracks on."""
+    far = np.maximum(seen.position.max(axis=0, initial=0), 0)
+    depth, height, width = np.minimum(np.floor(far) + 1, 2**31 - 1).astype(np.int64).tolist()
+    frames = int(seen.frame[-1]) + 1 if len(seen) else 1
+    return f"""  <Settings>
+    <ImageData filename="" folder="" width="{width}" height="{height}" nslices="{depth}" nframes="{frames}" \
+pixelwidth="1.0" pixelheight="1.0" voxeldepth="1.0" timeinterval="1.0" />
+    <BasicSettings xstart="0" xend="{width - 1}" ystart="0" yend="{height - 1}" \
+zstart="0" zend="{depth - 1}" tstart="0" tend="{frames - 1}" />
+    <DetectorSettings DETECTOR_NAME="MANUAL_DETECTOR" RADIUS="{_RADIUS}" />
+    <InitialSpotFilter feature="QUALITY" value="0.0" isabove="true" />
+    <SpotFilterCollection />
+    <TrackerSettings TRACKER_NAME="MANUAL_TRACKER" />
+    <TrackFilterCollection />
+    <AnalyzerCollection>
+      <SpotAnalyzers />
+      <EdgeAnalyzers />
+      <TrackAnalyzers />
+    </AnalyzerCollection>
+  </Settings>
+"""

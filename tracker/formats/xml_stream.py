@@ -1,0 +1,129 @@
+"""XML read from beginning to end, whatever its size; hostile files are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+from xml.sax import SAXException, SAXParseException
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl, Locator
+
+from defusedxml import DefusedXmlException
+from defusedxml.expatreader import DefusedExpatParser
+
+from ..errors import InputError
+
+_DEEPEST = 64
+"""Elements inside each other; the formats here need eight."""
+
+Begin = Callable[[str, Mapping[str, str], int], object]
+
+
+class Enough(Exception):
+    """Raised by a callback that needs no more of the file."""
+
+
+def read_xml(path: Path, begin: Begin, text: Callable[[str, str], object] | None = None) -> None:
+    """Call `begin` with name, attributes and line of every element, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path
+    begin : callable
+        Raises `Enough` to stop.
+    text : callable, optional
+        Given the name of the innermost element and a piece of its text.
+
+    Raises
+    ------
+    InputError
+        If the file is no XML, declares a document type or entities, or nests deeper than 64 elements.
+    """
+    # Entities, whether they explode or fetch files, can only be declared in a document type.
+    parser = DefusedExpatParser(forbid_dtd=True)
+    parser.setContentHandler(_Handler(path, begin, text))
+    try:
+        with path.open("rb") as file:
+            parser.parse(file)
+    except InputError:
+        raise
+    except Enough:
+        return
+    except DefusedXmlException:
+        raise InputError(
+            f"{path} declares a document type or entities, which no file of tracks needs. "
+            "It may be an attack; remove the <!DOCTYPE …> if you trust it."
+        ) from None
+    except SAXParseException as error:
+        raise InputError(
+            f"{path}, line {error.getLineNumber()}: no well-formed XML ({error.getMessage()}). "
+            "The file may be cut short; export it again."
+        ) from None
+    except (SAXException, ValueError, LookupError) as error:  # encodings that are unknown
+        raise InputError(f"{path} cannot be read as XML: {error}. Save it as UTF-8.") from None
+
+
+def root_of(path: Path) -> str:
+    """Name of the outermost element.
+
+    Raises
+    ------
+    InputError
+        As `read_xml`.
+    """
+    found: list[str] = []
+
+    def first(name: str, *_: object) -> None:
+        found.append(name)
+        raise Enough
+
+    read_xml(path, first)
+    return found[0] if found else ""
+
+
+def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name: str) -> float:
+    """An attribute that must be there and be a number.
+
+    Raises
+    ------
+    InputError
+        Naming the line, `what` and the attribute.
+    """
+    given = attributes.get(name)
+    if given is None:
+        raise InputError(f"{path}, line {line}: {what} has no {name}. Add it, or remove the {what}.")
+    try:
+        return float(given)
+    except ValueError:
+        raise InputError(
+            f"{path}, line {line}: {name} of {what} is {given[:60]!r}; a number is needed. Mend it."
+        ) from None
+
+
+class _Handler(ContentHandler):
+    def __init__(self, path: Path, begin: Begin, text: Callable[[str, str], object] | None) -> None:
+        super().__init__()
+        self._path, self._begin, self._text = path, begin, text
+        self._open: list[str] = []
+        self._locator: Locator | None = None
+
+    def setDocumentLocator(self, locator: Locator) -> None:
+        self._locator = locator
+
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        line = (self._locator.getLineNumber() if self._locator else None) or 0
+        self._open.append(name)
+        if len(self._open) > _DEEPEST:
+            raise InputError(
+                f"{self._path}, line {line}: more than {_DEEPEST} elements inside each other. "
+                "This is no file of tracks."
+            )
+        self._begin(name, cast(Mapping[str, str], attrs), line)
+
+    def endElement(self, name: str) -> None:  # noqa: ARG002
+        self._open.pop()
+
+    def characters(self, content: str) -> None:
+        if self._text is not None and self._open:
+            self._text(self._open[-1], content)
