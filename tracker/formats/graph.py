@@ -38,7 +38,7 @@ def is_feature(name: str) -> bool:
 
     Examples
     --------
-    >>> is_feature("QUALITY"), is_feature("POSITION_T"), is_feature("tracklet_id")
+    >>> is_feature("QUALITY"), is_feature("parent_2"), is_feature("tracklet_id")
     (True, False, False)
     """
     if name in _OWN or not name.isprintable() or name != name.strip() or not feature_names([name], {}):
