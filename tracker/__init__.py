@@ -3,26 +3,22 @@
 The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate` and
 ``data/`` as `outbid.data`. This is the map of the house; imports run downwards only.
 
-Floor 5, screens and commands
-    `cli`                the command group; a command joins it through the entry points `outbid.commands`
-Floor 4, the door
-    `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
-Floor 3, whole movies
-    `link`, `gaps`       frame to frame; track ends to later starts
-    `score`              tracks against ground truth, one family of scores a file
+6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
+5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
+4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
+    `score`              tracks against the truth, one family of scores a file
     `formats`            files in and out, one format a file
-Floor 2, two point clouds
-    `match`              gate, price and assign: which point of one cloud is which of the other
+3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
     `tracks`             `Tracks`: which detection follows which
-Floor 1, the core
-    `assign`             exact assignment with optional rows and columns, and its certificate; knows no frame
+2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
     `detections`         `Detections`: where particles were seen, frame by frame
-Ground
-    `_arrays`            where arrays live and what works on them; the only module that knows CuPy
+1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy
     `errors`             what can go wrong, by who can mend it
 
-Kernels stand in files of their own (``gating_cpu.py``), beside the module that calls them.
+Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
+``…_gpu.py`` to launch them. One more thing is one more file.
+
 The public names below are looked up at their use, so that importing the package is quick. Where a
 module has the name of a function (`match`, `track`, …), ``from outbid.tracker import match`` gives the
 function and ``from outbid.tracker.match import …`` reaches into the module.

@@ -61,7 +61,7 @@ def result(folder: Path, seconds: float, links: np.ndarray, unmatched: float) ->
     return {
         "seconds": seconds,
         "links": len(links),
-        "cost": round(total_cost(detections, links, unmatched), 3),
+        "cost": f"{total_cost(detections, links, unmatched):.3f}",
         "recall": round(right / len(truth), 4),
         "precision": round(right / len(links), 4),
     }
