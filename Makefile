@@ -1,6 +1,6 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
-# make bench  prints the benchmark tables (minutes to hours; see tests/benchmarks)
+# make bench  prints the benchmark tables (some twenty minutes, most of them the peers')
 # make clean  removes all that these made
 #
 # Nothing is assumed but Python 3.11 or newer with venv. PYTHON=python3.12 make test picks another one.
