@@ -31,7 +31,10 @@ FORMATS: Mapping[str, str] = {
 }  # fmt: skip
 """Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
 
-READERS: Sequence[tuple[str, str]] = [("*.xml", "isbi")]
+READERS: Sequence[tuple[str, str]] = [
+    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*", "openptv"),
+    ("*traj*", "myptv"), ("particles*", "myptv"),
+]  # fmt: skip
 """Modules that are asked before whether a file, or folder, of such a name is theirs."""
 
 _Path = str | os.PathLike[str]

@@ -57,6 +57,8 @@ def roles_of(names: Sequence[str]) -> dict[str, str]:
     --------
     >>> roles_of(["Position X", "Position Y", "Time", "Parent", "ID"])
     {'frame': 'Time', 'y': 'Position Y', 'x': 'Position X', 'track_id': 'Parent'}
+    >>> roles_of(["ID", "t", "x", "y", "z", "parent", "root"])["track_id"]
+    'ID'
     >>> roles_of(["t", "y", "x", "id", "parent_id"])
     {'frame': 't', 'y': 'y', 'x': 'x', 'node': 'id', 'node_parent': 'parent_id'}
     """
@@ -85,6 +87,10 @@ def roles_of(names: Sequence[str]) -> dict[str, str]:
     if "Position X" in names and "parent" in roles:  # in Imaris' tables the parent of a spot is its track
         parent = roles.pop("parent")
         roles.setdefault("track_id", parent)
+    if "track_id" not in roles and {"id", "root", "parent"} <= set(
+        by_plain
+    ):  # in btrack's the ID is a track's
+        roles["track_id"] = by_plain["id"][0]
     if roles.get("parent") == "parent_id" and "id" in names:
         del roles["parent"]
         roles |= {"node": "id", "node_parent": "parent_id"}

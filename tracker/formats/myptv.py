@@ -1,0 +1,79 @@
+"""MyPTV: text without a header, ``trajectories``, ``smoothed_trajectories`` and ``particles``.
+
+Columns are track number (-1 for none; not in ``particles``), x, y, z in mm, more, and the frame at the end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .graph import detections_of
+
+_COUNTS = {8: 0, 9: 1, 11: 1}  # columns of a file, and how many stand before x
+
+
+def recognises(path: Path) -> bool:
+    """Whether the first line has as many numbers as one of the kinds."""
+    if not path.is_file() or path.suffix:
+        return False
+    with path.open("rb") as file:
+        first = file.readline(1000).split()
+    try:
+        return len(first) in _COUNTS and all(np.isfinite(float(field)) for field in first)
+    except ValueError:
+        return False
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    frame, place, _ = _read(path)
+    return detections_of(path, frame, place, "mm")
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    frame, place, label = _read(path)
+    if label is None:
+        raise InputError(f"{path} holds particles without track numbers. Track them first.")
+    try:
+        return Tracks.from_track_ids(
+            detections_of(path, frame, place, "mm"), label[np.argsort(frame, kind="stable")]
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`."""
+    with path.open("rb") as file:
+        return _COUNTS[len(file.readline(1000).split())] == 1
+
+
+def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
+    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    return
+
+
+def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64] | None]:
+    """Frames, positions z, y, x, and track numbers."""
+    lines = path.read_text("ascii", "replace").splitlines()
+    wide = len(lines[0].split())
+    rows = np.empty((len(lines), wide))
+    for index, line in enumerate(lines):
+        try:
+            rows[index] = [float(field) for field in line.split()]
+        except ValueError:
+            raise InputError(
+                f"{path}, line {index + 1}: {line[:60]!r}; {wide} numbers are needed. Mend it."
+            ) from None
+    before = _COUNTS[wide]
+    label = rows[:, 0]
+    if before and not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
+        raise InputError(f"{path}: a track number is not whole. Mend the first column.")
+    return rows[:, -1], rows[:, before : before + 3][:, ::-1], label.astype(np.int64) if before else None

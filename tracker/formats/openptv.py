@@ -1,0 +1,102 @@
+"""OpenPTV: a folder with a file for each frame, ``rt_is.10001`` (points) and ``ptv_is.10001`` (links).
+
+Both begin with the count of rows. Rows of rt_is are: number, x, y, z, and the targets in four cameras; rows
+of ptv_is are: row in the frame before, row in the frame after (negative for none), x, y, z. A folder is
+read whole, a file for itself; where a frame has both, tracks come from ptv_is. Positions are in mm.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .graph import detections_of, tracks_of
+
+_NAME = re.compile(r"(rt_is|ptv_is)\.(\d{1,9})")
+
+
+def recognises(path: Path) -> bool:
+    """Whether it is such a file, or a folder that has one."""
+    if path.is_dir():
+        return any(_NAME.fullmatch(file.name) for file in path.iterdir())
+    return _NAME.fullmatch(path.name) is not None
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    points, linked = _files(path)
+    tables = {frame: _rows(file, 4)[:, 1:4] for frame, file in points.items()}
+    tables |= {frame: _rows(file, 5)[:, 2:5] for frame, file in linked.items() if frame not in points}
+    frame = np.repeat(list(tables), [len(rows) for rows in tables.values()])
+    place = np.concatenate(list(tables.values()))[:, ::-1]
+    return detections_of(path, frame, place, "mm")
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    tables = {frame: _rows(file, 5) for frame, file in sorted(_files(path)[1].items())}
+    if not tables:
+        raise InputError(f"{path} has no ptv_is file, so it holds no tracks. Track the detections first.")
+    first = dict(zip(tables, np.cumsum([0, *map(len, tables.values())]).tolist(), strict=False))
+    edges = [np.empty((0, 2), dtype=np.int64)]
+    for frame, rows in tables.items():
+        if frame + 1 not in tables:  # the file of the next frame may be elsewhere
+            continue
+        follower = rows[:, 1].astype(np.int64)
+        source = np.nonzero(follower >= 0)[0]
+        if len(source) and follower.max() >= len(tables[frame + 1]):
+            raise InputError(
+                f"{path}: frame {frame} names row {follower.max()} of frame {frame + 1}, which has "
+                f"{len(tables[frame + 1])} rows. The files do not belong together."
+            )
+        edges.append(np.column_stack([source + first[frame], follower[source] + first[frame + 1]]))
+    frames = np.repeat(list(tables), [len(rows) for rows in tables.values()])
+    place = np.concatenate([rows[:, 2:5] for rows in tables.values()])[:, ::-1]
+    return tracks_of(path, np.arange(len(frames)), frames, place, np.concatenate(edges), "mm")
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`: whether there are links of every frame."""
+    points, linked = _files(path)
+    return bool(linked) and set(points) <= set(linked)
+
+
+def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
+    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    return
+
+
+def _files(path: Path) -> tuple[dict[int, Path], dict[int, Path]]:
+    """The files of points and of links, by frame."""
+    found: dict[str, dict[int, Path]] = {"rt_is": {}, "ptv_is": {}}
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        name = _NAME.fullmatch(file.name)
+        if name:
+            found[name[1]][int(name[2])] = file
+    return found["rt_is"], found["ptv_is"]
+
+
+def _rows(path: Path, least: int) -> NDArray[np.float64]:
+    """(n, `least`) numbers that begin the rows under the count."""
+    lines = path.read_text("ascii", "replace").splitlines()
+    count = lines[0].strip() if lines else ""
+    if not count.isdigit():
+        raise InputError(f"{path}, line 1: {count[:40]!r} where the count of rows should be.")
+    rows = [line.split() for line in lines[1:] if line.strip()]
+    if len(rows) != int(count):
+        raise InputError(f"{path}: {len(rows)} rows where line 1 says {count}. The file may be cut short.")
+    values = np.empty((len(rows), least))
+    for index, row in enumerate(rows):
+        try:
+            values[index] = [float(field) for field in row[:least]]
+        except ValueError:
+            raise InputError(
+                f"{path}, line {index + 2}: {' '.join(row)[:60]!r}; {least} numbers are needed. Mend it."
+            ) from None
+    return values

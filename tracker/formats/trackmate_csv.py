@@ -1,0 +1,84 @@
+"""TrackMate's tables: spots with the edges beside them, as ``x-spots.csv`` and ``x-edges.csv``.
+
+The column of track numbers in the spots tells no division from a merge; the edges do.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from . import csv as csv_format
+from .columns import plain
+from .csv_layout import as_utf8
+from .graph import tracks_of
+
+_ENDS = ("spot_source_id", "spot_target_id")
+
+
+def recognises(path: Path) -> bool:
+    """Whether a table of edges stands beside the spots."""
+    return _edges_beside(path).is_file()
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    return csv_format.read_detections(path)
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    spots = csv_format.read_detections(path)
+    name = next((name for name in spots.features if plain(name) == "id"), None)
+    if name is None:
+        raise InputError(
+            f"{path} has no column ID, by which the edges beside it name spots. Export it again."
+        )
+    features = {key: values for key, values in spots.features.items() if key != name}
+    edges, cost = _edges(_edges_beside(path))
+    number = np.asarray(spots.features[name]).astype(np.int64)
+    measures = {"link_cost": cost} if np.isfinite(cost).any() else {}
+    return tracks_of(path, number, spots.frame, spots.position, edges, spots.unit, features, measures)
+
+
+def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
+    """See `outbid.tracker.formats.holds_tracks`."""
+    return True
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """See `outbid.tracker.formats.read_record`."""
+    return csv_format.read_record(path)
+
+
+def _edges_beside(path: Path) -> Path:
+    head, _, tail = path.name.rpartition(path.name[-9:])
+    edges = "EDGES" if tail.isupper() else "edges"
+    return path.with_name(f"{head}{edges}{path.name[-4:]}")
+
+
+def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(E, 2) spot numbers, and (E,) costs, NaN where there is none."""
+    rows = csv.reader(as_utf8(path.read_bytes(), path).decode("utf-8", "replace").splitlines())
+    names = [plain(name) for name in next(rows, [])]
+    if not set(_ENDS) <= set(names):
+        raise InputError(f"{path} has no columns SPOT_SOURCE_ID and SPOT_TARGET_ID. Export the edges again.")
+    source, target = (names.index(end) for end in _ENDS)
+    cost_at = names.index("link_cost") if "link_cost" in names else None
+    ends, costs = [], []
+    for line, row in enumerate(rows, 2):
+        try:
+            ends.append((int(row[source]), int(row[target])))
+            costs.append(float(row[cost_at]) if cost_at is not None else np.nan)
+        except (ValueError, IndexError):
+            if line > 4:  # the lines under the header say what the columns are
+                raise InputError(
+                    f"{path}, line {line}: {row[:6]} is no edge between spots. Mend it."
+                ) from None
+    return np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(costs)
