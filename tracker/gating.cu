@@ -1,6 +1,32 @@
 // GPU kernels of gating. Twins of gating_cpu.py: the same pairs in the same order.
 // No result depends on the order of threads: every thread writes its own row.
 
+// Least and greatest coordinate that each block of threads sees; the host takes the extremes of those.
+// point (N, 3) f8; bounds (blocks, 2, 3) f8.
+extern "C" __global__ void bounds(const double* point, long long count, double* bounds) {
+    __shared__ double extreme[6][32];
+    double value[6] = {1e308, 1e308, 1e308, -1e308, -1e308, -1e308};
+    long long stride = gridDim.x * (long long)blockDim.x;
+    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < count; i += stride)
+        for (int axis = 0; axis < 3; ++axis) {
+            double x = point[3 * i + axis];
+            value[axis] = fmin(value[axis], x), value[3 + axis] = fmax(value[3 + axis], x);
+        }
+    for (int k = 0; k < 6; ++k) {
+        for (int step = 16; step; step /= 2) {
+            double other = __shfl_xor_sync(~0u, value[k], step);
+            value[k] = k < 3 ? fmin(value[k], other) : fmax(value[k], other);
+        }
+        if (threadIdx.x % 32 == 0) extreme[k][threadIdx.x / 32] = value[k];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 6) return;
+    double all = extreme[threadIdx.x][0];
+    for (int warp = 1; warp < blockDim.x / 32; ++warp)
+        all = threadIdx.x < 3 ? fmin(all, extreme[threadIdx.x][warp]) : fmax(all, extreme[threadIdx.x][warp]);
+    bounds[6 * blockIdx.x + threadIdx.x] = all;
+}
+
 // Cell key of every point: block * cells + linear cell, one empty cell at either end of an axis.
 // point (N, 3) f8; block_start (B+1,) i8; origin, inverse_edge (3,) f8; size (3,) i8; key (N,) i8.
 extern "C" __global__ void cell_keys(const double* point, long long count, const long long* block_start,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, in_threads, kernels, to_host
+from ._arrays import array_module, in_threads, kernels
 from .errors import ResourceError
 
 
@@ -134,10 +134,9 @@ def _grid(
     rows: NDArray[np.float64], cols: NDArray[np.float64], radius: float, blocks: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Origin, cell edge and number of cells of a grid over both clouds, on the host."""
-    xp = array_module(rows)
-    corners = [f(cloud, axis=0) for cloud in (rows, cols) if len(cloud) for f in (xp.min, xp.max)]
-    corner = to_host(xp.stack(corners)) if corners else np.zeros((1, 3))
-    low, high = corner.min(axis=0), corner.max(axis=0)
+    on = kernels("outbid.tracker.gating", rows)
+    corners = [on.bounds(cloud) for cloud in (rows, cols) if len(cloud)] or [np.zeros((2, 3))]
+    low, high = np.min(corners, axis=(0, 1)), np.max(corners, axis=(0, 1))
     # Three axes and the block together fit a 64-bit key.
     most = 1 << ((62 - blocks.bit_length()) // 3)
     # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.

@@ -187,6 +187,11 @@ def _fill_pairs(
                 used[i - first] += found
 
 
+def bounds(point):
+    """Least and greatest z, y, x of points (N, 3), N > 0, as (2, 3)."""
+    return np.stack([point.min(axis=0), point.max(axis=0)])
+
+
 def sort_cells(point, block_start, origin, inverse_edge, size):
     """Order (N,) i4, key (N,) i8 and sorted point (3, N) f8 of the points (N, 3) f8 of every block."""
     count = len(point)

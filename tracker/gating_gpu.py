@@ -6,10 +6,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import array_module, cuda_function, launch, to_device
+from ._arrays import array_module, cuda_function, launch, to_device, to_host
 
 _SOURCE = "gating.cu"
 _BUCKETS_A_POINT = 2
+
+
+def bounds(point):
+    """Least and greatest z, y, x of points (N, 3), N > 0, as a host array (2, 3)."""
+    blocks = min(1024, -(-len(point) // 256))
+    found = array_module(point).empty((blocks, 2, 3))
+    launch(cuda_function(_SOURCE, "bounds"), 256 * blocks, (point, np.int64(len(point)), found))
+    found = to_host(found)
+    return np.stack([found[:, 0].min(axis=0), found[:, 1].max(axis=0)])
 
 
 def sort_cells(point, block_start, origin, inverse_edge, size):

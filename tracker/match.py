@@ -117,7 +117,11 @@ def match(
         source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
     )
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
-    return _in_given_order(solve_and_certify(problem, solver), candidates, unit, power)
+    assignment = solve_and_certify(problem, solver)
+    pairs, margin = _in_given_order(assignment, candidates)
+    difference = source[pairs[0]] - target[pairs[1]]
+    distance2: NDArray[np.float64] = (difference**2).sum(axis=1)
+    return Match(*pairs, distance2 if power == 2 else np.sqrt(distance2), margin * unit, assignment, unit)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
@@ -181,21 +185,17 @@ def _problem(
     return problem, unit
 
 
-def _in_given_order(assignment: Assignment, candidates: Candidates, unit: float, power: int) -> Match:
+def _in_given_order(
+    assignment: Assignment, candidates: Candidates
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
+    """Pairs (M,), (M,) of rows as they were given, by source, and the margin of each in integer units."""
     xp = array_module(candidates.indices)
     # A solver without GPU kernels answers on the host.
     col_of_row, margin = xp.asarray(assignment.col_of_row), xp.asarray(assignment.margin)
-    sorted_row = xp.nonzero(col_of_row >= 0)[0]
-    sorted_col = col_of_row[sorted_row]
-    source = candidates.rows.order[sorted_row].astype(np.int64)
-    order = xp.argsort(source)
-    difference = candidates.rows.point[:, sorted_row] - candidates.cols.point[:, sorted_col]
-    distance = np.sqrt((difference**2).sum(axis=0))
-    return Match(
-        source[order],
-        candidates.cols.order[sorted_col[order]].astype(np.int64),
-        (distance**power)[order],
-        margin[sorted_row[order]] * unit,
-        assignment,
-        unit,
-    )
+    cols = xp.append(candidates.cols.order, -1)
+    target = xp.empty(len(col_of_row), dtype=np.int64)
+    target[candidates.rows.order] = cols[col_of_row]
+    margin_of_source = xp.empty_like(margin)
+    margin_of_source[candidates.rows.order] = margin
+    source = xp.nonzero(target >= 0)[0]
+    return (source, target[source]), margin_of_source[source]

@@ -84,6 +84,20 @@ __device__ __forceinline__ void wait_for_all(unsigned* arrived, unsigned& turn) 
     __syncthreads();
 }
 
+constexpr int kPackAlways = 8, kPackEvery = 8;  // rounds after which slots without a row are dropped
+
+// What became of a slot's bid: the row that bids next, or -1. A slot without a bid keeps its row.
+__device__ __forceinline__ int settled(int row, int s, const Word* word, Pair* edge, const int* target,
+                                       Word* offered, const Pair* offered_pair, const int* outbid) {
+    if (row < 0 || !offered[s]) return row;
+    bool won = __ldcg(&word[target[s]]) == offered[s];
+    offered[s] = 0;
+    if (!won) return row;
+    edge[row] = offered_pair[s];
+    if (outbid[s] >= 0) edge[outbid[s]] = -1;
+    return outbid[s];
+}
+
 // Append `row` to a list for every thread that wants to, with one atomic a warp; the order means nothing.
 __device__ __forceinline__ void append(bool wanted, int row, int* list, int* count) {
     unsigned together = __activemask();
@@ -95,10 +109,10 @@ __device__ __forceinline__ void append(bool wanted, int row, int* list, int* cou
     if (wanted) list[start + __popc(votes & ((1u << lane) - 1))] = row;
 }
 
-// Rounds of bids without epsilon: every listed row bids, then the losers and the rows that were outbid are
-// listed anew. rows (2, S) i4, the first half set to the rows that bid; target (S,) i4 pair's column or -1;
-// offered (S,) u8; offered_pair (S,) i8; outbid (S,) i4; live (rounds + 2,) i4 rows of each round, live[0] set,
-// the last one counts the rows left over; arrived (1,) u4 zero; free (R,) i4: rows left for `augment`.
+// Rounds of bids without epsilon. A slot stands for a row that bids; when it wins, for the row that was outbid.
+// rows (2, S) i4: the row of every slot, or -1, the first half set to the rows that bid; target (S,) i4 column;
+// offered (S,) u8 zero; offered_pair (S,) i8; outbid (S,) i4; live (rounds + 2,) i4: slots of each round, live[0]
+// set, the last one counts the rows left over; arrived (1,) u4 zero; free (R,) i4: rows left for `augment`.
 extern "C" __global__ void bid_rounds(const Pair* indptr, const int* indices, const int* values,
                                       const long long* row_unmatched, Word* word, Pair* edge, int rounds,
                                       int few, long long slots, int* rows, int* target, Word* offered,
@@ -106,56 +120,61 @@ extern "C" __global__ void bid_rounds(const Pair* indptr, const int* indices, co
                                       int* free) {
     int thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     int lane = thread % kLanes;
+    unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
     int* left_over = &live[rounds + 1];
     unsigned turn = 0;
+    int* now = rows;
+    int* next = rows + slots;
+    int count = live[0];
     for (int round = 0; round <= rounds; ++round) {
-        int* now = rows + (round % 2) * slots;
-        int* next = rows + ((round + 1) % 2) * slots;
-        int count = *(volatile int*)&live[round];
         bool last = round == rounds || count <= few;
         // Nobody writes a price between here and the next barrier.
         for (int s = thread / kLanes; s < count; s += threads / kLanes) {
-            int row = __ldcg(&now[s]);
+            int row = -1;
+            if (lane == 0) {
+                row = settled(__ldcg(&now[s]), s, word, edge, target, offered, offered_pair, outbid);
+                now[s] = row;
+            }
+            row = __shfl_sync(group, row, threadIdx.x % 32 / kLanes * kLanes);
+            if (row < 0) continue;
             Choice choice = choose(indptr, indices, values, (int)row_unmatched[row], word, row, lane);
             if (lane) continue;
-            int column = -1;
-            if (choice.best_pair >= 0) {
-                Pair pair = choice.best_pair;
-                Word old = __ldcg(&word[indices[pair]]);
-                if (choice.best == choice.second && owner_of(old) >= 0) {
-                    // A tie that raises no price would go round in circles; the second choice may be free.
-                    pair = choice.second_pair;
-                    if (pair >= 0) old = __ldcg(&word[indices[pair]]);
-                }
-                bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
-                if (stuck || last) {
-                    free[atomicAdd(left_over, 1)] = row;
-                } else {
-                    column = indices[pair];
-                    offered[s] = word_of(dual_of(old) - (choice.second - choice.best), row);
-                    offered_pair[s] = pair;
-                    outbid[s] = owner_of(old);
-                }
-            }  // else staying unmatched is best, and stays so: prices only rise
-            target[s] = column;
+            if (choice.best_pair < 0) {  // staying unmatched is best, and stays so: prices only rise
+                now[s] = -1;
+                continue;
+            }
+            Pair pair = choice.best_pair;
+            int column = indices[pair];
+            Word old = __ldcg(&word[column]);
+            if (choice.best == choice.second && owner_of(old) >= 0) {
+                // A tie that raises no price would go round in circles; the second choice may be free.
+                pair = choice.second_pair;
+                if (pair >= 0) column = indices[pair], old = __ldcg(&word[column]);
+            }
+            bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
+            if (stuck || last) {
+                free[atomicAdd(left_over, 1)] = row;
+                now[s] = -1;
+                continue;
+            }
+            target[s] = column, offered_pair[s] = pair, outbid[s] = owner_of(old);
+            offered[s] = word_of(dual_of(old) - (choice.second - choice.best), row);
         }
         if (last) return;
         wait_for_all(arrived, turn);
-        for (int s = thread; s < count; s += threads)
-            if (__ldcg(&target[s]) >= 0) atomicMax(&word[__ldcg(&target[s])], __ldcg(&offered[s]));
+        // The same threads as above handle a slot from its choice to its end, so only words need a barrier.
+        for (int s = thread / kLanes; s < count; s += threads / kLanes)
+            if (lane == 0 && offered[s]) atomicMax(&word[target[s]], offered[s]);
         wait_for_all(arrived, turn);
-        for (int s = thread; s < count; s += threads) {
-            int column = __ldcg(&target[s]), row = __ldcg(&now[s]);
-            if (column >= 0 && __ldcg(&word[column]) == __ldcg(&offered[s])) {
-                edge[row] = __ldcg(&offered_pair[s]);
-                row = __ldcg(&outbid[s]);
-                if (row >= 0) edge[row] = -1;
-            } else if (column < 0) {
-                row = -1;
-            }
+        if (round >= kPackAlways && round % kPackEvery) continue;
+        for (int s = thread / kLanes; s < count; s += threads / kLanes) {
+            int row = lane ? -1 : settled(__ldcg(&now[s]), s, word, edge, target, offered, offered_pair, outbid);
             append(row >= 0, row, next, &live[round + 1]);
         }
         wait_for_all(arrived, turn);
+        int* empty = now;
+        now = next, next = empty;
+        count = *(volatile int*)&live[round + 1];
     }
 }
 
@@ -168,14 +187,43 @@ struct Step {
     int pair_in_row;    // its pair, counted from the row's first
 };
 
-// Higher claims win. Every round's claims beat the last one's, so none has to be cleared; a hash that
-// maps rows one to one keeps neighbouring searches from waiting for each other in a row.
+// What happens in one round of searches; round 0 is set before the first.
+struct Round {
+    int left;      // rows without a path when it begins
+    int wanted;    // rows that shall search
+    int searched;  // rows that do
+    int won;       // rows that got their path
+};
+
+__device__ __forceinline__ unsigned hash_of(unsigned x) {  // one to one
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = (x ^ (x >> 15)) * 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+
+// Higher claims win. Every round's claims beat the last one's, so none has to be cleared; a hash keeps
+// neighbouring searches from waiting for each other in a row.
 __device__ __forceinline__ Word claim_of(int round, int row) {
-    unsigned h = row;
-    h = (h ^ (h >> 16)) * 0x7feb352du;
-    h = (h ^ (h >> 15)) * 0x846ca68bu;
-    h ^= h >> 16;
-    return ((Word)(unsigned)(round + 1) << 32) | h;
+    return ((Word)(unsigned)(round + 1) << 32) | hash_of(row);
+}
+
+// Choose the rows that search: a share of those left, more of them while most searches win their claims, fewer
+// while they get in each other's way. rows (S,) i4, -1 when done; slots (S,) i4: places in rows of those chosen.
+extern "C" __global__ void choose_searches(const int* rows, int count, int round, Round* rounds, int most,
+                                           int* slots) {
+    Round before = rounds[round - 1];
+    int left = before.left - before.won, wanted = before.wanted;
+    if (10 * before.won > 6 * before.searched) wanted += wanted / 2;
+    if (10 * before.won < 3 * before.searched) wanted -= wanted / 3;
+    wanted = min(max(wanted, 32), most - most / 4);
+    int s = blockIdx.x * blockDim.x + threadIdx.x;
+    if (s == 0) rounds[round].left = left, rounds[round].wanted = wanted;
+    bool chosen = false;
+    if (s < count && rows[s] >= 0) {
+        unsigned share = wanted >= left ? ~0u : (unsigned)((double)wanted / left * 4294967295.0);
+        chosen = hash_of(hash_of(rows[s]) + round) <= share;
+    }
+    append(chosen, s, slots, &rounds[round].searched);
 }
 
 __device__ __forceinline__ void least(int& value, int& index) {
@@ -187,31 +235,37 @@ __device__ __forceinline__ void least(int& value, int& index) {
 
 constexpr int kNever = 0x7fffffff;
 
-// Shortest augmenting path from each listed row, a warp a row (Dijkstra on reduced costs). It may end at a free
+// The columns that one search has reached, in the scratch memory of its warp.
+struct Tree {
+    int *dist;     // distance while open, kNever once scanned
+    int *scanned;  // distance at which it was scanned
+    int *column, *owner;
+    int *from, *pair;  // entry whose owner reached it (-1: the start), and that row's pair
+};
+
+// Shortest augmenting path from each chosen row, a warp a row (Dijkstra on reduced costs). It may end at a free
 // column or at a row that rather stays unmatched. What it would change is written as steps, and every column it
 // scanned, and the free one at its end, is claimed: searches whose claims all hold do not touch each other.
-// rows (S,) i4, count (1,) i4; claim (C,) u8; steps (S, room + 1); step_count (S,) i4; closing (S,) i4: row that
-// is unmatched in exchange, or -1; too_large (R,) i4 with its count (1,) i4: rows whose tree needs more than `room`.
+// claim (C,) u8; steps (T, room + 1); step_count (T,) i4, -1 where the tree needs more than `room` entries;
+// closing (T,) i4: row that is unmatched in exchange, or -1; T searches are taken at once.
 extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, const int* values,
                                         const long long* row_unmatched, const Word* word, const Pair* edge,
-                                        const int* rows, const int* count, int round, int room, Word* claim,
-                                        Step* steps, int* step_count, int* closing, int* too_large,
-                                        int* too_large_count) {
+                                        const int* rows, const int* slots, int round, const Round* rounds,
+                                        int most, int room, Word* claim, Step* steps, int* step_count,
+                                        int* closing) {
     extern __shared__ int shared[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    // Columns reached so far: distance (kNever once scanned), column, owner, dual, the entry and pair it was
-    // reached by; and the distance it was scanned at.
-    int* entry = shared + warp * 7 * room;
-    int *open = entry, *column = entry + room, *owner = entry + 2 * room, *dual = entry + 3 * room,
-        *from = entry + 4 * room, *by_pair = entry + 5 * room, *scanned_at = entry + 6 * room;
-    for (int s = blockIdx.x * warps + warp; s < *count; s += gridDim.x * warps) {
-        int start = rows[s];
+    int* mine = shared + warp * 6 * room;
+    Tree tree{mine, mine + room, mine + 2 * room, mine + 3 * room, mine + 4 * room, mine + 5 * room};
+    int searches = min(rounds[round].searched, most);
+    for (int t = blockIdx.x * warps + warp; t < searches; t += gridDim.x * warps) {
+        int start = rows[slots[t]];
         int end_dist = (int)row_unmatched[start], end_entry = -1, end_column = -1, end_pair = 0, end_owner = -1;
-        int reached = 0, row = start, base = 0, current = -1;
+        int reached = 0, base = 0, current = -1;
+        Pair first = indptr[start], stop = indptr[start + 1];
         bool fits = true;
         while (fits) {
-            Pair first = indptr[row], stop = indptr[row + 1];
-            for (Pair p = first; p < stop; p += 32) {
+            for (Pair p = first; p < stop && fits; p += 32) {
                 int j = -1, d = kNever;
                 Word w = 0;
                 if (p + lane < stop) {
@@ -225,15 +279,15 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
                     near &= near - 1;
                     int dist = __shfl_sync(~0u, d, source);
                     if (dist >= end_dist) continue;  // the end has come nearer meanwhile
-                    int col = __shfl_sync(~0u, j, source), holder = owner_of(__shfl_sync(~0u, w, source));
-                    int its_dual = dual_of(__shfl_sync(~0u, w, source)), pair = (int)(p - first) + source;
-                    if (holder < 0) {
-                        end_dist = dist, end_column = col, end_entry = current, end_pair = pair;
+                    int column = __shfl_sync(~0u, j, source), owner = owner_of(__shfl_sync(~0u, w, source));
+                    int pair = (int)(p - first) + source;
+                    if (owner < 0) {
+                        end_dist = dist, end_column = column, end_entry = current, end_pair = pair;
                         continue;
                     }
                     int place = reached;
                     for (int e = lane; e < reached; e += 32)
-                        if (column[e] == col) place = e;
+                        if (tree.column[e] == column) place = e;
                     place = __reduce_min_sync(~0u, place);
                     if (place == room) {
                         fits = false;
@@ -242,101 +296,103 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
                     bool is_new = place == reached;
                     reached += is_new;
                     // A scanned column's distance is final: it never comes nearer again.
-                    if (lane == 0 && (is_new || (open[place] != kNever && dist < open[place]))) {
-                        open[place] = dist, from[place] = current, by_pair[place] = pair;
-                        if (is_new) column[place] = col, owner[place] = holder, dual[place] = its_dual;
+                    if (lane == 0 && (is_new || (tree.dist[place] != kNever && dist < tree.dist[place]))) {
+                        tree.dist[place] = dist, tree.from[place] = current, tree.pair[place] = pair;
+                        if (is_new) tree.column[place] = column, tree.owner[place] = owner;
                     }
                     __syncwarp();
                 }
-                if (!fits) break;
             }
             int nearest = kNever, at = kNever;
             for (int e = lane; e < reached; e += 32)
-                if (open[e] < nearest) nearest = open[e], at = e;
+                if (tree.dist[e] < nearest) nearest = tree.dist[e], at = e;
             least(nearest, at);
             if (!fits || nearest >= end_dist) break;
+            current = at;
+            int row = tree.owner[at], unmatched = (int)row_unmatched[row];
+            Pair held = edge[row];
+            first = indptr[row], stop = indptr[row + 1];
+            int dual = dual_of(__ldcg(&word[tree.column[at]]));
             __syncwarp();
-            current = at, row = owner[at];
-            if (lane == 0) open[at] = kNever, scanned_at[at] = nearest;
+            if (lane == 0) tree.dist[at] = kNever, tree.scanned[at] = nearest;
             __syncwarp();
-            base = nearest - (values[edge[row]] - dual[at]);
-            if (base + (int)row_unmatched[row] < end_dist) {
-                end_dist = base + (int)row_unmatched[row], end_entry = at, end_column = -1, end_owner = row;
-            }
+            base = nearest - (values[held] - dual);
+            if (base + unmatched < end_dist)
+                end_dist = base + unmatched, end_entry = at, end_column = -1, end_owner = row;
         }
         if (!fits) {
-            if (lane == 0) too_large[atomicAdd(too_large_count, 1)] = start, step_count[s] = -1;
+            if (lane == 0) step_count[t] = -1;
             continue;
         }
-        Word mine = claim_of(round, start);
-        Step* step = steps + s * (long long)(room + 1);
+        Word own = claim_of(round, start);
+        Step* step = steps + t * (long long)(room + 1);
         int written = 0;
-        // The path back from the end: the column of entry e goes to the row that reached it.
-        for (int e = lane; e < reached; e += 32)
-            if (open[e] == kNever) owner[e] = -1;  // from here on: the row that gets the column
-        __syncwarp();
-        if (lane == 0 && (end_column >= 0 || end_entry >= 0)) {
-            int e = end_entry;
-            while (e >= 0) {
-                int before = from[e];
-                owner[e] = before < 0 ? start : -2 - before;
+        if (lane == 0 && end_column >= 0) {
+            int getter = end_entry < 0 ? start : tree.owner[end_entry];
+            step[written] = Step{end_column, 0, getter, end_pair};
+            atomicMax(&claim[end_column], own);
+        }
+        written += end_column >= 0;
+        // Backwards from the end, the column of every entry goes to the row that reached it.
+        if (lane == 0) {
+            for (int e = end_entry; e >= 0;) {
+                int before = tree.from[e];
+                tree.from[e] = before < 0 ? -2 - start : -2 - tree.owner[before];  // the getter, marked as such
                 e = before;
             }
         }
         __syncwarp();
         for (int e = 0; e < reached; e += 32) {
             int i = e + lane;
-            bool is_scanned = i < reached && open[i] == kNever;
+            bool is_scanned = i < reached && tree.dist[i] == kNever;
             unsigned votes = __ballot_sync(~0u, is_scanned);
             if (is_scanned) {
-                // A column is held by the row that the entry before it brought in.
-                int getter = owner[i];
-                if (getter <= -2) getter = owner_of(__ldcg(&word[column[-2 - getter]]));
+                int getter = tree.from[i] <= -2 ? -2 - tree.from[i] : -1;
                 step[written + __popc(votes & ((1u << lane) - 1))] =
-                    Step{column[i], end_dist - scanned_at[i], getter, by_pair[i]};
-                atomicMax(&claim[column[i]], mine);
+                    Step{tree.column[i], end_dist - tree.scanned[i], getter, tree.pair[i]};
+                atomicMax(&claim[tree.column[i]], own);
             }
             written += __popc(votes);
         }
         if (lane == 0) {
-            if (end_column >= 0) {
-                int getter = end_entry < 0 ? start : owner_of(__ldcg(&word[column[end_entry]]));
-                step[written++] = Step{end_column, 0, getter, end_pair};
-                atomicMax(&claim[end_column], mine);
-            }
-            step_count[s] = written;
-            closing[s] = end_column < 0 && end_entry >= 0 ? end_owner : -1;
+            step_count[t] = written;
+            closing[t] = end_column < 0 && end_entry >= 0 ? end_owner : -1;
         }
         __syncwarp();
     }
 }
 
-// Carry out the searches whose claims all hold, a warp a search; list the rows of the others again.
-extern "C" __global__ void apply_paths(const Pair* indptr, Word* word, Pair* edge, const int* rows,
-                                       const int* count, int round, int room, const Word* claim,
+// Carry out the searches whose claims all hold, a warp a search. rows (S,) i4: set to -1 when done;
+// too_large (S,) i4: rows whose tree did not fit, counted in the first of counts (2,) i4; the second adds up steps.
+extern "C" __global__ void apply_paths(const Pair* indptr, Word* word, Pair* edge, int* rows, const int* slots,
+                                       int round, Round* rounds, int most, int room, const Word* claim,
                                        const Step* steps, const int* step_count, const int* closing,
-                                       int* rows_next, int* count_next, unsigned long long* scanned) {
+                                       int* too_large, unsigned long long* counts) {
     int lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    for (int s = blockIdx.x * warps + threadIdx.x / 32; s < *count; s += gridDim.x * warps) {
-        Word mine = claim_of(round, rows[s]);
-        const Step* step = steps + s * (long long)(room + 1);
-        int written = step_count[s];
-        if (written < 0) continue;  // too large: listed elsewhere
+    int searches = min(rounds[round].searched, most);
+    for (int t = blockIdx.x * warps + threadIdx.x / 32; t < searches; t += gridDim.x * warps) {
+        int row = rows[slots[t]], written = step_count[t];
+        Word own = claim_of(round, row);
+        const Step* step = steps + t * (long long)(room + 1);
         bool holds = true;
-        for (int k = lane; k < written; k += 32) holds &= claim[step[k].column] == mine;
-        if (!__all_sync(~0u, holds)) {
-            if (lane == 0) rows_next[atomicAdd(count_next, 1)] = rows[s];
-            continue;
+        for (int k = lane; k < written; k += 32) holds &= claim[step[k].column] == own;
+        if (!__all_sync(~0u, holds)) continue;
+        if (lane == 0) {
+            rows[slots[t]] = -1;
+            atomicAdd(&rounds[round].won, 1);
+            if (written < 0) too_large[atomicAdd(&counts[0], 1ull)] = row;
         }
-        if (lane == 0 && closing[s] >= 0) edge[closing[s]] = -1;
-        __syncwarp();
+        if (written < 0) continue;
+        if (lane == 0) {
+            if (closing[t] >= 0) edge[closing[t]] = -1;
+            atomicAdd(&counts[1], (unsigned long long)written);
+        }
         for (int k = lane; k < written; k += 32) {
             Step change = step[k];
             Word old = word[change.column];
-            int holder = change.new_owner >= 0 ? change.new_owner : owner_of(old);
-            word[change.column] = word_of(dual_of(old) - change.raise, holder);
-            if (change.new_owner >= 0) edge[holder] = indptr[holder] + change.pair_in_row;
+            int owner = change.new_owner >= 0 ? change.new_owner : owner_of(old);
+            word[change.column] = word_of(dual_of(old) - change.raise, owner);
+            if (change.new_owner >= 0) edge[owner] = indptr[owner] + change.pair_in_row;
         }
-        if (lane == 0) atomicAdd(scanned, (unsigned long long)written);
     }
 }

@@ -14,14 +14,15 @@ import numpy as np
 from .._arrays import array_module, cuda_function, launch, processors, to_device, to_host
 
 _SOURCE = "assign/bid_and_augment.cu"
-_BLOCK = 256
-_BLOCKS_A_PROCESSOR = 4
-_FEW = 256
+_BLOCK = 512
+_BLOCKS_A_PROCESSOR = 2
+_FEW = 128
 """Rows below which rounds of bids no longer pay."""
-_SEARCHES = ((128, 8), (1600, 1))
-"""Columns a search may reach, and searches a block, in the first and the second attempt."""
-_ROUNDS_A_CHECK = 3
+_SEARCHES = ((128, 8, 65536), (640, 2, 8192), (4000, 1, 1024))
+"""Columns a search may reach, searches a block and searches at once, in each attempt."""
+_CHECK_EVERY = 4
 """Rounds of paths launched before the host asks how many rows are left."""
+_MOST_ROUNDS = 4096
 
 
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # noqa: ARG001
@@ -31,81 +32,85 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
     if rows == 0 or len(v) == 0:
         return 0, 0
     word = _packed(v, owner)
-    listed = xp.empty((2, rows), np.int32)
-    listed[0] = xp.arange(rows, dtype=np.int32)
+    slot_rows = xp.empty((2, rows), np.int32)
+    slot_rows[0] = xp.arange(rows, dtype=np.int32)
     live = np.zeros(budget + 2, np.int32)
     live[0] = rows
     live = to_device(live)
-    state = (listed, xp.empty(rows, np.int32), xp.empty(rows, np.uint64), xp.empty(rows, np.int64))
+    bids = (xp.empty(rows, np.int32), xp.zeros(rows, np.uint64), xp.empty(rows, np.int64))
     cuda_function(_SOURCE, "bid_rounds", cooperative=True)(
         (_BLOCKS_A_PROCESSOR * processors(),),
         (_BLOCK,),
         (
             *(indptr, indices, values, row_unmatched, word, edge),
-            *(np.int32(budget), np.int32(_FEW), np.int64(rows), *state, xp.empty(rows, np.int32)),
-            *(live, xp.zeros(1, np.uint32), free),
+            *(np.int32(budget), np.int32(_FEW), np.int64(rows)),
+            *(slot_rows, *bids, xp.empty(rows, np.int32), live, xp.zeros(1, np.uint32), free),
         ),
     )
     _unpack(word, v, owner)
-    turns = to_host(live)
-    return int(turns[-1]), int(turns[:-1].sum())
+    slots = to_host(live)
+    return int(slots[-1]), int(slots[:-1].sum())
 
 
 def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free):
     """Shortest augmenting paths from all free rows, many at once; see bid_and_augment_cpu.augment."""
     xp = array_module(values)
-    word = _packed(v, owner)
-    claim = xp.zeros(len(v), np.uint64)
-    scanned = xp.zeros(1, np.uint64)
-    round_number = 0
-    for room, warps in _SEARCHES:
-        if len(free) == 0:
-            break
-        pairs = (indptr, indices, values, row_unmatched, word, edge)
-        round_number, free = _paths(pairs, claim, scanned, free, room, warps, round_number)
-    _unpack(word, v, owner)
-    total, stuck = int(scanned[0]), -1
+    pairs = (indptr, indices, values, row_unmatched, _packed(v, owner), edge)
+    claim, rounds = xp.zeros(len(v), np.uint64), xp.zeros((_MOST_ROUNDS, 4), np.int32)
+    total, stuck, round_number = 0, -1, 0
+    for room, warps, most in _SEARCHES:
+        if len(free):
+            free, scanned, round_number = _paths(pairs, claim, rounds, free, room, warps, most, round_number)
+            total += scanned
+    _unpack(pairs[4], v, owner)
     if len(free):
-        more, stuck = _augment_on_host(
-            indptr, indices, values, row_unmatched, never, v, owner, edge, xp.sort(free)
-        )
+        more, stuck = _augment_on_host(*pairs[:4], never, v, owner, edge, xp.sort(free))
         total += more
     return total, stuck
 
 
-def _paths(pairs, claim, scanned, free, room, warps, round_number):
-    """Rounds of searches until every row has its path; returns the round and the rows with too large trees."""
-    indptr, _, _, _, word, edge = pairs
+def _paths(pairs, claim, rounds, free, room, warps, most, round_number):
+    """Rounds of searches until each row has its path.
+
+    Returns the rows whose tree is too large, the columns scanned and the round number reached.
+    """
     xp = array_module(free)
-    left = len(free)
-    listed = [free.copy(), xp.empty(left, np.int32)]
-    counts = xp.zeros(2, np.int32)
-    counts[0] = left
-    too_large, too_large_count = xp.empty(left, np.int32), xp.zeros(1, np.int32)
-    steps = xp.empty((left, room + 1, 4), np.int32)
-    step_count, closing = xp.empty(left, np.int32), xp.empty(left, np.int32)
-    search, apply = cuda_function(_SOURCE, "search_paths"), cuda_function(_SOURCE, "apply_paths")
-    block, shared = (32 * warps,), warps * 7 * room * 4
-    now = 0
-    while left:
-        for _ in range(_ROUNDS_A_CHECK):
-            grid = (-(-left // warps),)
-            here, there = counts[now : now + 1], counts[1 - now : 2 - now]
-            there.fill(0)
-            moment = (np.int32(round_number), np.int32(room))
-            found = (claim, steps, step_count, closing)
-            search(
+    indptr, _, _, _, word, edge = pairs
+    count = len(free)
+    most = min(most, count + 128)
+    # So few trees seldom meet; the rounds then find how many may search at once.
+    wanted = max(512, len(claim) // 128)
+    rounds[round_number] = to_device(np.array([count, wanted, 0, 0], np.int32))
+    rows, slots = free.copy(), xp.empty(count, np.int32)
+    too_large, counts = xp.empty(count, np.int32), xp.zeros(2, np.uint64)
+    found = (
+        claim,
+        xp.empty((most, room + 1, 4), np.int32),
+        xp.empty(most, np.int32),
+        xp.empty(most, np.int32),
+    )
+    choose, search, apply = (
+        cuda_function(_SOURCE, name) for name in ("choose_searches", "search_paths", "apply_paths")
+    )
+    shared = warps * 6 * room * 4
+    search.max_dynamic_shared_size_bytes = shared
+    grid, block = (-(-most // warps),), (32 * warps,)
+    left, sizes = count, (np.int32(most), np.int32(room))
+    while left and round_number + _CHECK_EVERY < _MOST_ROUNDS:
+        for _ in range(_CHECK_EVERY):
+            round_number += 1
+            moment = (np.int32(round_number), rounds)
+            launch(choose, count, (rows, np.int32(count), *moment, sizes[0], slots))
+            search(grid, block, (*pairs, rows, slots, *moment, *sizes, *found), shared_mem=shared)
+            apply(
                 grid,
                 block,
-                (*pairs, listed[now], here, *moment, *found, too_large, too_large_count),
-                shared_mem=shared,
+                (indptr, word, edge, rows, slots, *moment, *sizes, *found, too_large, counts),
             )
-            rest = (listed[1 - now], there, scanned)
-            apply(grid, block, (indptr, word, edge, listed[now], here, *moment, *found, *rest))
-            now = 1 - now
-            round_number += 1
-        left = int(counts[now])
-    return round_number, too_large[: int(too_large_count[0])]
+        left_then, _, _, won = to_host(rounds[round_number]).tolist()
+        left = left_then - won
+    outgrown, scanned = to_host(counts).tolist()
+    return xp.concatenate([too_large[:outgrown], rows[rows >= 0]]), scanned, round_number
 
 
 def _augment_on_host(indptr, indices, values, row_unmatched, never, v, owner, edge, free):

@@ -12,17 +12,20 @@ extern "C" __global__ void lower_to_slack(const long long* indptr, const int* in
     u[i] = least;
 }
 
-// Cost of each row's pair; counts the pairs that are not there. col_of_row (R,) i4; cost (R,) i8; missing (1,) i4.
+// Cost of each row's pair; counts the pairs that are not there and the columns that are there twice.
+// col_of_row (R,) i4; cost (R,) i8; times (C,) i4 zero; wrong (2,) i4 zero: missing pairs, repeated columns.
 extern "C" __global__ void look_up_pairs(const long long* indptr, const int* indices, const int* values,
-                                         const int* col_of_row, long long* cost, int* missing, long long rows) {
+                                         const int* col_of_row, long long* cost, int* times, int* wrong,
+                                         long long rows) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= rows || col_of_row[i] < 0) return;
+    if (atomicAdd(&times[col_of_row[i]], 1)) atomicAdd(&wrong[1], 1);
     for (long long p = indptr[i]; p < indptr[i + 1]; ++p)
         if (indices[p] == col_of_row[i]) {
             cost[i] = values[p];
             return;
         }
-    atomicAdd(missing, 1);
+    atomicAdd(&wrong[0], 1);
 }
 
 // Least slack among each row's other pairs and, by minima over rows, among each column's.

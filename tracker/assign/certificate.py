@@ -46,20 +46,20 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
         If the matching uses a column twice or a pair that is not allowed.
     """
     xp = array_module(problem.costs.values)
-    matched = xp.nonzero(col_of_row >= 0)[0]
-    if len(matched) and int(xp.bincount(col_of_row[matched]).max()) > 1:
-        raise ValueError("The solver matched a column twice; this is an error in the solver.")
-    dtype = np.int64 if problem.is_integer else np.float64
-    cost = xp.zeros(len(col_of_row), dtype=dtype)
+    cost = xp.zeros(len(col_of_row), dtype=np.int64 if problem.is_integer else np.float64)
     if isinstance(problem.costs, DenseCosts):
+        matched = xp.nonzero(col_of_row >= 0)[0]
         cost[matched] = problem.costs.values[matched, col_of_row[matched]]
-        wrong = bool(np.isinf(cost).any())
+        forbidden = xp.isinf(cost).sum()
+        repeated = len(matched) - len(xp.unique(col_of_row[matched]))
     else:
         costs = problem.costs
-        wrong = (
-            _kernels(problem).look_up_pairs(costs.indptr, costs.indices, costs.values, col_of_row, cost) > 0
+        forbidden, repeated = _kernels(problem).look_up_pairs(
+            costs.indptr, costs.indices, costs.values, col_of_row, cost, problem.shape[1]
         )
-    if wrong:
+    if repeated:
+        raise ValueError("The solver matched a column twice; this is an error in the solver.")
+    if forbidden:
         raise ValueError("The solver matched a forbidden pair; this is an error in the solver.")
     return cost
 

@@ -35,15 +35,18 @@ def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def look_up_pairs(indptr, indices, values, col_of_row, cost):  # pragma: no cover
-    """Cost of each row's pair; returns how many pairs are not there.
+def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):  # pragma: no cover
+    """How many pairs are not there, and how many columns are there twice.
 
-    col_of_row (R,) i4; written: cost (R,).
+    col_of_row (R,) i4; written: cost (R,), where matched.
     """
-    missing = 0
+    missing, repeated = 0, 0
+    taken = np.zeros(cols, np.bool_)
     for i in range(len(indptr) - 1):
         if col_of_row[i] < 0:
             continue
+        repeated += taken[col_of_row[i]]
+        taken[col_of_row[i]] = True
         found = False
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] == col_of_row[i]:
@@ -51,7 +54,7 @@ def look_up_pairs(indptr, indices, values, col_of_row, cost):  # pragma: no cove
                 found = True
                 break
         missing += not found
-    return missing
+    return missing, repeated
 
 
 @njit(nogil=True, cache=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import array_module, cuda_function, launch
+from .._arrays import array_module, cuda_function, launch, to_host
 
 _SOURCE = "assign/certificate.cu"
 
@@ -27,12 +27,13 @@ def lower_to_slack(indptr, indices, values, v, u):
     )
 
 
-def look_up_pairs(indptr, indices, values, col_of_row, cost):
-    """Cost of each row's pair; returns how many pairs are not there; written: cost (R,)."""
-    missing = array_module(cost).zeros(1, np.int32)
-    arguments = (indptr, indices, values, col_of_row, cost, missing, np.int64(len(cost)))
+def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):
+    """How many pairs are not there, and how many columns are there twice; written: cost (R,)."""
+    xp = array_module(cost)
+    times, wrong = xp.zeros(cols, np.int32), xp.zeros(2, np.int32)
+    arguments = (indptr, indices, values, col_of_row, cost, times, wrong, np.int64(len(cost)))
     launch(cuda_function(_SOURCE, "look_up_pairs"), len(cost), arguments)
-    return int(missing[0])
+    return tuple(to_host(wrong).tolist())
 
 
 def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):
