@@ -49,6 +49,21 @@ def is_feature(name: str) -> bool:
         return False
 
 
+def refuse_hidden(features: Mapping[str, NDArray]) -> None:
+    """Complain about features that would not be read back under their names, or hold no numbers.
+
+    Raises
+    ------
+    InputError
+        Naming the first of them.
+    """
+    for name, values in features.items():
+        if not is_feature(name):
+            raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"Feature {name!r} holds {values.dtype}; numbers can be written. Leave it out.")
+
+
 def detections_of(
     path: Path,
     frame: NDArray,

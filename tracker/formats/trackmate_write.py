@@ -15,7 +15,7 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
-from .graph import families
+from .graph import families, refuse_hidden
 from .records import record_bytes
 
 RECORD_MARK = "Run record of Outbid:"
@@ -50,10 +50,8 @@ def write_model(path: Path, tracks: Tracks, record: Mapping[str, object] | None,
     seen = tracks.detections
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
+    refuse_hidden(seen.features)
     columns = _columns(seen.features)
-    for name, values in seen.features.items():
-        if values.dtype.kind not in "biuf":
-            raise InputError(f"Feature {name!r} holds {values.dtype}; TrackMate takes numbers. Leave it out.")
 
     def pieces() -> Iterator[str]:
         yield f'<?xml version="1.0" encoding="UTF-8"?>\n<TrackMate version="{_VERSION}">\n'
