@@ -83,6 +83,13 @@ def test_read_right(name: str, tmp_path: Path) -> None:
     assert found.links.tolist() == [[0, 1]]
 
 
+def test_line_breaks_in_quotes_of_a_file_that_is_read_in_parts(tmp_path: Path) -> None:
+    path, count = tmp_path / "spots.csv", 60_000
+    path.write_text("frame,note,y,x\n" + "".join(f'{k},"a\n{k},1,\n2",{k},0\n' for k in range(count)))
+    found = read_detections(path)
+    assert found.frame.tolist() == found.position[:, 1].tolist() == list(range(count))
+
+
 # ---------------------------------------------------------------- refused
 
 REFUSED = {

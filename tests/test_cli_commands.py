@@ -1,6 +1,7 @@
 """The commands: what they print where, where options come from, and that records repeat runs."""
 
 import json
+import logging
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -115,6 +116,7 @@ def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
         done = run("track", spots, "-o", tmp_path / f"{name}.csv", "--max-distance", 4, "-v")
         assert done.stdout == ""
         assert done.stderr.count("TrackingSettings(max_distance=4.0") == 1
+        assert logging.getLogger("outbid").handlers == []
 
 
 def test_the_record_tells_all_and_no_more(spots: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from outbid.tracker import InputError, read_detections, read_record
+from outbid.tracker import Detections, InputError, read_detections, read_record, write_detections
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -51,6 +51,37 @@ def test_killed_at_any_moment(suffix: str, tmp_path: Path) -> None:
         except InputError as error:  # killed between the two renames of a CSV
             assert "no run record" in str(error)  # noqa: PT017
     assert temporary > 0  # else no kill fell into the writing
+
+
+@pytest.mark.parametrize("moves", [0, 1])
+def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is new has its record; one that is replaced is never seen with the record of another."""
+    path = tmp_path / "spots.csv"
+    first, second = (Detections.from_table([k], [[k, k, k]]) for k in (1, 2))
+    done = []
+    rename = Path.replace
+
+    def die(self: Path, target: Path) -> Path:
+        if len(done) == moves:
+            raise SystemExit
+        done.append(target)
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", die)
+        with pytest.raises(SystemExit):
+            write_detections(path, first, record={"of": 1})
+    assert not path.exists()
+    write_detections(path, first, record={"of": 1})
+    done.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", die)
+        with pytest.raises(SystemExit):
+            write_detections(path, second, record={"of": 2}, overwrite=True)
+    assert read_detections(path).frame.tolist() == [2 if moves else 1]
+    with pytest.raises(InputError, match="no run record"):
+        read_record(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["spots.csv"]
 
 
 _SLOW_COMMAND = """
