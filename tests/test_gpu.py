@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problems import gated, moved_cloud
 
-from outbid.tracker import AssignmentProblem, SparseCosts, assign, match
+from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
 from outbid.tracker._arrays import gpu_names, to_device, to_host
 from outbid.tracker.gating import pairs_within
 
@@ -128,3 +128,33 @@ def test_solvers_without_gpu_kernels_answer_on_the_host(solver):
     here = match(first, second, 1.0, solver=solver)
     there = match(to_device(first), to_device(second), 1.0, solver=solver)
     np.testing.assert_array_equal(to_host(there.target), here.target)
+
+
+def walking_movie(frames: int = 20, count: int = 500) -> Detections:
+    rng = np.random.default_rng(6)
+    position = rng.uniform(0, 8, (count, 3)) + np.cumsum(rng.normal(0, 0.1, (frames, count, 3)), axis=0)
+    seen = rng.random((frames, count)) > 0.05
+    return Detections.from_table(np.repeat(np.arange(frames), count)[seen.ravel()], position[seen])
+
+
+@pytest.mark.parametrize("cost", ["euclidean", "squared"])
+def test_movies_get_the_cpus_tracks_gaps_included(cost):
+    detections = walking_movie()
+    runs = [
+        track(detections, TrackingSettings(0.6, cost=cost, max_gap=2, spacing=(1.0, 1.0, 1.1), device=device))
+        for device in ("cpu", "gpu")
+    ]
+    assert [run.settings.device for run in runs] == ["cpu", "gpu"]
+    np.testing.assert_array_equal(runs[0].tracks.links, runs[1].tracks.links)
+    np.testing.assert_allclose(runs[0].tracks.link_cost, runs[1].tracks.link_cost, rtol=1e-15)
+    assert runs[1].stats["worst_gap"] == 0
+    assert runs[1].stats["gap_links"] > 0
+
+
+def test_what_does_not_fit_the_gpu_is_halved_and_ends_on_the_host(monkeypatch):
+    detections = walking_movie()
+    expected = track(detections, TrackingSettings(0.6, device="cpu")).tracks
+    monkeypatch.setattr(import_module("outbid.tracker.track"), "free_device_memory", lambda: 40_000)
+    run = track(detections, TrackingSettings(0.6, device="gpu"))
+    np.testing.assert_array_equal(run.tracks.links, expected.links)
+    assert run.stats["fallbacks"] > 0

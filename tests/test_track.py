@@ -171,9 +171,16 @@ def test_fewer_than_one_worker_is_refused():
         track(movie([0], [0]), TrackingSettings(1.0), workers=0)
 
 
-def test_the_gpu_is_refused_where_it_cannot_be_used():
-    with pytest.raises(ResourceError, match="auto or cpu"):
+def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu(monkeypatch):
+    def none() -> list[str]:
+        raise RuntimeError("CuPy is not installed. With an NVIDIA GPU: pip install 'outbid[cuda12]'.")
+
+    module = import_module("outbid.tracker.track")
+    monkeypatch.setattr(module, "gpu_names", none)
+    monkeypatch.setattr(module, "_WORTH_A_GPU", 0)
+    with pytest.raises(ResourceError, match=r"pip install 'outbid\[cuda12\]'.*--device auto or cpu"):
         track(movie([0], [0]), TrackingSettings(1.0, device="gpu"))
+    assert track(movie([0], [0]), TrackingSettings(1.0, device="auto")).settings.device == "cpu"
 
 
 def test_candidates_beyond_the_memory_are_refused_before_they_are_made(monkeypatch):

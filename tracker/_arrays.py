@@ -75,6 +75,17 @@ def to_device(array: NDArray) -> Any:
     return _cupy().asarray(array)
 
 
+def free_device_memory() -> int:
+    """Bytes of the current GPU's memory that are free or kept for reuse."""
+    pool = _cupy().get_default_memory_pool()
+    return int(_cupy().cuda.Device().mem_info[0]) + pool.free_bytes()
+
+
+def release_device_memory() -> None:
+    """Give memory that is kept for reuse back to the GPU."""
+    _cupy().get_default_memory_pool().free_all_blocks()
+
+
 def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
     """A kernel of a .cu file in this package, compiled at its first use on each GPU.
 

@@ -169,8 +169,8 @@ class Detections:
         start, stop = np.searchsorted(self.frame, [frame, frame + 1])
         return slice(int(start), int(stop))
 
-    def take(self, rows: NDArray) -> Detections:
-        """Some of the detections: `rows` is a boolean mask (N,) or increasing indices."""
+    def take(self, rows: NDArray | slice) -> Detections:
+        """Some of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""
         return Detections(
             self.frame[rows],
             self.position[rows],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .detections import Detections
 from .link import LinkCosts, Links, joined, link
@@ -10,6 +11,7 @@ from .link import LinkCosts, Links, joined, link
 
 def close_gaps(
     detections: Detections,
+    position: NDArray[np.float64],
     links: Links,
     max_gap: int,
     costs: LinkCosts,
@@ -22,6 +24,8 @@ def close_gaps(
     Parameters
     ----------
     detections : Detections
+    position : (N, 3) float64 array
+        As in `link_frames`.
     links : Links
         Frame-to-frame links. Ends are detections without a successor, starts those without a
         predecessor.
@@ -40,7 +44,7 @@ def close_gaps(
     >>> from outbid.tracker.link import link_frames
     >>> seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> costs = LinkCosts(max_distance=3.0)
-    >>> close_gaps(seen, link_frames(seen, costs), 1, costs).pairs.tolist()
+    >>> close_gaps(seen, seen.position, link_frames(seen, seen.position, costs), 1, costs).pairs.tolist()
     [[0, 1], [1, 2]]
     """
     if max_gap < 1 or len(detections) == 0:
@@ -50,6 +54,6 @@ def close_gaps(
     ends = ends[detections.frame[ends] < detections.frame[-1]]
     starts = starts[detections.frame[starts] > detections.frame[0]]
     over_gaps = link(
-        detections, ends, starts, (2, max_gap + 1), costs, workers=workers, most_bytes=most_bytes
+        *(detections, position, ends, starts, (2, max_gap + 1), costs), workers=workers, most_bytes=most_bytes
     )
     return joined([links, over_gaps])

@@ -7,17 +7,21 @@ at once in threads; neither the length of a run nor the number of threads change
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads
+from ._arrays import in_threads, on_device, release_device_memory, to_device, to_host
 from .detections import Detections
+from .errors import ResourceError
 from .match import match
 
 _RUN = 30_000
 """Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
+
+_DEVICE_RUN = 4_000_000
+"""The same on a GPU: enough to fill it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +37,15 @@ class Links:
     gap : float
         Largest gap between cost and lower bound among the problems solved, in the unit of the cost;
         0 proves every link set optimal.
+    fallbacks : int
+        How often a problem did not fit the GPU's memory and was halved or solved on the host.
     """
 
     pairs: NDArray[np.int64]
     cost: NDArray[np.float64]
     margin: NDArray[np.float64]
     gap: float
+    fallbacks: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,12 @@ class LinkCosts:
     max_distance: float
     cost: str = "euclidean"
     unmatched_cost: float | None = None
-    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     solver: str = "bid_and_augment"
 
 
 def link_frames(
     detections: Detections,
+    position: NDArray[np.float64],
     costs: LinkCosts,
     *,
     workers: int = 1,
@@ -65,6 +72,9 @@ def link_frames(
     Parameters
     ----------
     detections : Detections
+        N of them, for their frames.
+    position : (N, 3) float64 array
+        Where they are, in the unit of the costs; on a GPU, the work is done there.
     costs : LinkCosts
     workers : int
         Threads.
@@ -76,7 +86,7 @@ def link_frames(
     Returns
     -------
     Links
-        Sorted by source.
+        Sorted by source, on the host.
 
     Raises
     ------
@@ -86,18 +96,34 @@ def link_frames(
     Examples
     --------
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
-    >>> link_frames(seen, LinkCosts(max_distance=3.0)).pairs.tolist()
+    >>> link_frames(seen, seen.position, LinkCosts(max_distance=3.0)).pairs.tolist()
     [[0, 3], [1, 2]]
     """
     start = detections.frame_start
-    runs = _runs(start)
-    at_once = max(1, min(workers, len(runs)))
+    runs = _runs(start, _DEVICE_RUN if on_device(position) else _RUN)
+    at_once = 1 if on_device(position) else max(1, min(workers, len(runs)))
     share = None if most_bytes is None else most_bytes // at_once
 
     def link_run(run: tuple[int, int]) -> Links:
         first, last = run
         sources, targets = slice(start[first], start[last]), slice(start[first + 1], start[last + 1])
-        return link(detections, sources, targets, (1, 1), costs, workers=workers // at_once, most_bytes=share)
+        try:
+            return link(
+                *(detections, position, sources, targets, (1, 1), costs),
+                workers=workers // at_once,
+                most_bytes=share,
+            )
+        except (MemoryError, ResourceError):
+            if not on_device(position):
+                raise
+            release_device_memory()
+        if last - first > 1:
+            middle = (first + last) // 2
+            return joined([link_run((first, middle)), link_run((middle, last))], fallbacks=1)
+        host = to_host(position[start[first] : start[last + 1]])
+        pair = detections.take(slice(start[first], start[last + 1]))
+        links = link_frames(pair, host, costs, workers=workers)
+        return replace(links, pairs=links.pairs + start[first], fallbacks=1)
 
     found = [Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)]
     for run, links in zip(runs, in_threads(link_run, runs, at_once), strict=True):
@@ -109,6 +135,7 @@ def link_frames(
 
 def link(
     detections: Detections,
+    position: NDArray[np.float64],
     sources: slice | NDArray[np.int64],
     targets: slice | NDArray[np.int64],
     offsets: tuple[int, int],
@@ -121,18 +148,17 @@ def link(
 
     Parameters
     ----------
-    detections : Detections
     sources, targets : slice or increasing int64 array
         Rows that may be linked from, and rows that may be linked to.
     offsets : (int, int)
         Frames from source to target, ends included.
-    costs, workers, most_bytes
+    detections, position, costs, workers, most_bytes
         As in `link_frames`.
     """
-    spacing = np.asarray(costs.spacing)
+    pick = to_device if on_device(position) else np.asarray
     found = match(
-        detections.position[sources] * spacing,
-        detections.position[targets] * spacing,
+        position[sources if isinstance(sources, slice) else pick(sources)],
+        position[targets if isinstance(targets, slice) else pick(targets)],
         costs.max_distance,
         cost=costs.cost,
         unmatched_cost=costs.unmatched_cost,
@@ -143,8 +169,10 @@ def link(
         workers=workers,
         most_bytes=most_bytes,
     )
-    pairs = np.column_stack([_rows_of(sources, found.source), _rows_of(targets, found.target)])
-    return Links(pairs, found.cost, found.margin, found.assignment.gap * found.unit)
+    pairs = np.column_stack(
+        [_rows_of(sources, to_host(found.source)), _rows_of(targets, to_host(found.target))]
+    )
+    return Links(pairs, to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit)
 
 
 def _rows_of(taken: slice | NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,8 +180,8 @@ def _rows_of(taken: slice | NDArray[np.int64], index: NDArray[np.int64]) -> NDAr
     return index + taken.start if isinstance(taken, slice) else taken[index]
 
 
-def joined(parts: list[Links]) -> Links:
-    """All links of the parts, sorted by source."""
+def joined(parts: list[Links], *, fallbacks: int = 0) -> Links:
+    """All links of the parts, sorted by source; `fallbacks` are added to theirs."""
     pairs = np.concatenate([part.pairs for part in parts])
     order = np.argsort(pairs[:, 0], kind="stable")
     return Links(
@@ -161,14 +189,15 @@ def joined(parts: list[Links]) -> Links:
         np.concatenate([part.cost for part in parts])[order],
         np.concatenate([part.margin for part in parts])[order],
         max(part.gap for part in parts),
+        sum(part.fallbacks for part in parts) + fallbacks,
     )
 
 
-def _runs(frame_start: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Runs of frames (first, last) that overlap in one frame and hold about `_RUN` detections."""
+def _runs(frame_start: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Runs of frames (first, last) that overlap in one frame and hold about `most` detections."""
     runs, first = [], 0
     for frame in range(1, len(frame_start) - 1):
-        if frame_start[frame + 1] - frame_start[first] > _RUN or frame == len(frame_start) - 2:
+        if frame_start[frame + 1] - frame_start[first] > most or frame == len(frame_start) - 2:
             runs.append((first, frame))
             first = frame
     return runs

@@ -120,8 +120,10 @@ def match(
     assignment = solve_and_certify(problem, solver)
     pairs, margin = _in_given_order(assignment, candidates)
     difference = source[pairs[0]] - target[pairs[1]]
-    distance2: NDArray[np.float64] = (difference**2).sum(axis=1)
-    return Match(*pairs, distance2 if power == 2 else np.sqrt(distance2), margin * unit, assignment, unit)
+    pair_cost: NDArray[np.float64] = np.einsum("ij,ij->i", difference, difference)
+    if power == 1:
+        pair_cost = np.sqrt(pair_cost)
+    return Match(*pairs, pair_cost, margin * unit, assignment, unit)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from ._arrays import free_memory
+from ._arrays import free_device_memory, free_memory, gpu_names, to_device
 from .assign import SOLVERS
 from .detections import Detections
 from .errors import ResourceError, SettingsError
@@ -17,6 +17,9 @@ from .match import check_costs
 from .tracks import Tracks
 
 DEVICES = ("auto", "cpu", "gpu")
+
+_WORTH_A_GPU = 500_000
+"""Detections below which `auto` stays on the CPU: loading CuPy alone takes longer."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ class TrackingRun:
         As they were used: `device` is the one that computed.
     stats : mapping
         links, gap_links, tracks: counts; worst_gap: the largest gap between cost and lower bound
-        among the assignments, 0 if all are proved optimal; device.
+        among the assignments, 0 if all are proved optimal; device; fallbacks: how often a problem did not
+        fit the GPU's memory and was halved or solved on the host.
     """
 
     tracks: Tracks
@@ -139,20 +143,25 @@ def track(
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
     """
-    used = replace(settings, device=_device(settings.device))
-    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.spacing, used.solver)
+    used = replace(settings, device=_device(settings.device, len(detections)))
+    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver)
     if workers is None:
         workers = os.cpu_count() or 1
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
+    if used.device == "gpu":
+        position = to_device(position)
     # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
-    memory = int(0.8 * free_memory() / 3)
-    links = link_frames(detections, costs, workers=workers, progress=progress, most_bytes=memory)
+    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()) / 3)
+    links = link_frames(detections, position, costs, workers=workers, progress=progress, most_bytes=memory)
     frame_links = len(links.pairs)
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
     gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
     gap_costs = replace(costs, max_distance=gap_distance)
-    links = close_gaps(detections, links, used.max_gap, gap_costs, workers=workers, most_bytes=memory)
+    links = close_gaps(
+        detections, position, links, used.max_gap, gap_costs, workers=workers, most_bytes=memory
+    )
     tracks = Tracks(detections, links.pairs, links.cost, links.margin)
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs),
@@ -160,12 +169,27 @@ def track(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,
+        "fallbacks": links.fallbacks,
     }
     return TrackingRun(tracks, used, stats)
 
 
-def _device(asked: str) -> str:
-    """The device that will compute."""
-    if asked == "gpu":
-        raise ResourceError("Tracking on the GPU is not there yet. Use --device auto or cpu.")
-    return "cpu"
+def _device(asked: str, detections: int) -> str:
+    """The device that will compute.
+
+    Raises
+    ------
+    ResourceError
+        If the GPU is asked for and there is none.
+    """
+    if asked == "cpu" or (asked == "auto" and detections < _WORTH_A_GPU):
+        return "cpu"
+    try:
+        gpu_names()
+    except RuntimeError as reason:
+        if asked == "gpu":
+            raise ResourceError(
+                f"There is no GPU to track on: {reason} Or use --device auto or cpu."
+            ) from None
+        return "cpu"
+    return "gpu"
