@@ -27,12 +27,12 @@ __all__ = [
 
 FORMATS: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".isbi.xml": "isbi",
-    ".xml": "trackmate",
+    ".xml": "trackmate", ".geff": "geff",
 }  # fmt: skip
 """Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
 
 READERS: Sequence[tuple[str, str]] = [
-    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*", "openptv"),
+    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*", "openptv"), ("*", "geff"),
     ("*traj*", "myptv"), ("particles*", "myptv"),
 ]  # fmt: skip
 """Modules that are asked before whether a file, or folder, of such a name is theirs."""

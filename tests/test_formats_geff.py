@@ -1,0 +1,241 @@
+"""GEFF: all layouts that are beside the checkout, round trips, hostile folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outbid.tracker import (
+    Detections,
+    InputError,
+    ResourceError,
+    SettingsError,
+    Tracks,
+    read_detections,
+    read_record,
+    read_tracks,
+    write_detections,
+    write_tracks,
+)
+from outbid.tracker.formats import holds_tracks, input_of
+
+pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
+
+REAL = {  # detections, links, tracks, frames
+    "hela_geff/Fluo-N2DL-HeLa-01.zarr": (8639, 8562, 265, 92),
+    "mouse_geff/mouse-20250719.zarr": (37009, 36916, 389, 532),
+    "mouse_geff/mouse-20250719.zarr/tracks": (37009, 36916, 389, 532),
+    "formats/intracktive/ctc_hela_example.geff": (8639, 8562, 265, 92),
+    "formats/pycellin/Ecoli_growth_on_agar_pad.geff": (526, 523, 145, 23),
+}
+TWO = Tracks(
+    Detections.from_table(
+        [0, 1, 2, 2], [[0, 5, 7], [1, 5, 8], [0, 6, 9], [0, 4, 9]], unit="micrometer",
+        features={"quality": [0.5, 1.0, np.nan, 2.0], "area": np.array([1, 2, 3, 4], dtype=np.uint8)},
+    ),
+    np.array([[0, 1], [1, 2], [1, 3]]), np.array([1.0, 2.0, 3.0]),
+)  # fmt: skip
+
+
+def ordered(detections: Detections) -> np.ndarray:
+    rows = np.column_stack([detections.frame, detections.position.round(2)])
+    return rows[np.lexsort(rows.T)]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_layouts(name: str, real_data: Path) -> None:
+    tracks = read_tracks(real_data / name)
+    seen = tracks.detections
+    assert (len(seen), len(tracks.links), tracks.track_count, seen.frame_count) == REAL[name]
+    assert holds_tracks(real_data / name)
+
+
+def test_positions_of_the_mouse_are_those_of_its_table(real_data: Path) -> None:
+    tracks = read_tracks(real_data / "mouse_geff/mouse-20250719.zarr")
+    table = read_tracks(real_data / "mouse_geff/tidy.csv")
+    np.testing.assert_allclose(ordered(tracks.detections), ordered(table.detections), atol=0.011)
+    assert (tracks.track_count, len(tracks.links)) == (table.track_count, len(table.links))
+
+
+def test_the_oldest_layout_agrees_with_the_newest(real_data: Path) -> None:
+    """Both are sequence 01 of the HeLa cells; the old one declares texts as integers."""
+    old = read_tracks(real_data / "hela_geff/Fluo-N2DL-HeLa-01.zarr")
+    new = read_tracks(real_data / "formats/intracktive/ctc_hela_example.geff")
+    np.testing.assert_array_equal(ordered(old.detections), ordered(new.detections))
+    assert (old.successors > 1).sum() == (new.successors > 1).sum()
+
+
+def test_axes_by_their_hints(real_data: Path) -> None:
+    """Its time is in minutes, its axes are cell_x, cell_y, cell_z; the XML of the same run agrees."""
+    seen = read_detections(real_data / "formats/pycellin/Ecoli_growth_on_agar_pad.geff")
+    xml = read_detections(real_data / "formats/pycellin/Ecoli_growth_on_agar_pad_with_fusions.xml")
+    np.testing.assert_allclose(ordered(seen), ordered(xml), atol=0.011)
+    assert seen.unit == "micrometer"
+
+
+@st.composite
+def any_tracks(draw: st.DrawFn) -> Tracks:
+    frame = sorted(draw(st.lists(st.integers(0, 6), max_size=6)))
+    number = st.floats(allow_nan=False, allow_infinity=False)
+    position = [[draw(number) for _ in range(3)] for _ in frame]
+    features = {"Area (µm²)": np.array([draw(st.integers(-(2**63), 2**63 - 1)) for _ in frame], np.int64)}
+    unit = draw(st.sampled_from(["pixel", "micrometer"]))
+    detections = Detections.from_table(frame, np.reshape(position, (-1, 3)), unit=unit, features=features)
+    pairs = [(i, j) for i in range(len(frame)) for j in range(len(frame)) if frame[i] < frame[j]]
+    links = sorted(draw(st.sets(st.sampled_from(pairs)))) if pairs else []
+    return Tracks(detections, np.array(links, dtype=np.int64).reshape(-1, 2))
+
+
+@settings(max_examples=6)
+@given(any_tracks())
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
+    folder = tmp_path_factory.mktemp("geff") / "a.geff"
+    write_tracks(folder, tracks, record={"command": "track", "limit": float("inf")})
+    back = read_tracks(folder)
+    np.testing.assert_array_equal(back.detections.frame, tracks.detections.frame)
+    np.testing.assert_array_equal(back.detections.position, tracks.detections.position)
+    np.testing.assert_array_equal(back.links, tracks.links)
+    assert back.detections.unit == tracks.detections.unit
+    for name, values in tracks.detections.features.items():
+        np.testing.assert_array_equal(back.detections.features[name], values)
+    assert read_record(folder) == {"command": "track", "limit": "inf"}
+    assert holds_tracks(folder) == (len(tracks.links) > 0)
+
+
+def test_features_and_costs_come_back(tmp_path: Path) -> None:
+    write_tracks(tmp_path / "a.geff", TWO)
+    back = read_tracks(tmp_path / "a.geff")
+    assert list(back.detections.features) == ["quality", "area"]
+    assert back.detections.features["area"].dtype == np.uint8
+    np.testing.assert_array_equal(back.detections.features["quality"], [0.5, 1, np.nan, 2])
+    assert back.link_cost is not None
+    assert back.link_cost.tolist() == [1, 2, 3]
+    write_detections(tmp_path / "b.geff", TWO.detections)
+    assert not holds_tracks(tmp_path / "b.geff")
+
+
+def test_the_package_itself_reads_it_in_both_zarr_formats(tmp_path: Path) -> None:
+    from geff.core_io import read_to_memory, write_arrays
+
+    write_tracks(tmp_path / "a.geff", TWO, record={"command": "track"})
+    found = read_to_memory(tmp_path / "a.geff")
+    assert [axis.name for axis in found["metadata"].axes] == ["t", "z", "y", "x"]
+    assert [axis.unit for axis in found["metadata"].axes] == ["frame", *["micrometer"] * 3]
+    write_arrays(
+        tmp_path / "b.geff", found["node_ids"], found["node_props"], found["edge_ids"], found["edge_props"],
+        found["metadata"], zarr_format=3,
+    )  # fmt: skip
+    assert (tmp_path / "b.geff/zarr.json").is_file()
+    np.testing.assert_array_equal(read_tracks(tmp_path / "b.geff").links, TWO.links)
+    assert read_record(tmp_path / "b.geff") == {"command": "track"}
+
+
+def test_an_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_tracks(tmp_path / "a.geff", TWO)
+    before = input_of(tmp_path / "a.geff")
+    with pytest.raises(SettingsError, match="exists"):
+        write_tracks(tmp_path / "a.geff", TWO)
+    text = Detections.from_table([0], [[0, 0, 0]], features={"kind": np.array(["a"])})
+    with pytest.raises(InputError, match="kind"):
+        write_detections(tmp_path / "a.geff", text, overwrite=True)
+    assert input_of(tmp_path / "a.geff") == before
+    write_tracks(tmp_path / "a.geff", TWO, overwrite=True)
+    assert input_of(tmp_path / "a.geff") == before, "the same bytes again"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.geff"]
+
+
+def test_no_folder_of_another_kind_is_ever_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos.geff").mkdir()
+    (tmp_path / "photos.geff/cat.png").write_text("a cat")
+    with pytest.raises(SettingsError, match="another kind"):
+        write_tracks(tmp_path / "photos.geff", TWO, overwrite=True)
+    assert (tmp_path / "photos.geff/cat.png").read_text() == "a cat"
+
+
+# ---------------------------------------------------------------- hostile folders
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tracks(tmp_path / "a.geff", TWO)
+    return tmp_path / "a.geff"
+
+
+def change(file: Path, **told: object) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | told))
+
+
+def test_a_link_out_of_the_folder(folder: Path) -> None:
+    secret = folder.parent / "secret"
+    secret.write_bytes(b"12345678")
+    chunk = next(file for file in (folder / "nodes/props/x/values").iterdir() if file.name[0] != ".")
+    chunk.unlink()
+    chunk.symlink_to("../../../../../secret")
+    with pytest.raises(InputError, match="leads out of the folder"):
+        read_tracks(folder)
+
+
+def test_a_pickle_in_an_array(folder: Path) -> None:
+    change(folder / "nodes/props/area/values/.zarray", filters=[{"id": "pickle"}], dtype="|O")
+    with pytest.raises(InputError, match="could run any program"):
+        read_tracks(folder)
+
+
+def test_a_size_beyond_memory(folder: Path) -> None:
+    change(folder / "nodes/props/area/values/.zarray", shape=[10**14], chunks=[10**14])
+    with pytest.raises(ResourceError, match="GB"):
+        read_tracks(folder)
+
+
+@pytest.mark.parametrize("shape", [[-1], ["many"], None, [1.5]])
+def test_a_senseless_shape(folder: Path, shape: object) -> None:
+    change(folder / "nodes/props/area/values/.zarray", shape=shape)
+    with pytest.raises(InputError):
+        read_tracks(folder)
+
+
+@pytest.mark.parametrize("lost", ["nodes/ids", "edges/ids", "nodes/props/x", ".zattrs"])
+def test_a_part_that_is_missing(folder: Path, lost: str) -> None:
+    part = folder / lost
+    shutil.rmtree(part) if part.is_dir() else part.unlink()
+    with pytest.raises(InputError):
+        read_tracks(folder)
+
+
+def test_damaged_json_and_damaged_chunks(folder: Path) -> None:
+    chunk = next(file for file in (folder / "nodes/ids").iterdir() if file.name[0] != ".")
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError):
+        read_tracks(folder)
+    chunk.write_bytes(whole)
+    (folder / ".zattrs").write_text('{"geff": ')
+    with pytest.raises(InputError, match="damaged"):
+        read_tracks(folder)
+
+
+def test_an_axis_named_by_a_path(folder: Path) -> None:
+    told = json.loads((folder / ".zattrs").read_text())
+    told["geff"]["axes"][1]["name"] = "../../../z"
+    (folder / ".zattrs").write_text(json.dumps(told))
+    with pytest.raises(InputError):
+        read_tracks(folder)
+
+
+def test_several_graphs_or_none(folder: Path, tmp_path: Path) -> None:
+    container = tmp_path / "many.zarr"
+    for name in ("first", "second"):
+        shutil.copytree(folder, container / name)
+    with pytest.raises(InputError, match="several graphs"):
+        read_tracks(container)
+    (tmp_path / "none.zarr").mkdir()
+    (tmp_path / "none.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    with pytest.raises(InputError, match="no GEFF"):
+        read_tracks(tmp_path / "none.zarr")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="folder"):
+        read_tracks(tmp_path / "empty")
