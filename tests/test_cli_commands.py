@@ -4,36 +4,25 @@ import json
 import logging
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
-import click
-import numba
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from commands import run
 
 from outbid.tracker import (
     Detections,
-    InputError,
-    ResourceError,
-    SettingsError,
-    SolverError,
     TrackingSettings,
     cli,
     read_record,
     read_tracks,
-    terminal,
     write_detections,
 )
 from outbid.tracker.cli import main
 from outbid.tracker.match import COSTS
 from outbid.tracker.track import DEVICES
-
-
-def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], env=env)
 
 
 @pytest.fixture
@@ -364,68 +353,3 @@ def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cpu_cores"] == len(os.sched_getaffinity(0))
     monkeypatch.setattr(cli, "_version", lambda name: None if name == "pyarrow" else "1")
     assert "pip install pyarrow" in run("info").stdout
-
-
-# ---------------------------------------------------------------- how commands are found, and end
-
-
-def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
-    """Let another package bring commands: name=module:object."""
-    own = terminal._entry_points()
-    more = [metadata.EntryPoint(*value.split("=", 1), "outbid.commands") for value in values]
-    monkeypatch.setattr(terminal, "_entry_points", lambda: own | {entry.name: entry for entry in more})
-
-
-def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry_points(monkeypatch, "gone=no_such_package.cli:main", "odd=math:pi", "fine=outbid.tracker.cli:info")
-    shown = run()
-    assert re.search(r"^  gone +\(cannot be loaded: ModuleNotFoundError", shown.output, re.MULTILINE)
-    assert re.search(r"^  track +Link", shown.output, re.MULTILINE)
-    assert run("fine").exit_code == 0
-    for command in ("gone", "odd"):
-        done = run(command, "--whatever", "else")
-        assert done.exit_code == 4
-        assert f"'{command}' cannot be loaded" in done.stderr
-
-
-ENDS = [
-    (SettingsError("Mend it."), 2, "Error: Mend it."),
-    (InputError("Mend it."), 3, "Error: Mend it."),
-    (ResourceError("Mend it."), 4, "Error: Mend it."),
-    (SolverError("Mend it."), 5, "Error: Mend it."),
-    (MemoryError(), 4, "Error: Out of memory."),
-    (OSError(28, "No space left on device", "a.csv"), 4, "Error: a.csv: No space left on device."),
-    (OSError(30, "Read-only file system"), 4, "Error: Read-only file system."),
-    (KeyboardInterrupt(), 130, "Interrupted."),
-    (ZeroDivisionError("x"), 70, "A bug in Outbid: ZeroDivisionError: x. Run again with --debug"),
-    (click.UsageError("Mend it."), 2, "Error: Mend it."),
-]
-
-
-@pytest.mark.parametrize(("error", "exit_code", "said"), ENDS, ids=lambda value: type(value).__name__)
-def test_exit_codes(error: BaseException, exit_code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command()
-    @terminal.common_options
-    def fail() -> None:
-        raise error
-
-    monkeypatch.setitem(main.commands, "fail", fail)
-    done = run("fail")
-    assert done.exit_code == exit_code
-    assert said in done.stderr
-    assert "Traceback" not in done.output
-    assert ("Traceback" in run("fail", "--debug").stderr) == (not isinstance(error, click.ClickException))
-
-
-def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command()
-    @terminal.common_options
-    def compile_two() -> None:
-        with terminal.compilation_told(), ThreadPoolExecutor(1) as thread:
-            thread.submit(numba.njit(lambda x: x + 1), 1).result()  # the tracker compiles in threads
-            numba.njit(lambda x: x + 2)(1)
-
-    monkeypatch.setitem(main.commands, "compile-two", compile_two)
-    assert run("compile-two").stderr.count("Compiling") == 1
-    assert run("compile-two", "-q").stderr == ""
-    numba.njit(lambda x: x + 3)(1)  # nobody listens any more
