@@ -119,11 +119,9 @@ def match(
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
     assignment = solve_and_certify(problem, solver)
     pairs, margin = _in_given_order(assignment, candidates)
-    difference = source[pairs[0]] - target[pairs[1]]
-    pair_cost: NDArray[np.float64] = np.einsum("ij,ij->i", difference, difference)
-    if power == 1:
-        pair_cost = np.sqrt(pair_cost)
-    return Match(*pairs, pair_cost, margin * unit, assignment, unit)
+    z, y, x = (source[pairs[0]] - target[pairs[1]]).T
+    distance2 = z * z + y * y + x * x
+    return Match(*pairs, distance2 if power == 2 else np.sqrt(distance2), margin * unit, assignment, unit)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:

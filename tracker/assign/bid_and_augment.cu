@@ -241,7 +241,31 @@ struct Tree {
     int *scanned;  // distance at which it was scanned
     int *column, *owner;
     int *from, *pair;  // entry whose owner reached it (-1: the start), and that row's pair
+    int *place;        // hash table over columns: entry + 1, or 0; twice as many places as entries
+    int places;
 };
+
+__device__ __forceinline__ int first_place(const Tree& tree, int column) {
+    return (int)(((Word)(column * 0x9e3779b1u) * (unsigned)tree.places) >> 32);
+}
+
+// Entry of a column, or -1.
+__device__ __forceinline__ int entry_of(const Tree& tree, int column) {
+    for (int h = first_place(tree, column);; h = h + 1 < tree.places ? h + 1 : 0) {
+        int entry = tree.place[h] - 1;
+        if (entry < 0 || tree.column[entry] == column) return entry;
+    }
+}
+
+// Enter a column that is not there yet; other threads of the warp may enter other ones.
+__device__ __forceinline__ void enter(const Tree& tree, int column, int entry) {
+    int h = first_place(tree, column);
+    while (atomicCAS(&tree.place[h], 0, entry + 1)) h = h + 1 < tree.places ? h + 1 : 0;
+}
+
+__device__ __forceinline__ void prefetch(const void* place) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
+}
 
 // Shortest augmenting path from each chosen row, a warp a row (Dijkstra on reduced costs). It may end at a free
 // column or at a row that rather stays unmatched. What it would change is written as steps, and every column it
@@ -255,53 +279,64 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
                                         int* closing) {
     extern __shared__ int shared[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    int* mine = shared + warp * 6 * room;
-    Tree tree{mine, mine + room, mine + 2 * room, mine + 3 * room, mine + 4 * room, mine + 5 * room};
+    int* mine = shared + warp * 8 * room;
+    Tree tree{mine,            mine + room,     mine + 2 * room, mine + 3 * room,
+              mine + 4 * room, mine + 5 * room, mine + 6 * room, 2 * room};
+    unsigned before = (1u << lane) - 1;
     int searches = min(rounds[round].searched, most);
     for (int t = blockIdx.x * warps + warp; t < searches; t += gridDim.x * warps) {
         int start = rows[slots[t]];
-        int end_dist = (int)row_unmatched[start], end_entry = -1, end_column = -1, end_pair = 0, end_owner = -1;
-        int reached = 0, base = 0, current = -1;
-        Pair first = indptr[start], stop = indptr[start + 1];
+        int unmatched = (int)row_unmatched[start];
+        int end_dist = unmatched, end_entry = -1, end_column = -1, end_pair = 0, end_owner = -1;
+        int reached = 0, base = 0, current = -1, row = start;
+        Pair first = indptr[start], stop = indptr[start + 1], held = -1;
+        for (int h = lane; h < tree.places; h += 32) tree.place[h] = 0;
+        __syncwarp();
         bool fits = true;
         while (fits) {
             for (Pair p = first; p < stop && fits; p += 32) {
-                int j = -1, d = kNever;
-                Word w = 0;
-                if (p + lane < stop) {
-                    j = indices[p + lane];
-                    w = __ldcg(&word[j]);
-                    d = base + values[p + lane] - dual_of(w);
+                int j = -1, d = kNever, owner = 0, pair = (int)(p - first) + lane;
+                bool there = p + lane < stop;
+                // All that depends on the row alone is fetched at once, for each fetch takes as long as the rest.
+                if (there) j = indices[p + lane], d = values[p + lane];
+                if (p == first && held >= 0) {
+                    base -= values[held];
+                    if (base + unmatched < end_dist)
+                        end_dist = base + unmatched, end_entry = current, end_column = -1, end_owner = row;
                 }
-                unsigned near = __ballot_sync(~0u, d < end_dist);
-                while (near) {
-                    int source = __ffs(near) - 1;
-                    near &= near - 1;
-                    int dist = __shfl_sync(~0u, d, source);
-                    if (dist >= end_dist) continue;  // the end has come nearer meanwhile
-                    int column = __shfl_sync(~0u, j, source), owner = owner_of(__shfl_sync(~0u, w, source));
-                    int pair = (int)(p - first) + source;
-                    if (owner < 0) {
-                        end_dist = dist, end_column = column, end_entry = current, end_pair = pair;
-                        continue;
-                    }
-                    int place = reached;
-                    for (int e = lane; e < reached; e += 32)
-                        if (tree.column[e] == column) place = e;
-                    place = __reduce_min_sync(~0u, place);
-                    if (place == room) {
-                        fits = false;
-                        break;
-                    }
-                    bool is_new = place == reached;
-                    reached += is_new;
-                    // A scanned column's distance is final: it never comes nearer again.
-                    if (lane == 0 && (is_new || (tree.dist[place] != kNever && dist < tree.dist[place]))) {
-                        tree.dist[place] = dist, tree.from[place] = current, tree.pair[place] = pair;
-                        if (is_new) tree.column[place] = column, tree.owner[place] = owner;
-                    }
-                    __syncwarp();
+                if (there) {
+                    Word w = __ldcg(&word[j]);
+                    d += base - dual_of(w);
+                    owner = owner_of(w);
                 }
+                // The nearest free column, if any, ends the path and spares what is farther.
+                int end = d < end_dist && owner < 0 ? d : kNever, at = lane;
+                if (__any_sync(~0u, end != kNever)) {
+                    least(end, at);
+                    end_dist = end, end_column = __shfl_sync(~0u, j, at);
+                    end_pair = __shfl_sync(~0u, pair, at), end_entry = current;
+                }
+                bool near = d < end_dist && owner >= 0;
+                int entry = near ? entry_of(tree, j) : -1;
+                bool is_new = near && entry < 0;
+                unsigned votes = __ballot_sync(~0u, is_new);
+                if (reached + __popc(votes) > room) {
+                    fits = false;
+                    break;
+                }
+                if (is_new) {
+                    entry = reached + __popc(votes & before);
+                    tree.column[entry] = j, tree.owner[entry] = owner, tree.dist[entry] = d;
+                    tree.from[entry] = current, tree.pair[entry] = pair;
+                    prefetch(&indptr[owner]), prefetch(&edge[owner]);
+                } else if (near && tree.dist[entry] != kNever && d < tree.dist[entry]) {
+                    // Not scanned yet, for a scanned column's distance is final.
+                    tree.dist[entry] = d, tree.from[entry] = current, tree.pair[entry] = pair;
+                }
+                __syncwarp();
+                if (is_new) enter(tree, j, entry);
+                reached += __popc(votes);
+                __syncwarp();
             }
             int nearest = kNever, at = kNever;
             for (int e = lane; e < reached; e += 32)
@@ -309,16 +344,12 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
             least(nearest, at);
             if (!fits || nearest >= end_dist) break;
             current = at;
-            int row = tree.owner[at], unmatched = (int)row_unmatched[row];
-            Pair held = edge[row];
+            row = tree.owner[at], unmatched = (int)row_unmatched[row], held = edge[row];
             first = indptr[row], stop = indptr[row + 1];
-            int dual = dual_of(__ldcg(&word[tree.column[at]]));
+            base = nearest + dual_of(__ldcg(&word[tree.column[at]]));
             __syncwarp();
             if (lane == 0) tree.dist[at] = kNever, tree.scanned[at] = nearest;
             __syncwarp();
-            base = nearest - (values[held] - dual);
-            if (base + unmatched < end_dist)
-                end_dist = base + unmatched, end_entry = at, end_column = -1, end_owner = row;
         }
         if (!fits) {
             if (lane == 0) step_count[t] = -1;
@@ -336,9 +367,9 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
         // Backwards from the end, the column of every entry goes to the row that reached it.
         if (lane == 0) {
             for (int e = end_entry; e >= 0;) {
-                int before = tree.from[e];
-                tree.from[e] = before < 0 ? -2 - start : -2 - tree.owner[before];  // the getter, marked as such
-                e = before;
+                int parent = tree.from[e];
+                tree.from[e] = parent < 0 ? -2 - start : -2 - tree.owner[parent];  // the getter, marked as such
+                e = parent;
             }
         }
         __syncwarp();
@@ -348,7 +379,7 @@ extern "C" __global__ void search_paths(const Pair* indptr, const int* indices, 
             unsigned votes = __ballot_sync(~0u, is_scanned);
             if (is_scanned) {
                 int getter = tree.from[i] <= -2 ? -2 - tree.from[i] : -1;
-                step[written + __popc(votes & ((1u << lane) - 1))] =
+                step[written + __popc(votes & before)] =
                     Step{tree.column[i], end_dist - tree.scanned[i], getter, tree.pair[i]};
                 atomicMax(&claim[tree.column[i]], own);
             }

@@ -24,7 +24,8 @@ class BidAndAugment(AbstractAssignmentSolver):
     Parameters
     ----------
     budget : int
-        Bids in a chain of rows that outbid each other before the last is left for a path.
+        Bids in a chain of rows that outbid each other before the last is left for a path. On a GPU, where all
+        rows bid at once, an eighth of the rounds.
 
     Examples
     --------

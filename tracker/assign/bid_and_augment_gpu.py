@@ -16,9 +16,10 @@ from .._arrays import array_module, cuda_function, launch, processors, to_device
 _SOURCE = "assign/bid_and_augment.cu"
 _BLOCK = 512
 _BLOCKS_A_PROCESSOR = 2
-_FEW = 128
-"""Rows below which rounds of bids no longer pay."""
-_SEARCHES = ((128, 8, 65536), (640, 2, 8192), (4000, 1, 1024))
+_ROUNDS_A_BID = 8
+_FEW = 1 / 500
+"""Share of the rows below which rounds of bids no longer pay."""
+_SEARCHES = ((128, 8, 65536), (256, 4, 32768), (512, 2, 16384), (1024, 1, 4096), (3000, 1, 1024))
 """Columns a search may reach, searches a block and searches at once, in each attempt."""
 _CHECK_EVERY = 4
 """Rounds of paths launched before the host asks how many rows are left."""
@@ -26,8 +27,9 @@ _MOST_ROUNDS = 4096
 
 
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # noqa: ARG001
-    """Rounds of bids without epsilon, `budget` of them; see bid_and_augment_cpu.bid."""
+    """Rounds of bids without epsilon, eight for each bid of `budget`; see bid_and_augment_cpu.bid."""
     xp = array_module(values)
+    budget = _ROUNDS_A_BID * budget
     rows = len(indptr) - 1
     if rows == 0 or len(v) == 0:
         return 0, 0
@@ -43,7 +45,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
         (_BLOCK,),
         (
             *(indptr, indices, values, row_unmatched, word, edge),
-            *(np.int32(budget), np.int32(_FEW), np.int64(rows)),
+            *(np.int32(budget), np.int32(_FEW * rows), np.int64(rows)),
             *(slot_rows, *bids, xp.empty(rows, np.int32), live, xp.zeros(1, np.uint32), free),
         ),
     )
@@ -92,7 +94,7 @@ def _paths(pairs, claim, rounds, free, room, warps, most, round_number):
     choose, search, apply = (
         cuda_function(_SOURCE, name) for name in ("choose_searches", "search_paths", "apply_paths")
     )
-    shared = warps * 6 * room * 4
+    shared = warps * 8 * room * 4
     search.max_dynamic_shared_size_bytes = shared
     grid, block = (-(-most // warps),), (32 * warps,)
     left, sizes = count, (np.int32(most), np.int32(room))
