@@ -182,6 +182,7 @@ def test_defaults_are_those_of_the_library() -> None:
         (["--max-distance", "4", "--unmatched-cost", "much"], "much"),
         (["--max-distance", "4", "--unmatched-cost", "-1"], "unmatched_cost"),
         (["--max-distance", "inf", "--unmatched-cost", "full"], "unmatched_cost"),
+        (["--max-distance", "1e200", "--cost", "squared", "--unmatched-cost", "full"], "unmatched_cost"),
         (["--max-distance", "4", "--spacing", "1", "0", "1"], "spacing"),
         (["--max-distance", "4", "--spacing", "1", "1"], "3 arguments"),
         (["--max-distance", "4", "--max-gap", "-1"], "max_gap"),
@@ -353,3 +354,13 @@ def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cpu_cores"] == len(os.sched_getaffinity(0))
     monkeypatch.setattr(cli, "_version", lambda name: None if name == "pyarrow" else "1")
     assert "pip install pyarrow" in run("info").stdout
+    monkeypatch.setattr(
+        metadata,
+        "requires",
+        lambda _: ["numpy>=2.0", 'geff>=1.1; extra == "geff"', "pytest; extra == 'test'"],
+    )
+    monkeypatch.setattr(cli, "_version", lambda _: None)
+    assert json.loads(run("info", "--json").stdout)["missing"][1:3] == [
+        "numpy is not installed: pip install numpy",
+        "geff is not installed: pip install 'outbid[geff]'",
+    ]

@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import platform
+import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +18,8 @@ from .terminal import Commands, Stopwatch, common_options, compilation_told, con
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
-_PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "click", "rich")
+_REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
+_NOT_SHOWN = {"test", "lint", "bench", "all", "cuda12", "cuda13"}  # extras; of CuPy the GPU's line tells
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -125,11 +127,10 @@ def track(
     from .track import track as run_track
 
     clock = Stopwatch()
-    share = {"half": None, "full": math.pow(max_distance, COSTS[cost])}
     settings = TrackingSettings(
         max_distance=max_distance,
         cost=cost,
-        unmatched_cost=share[unmatched_cost] if isinstance(unmatched_cost, str) else unmatched_cost,
+        unmatched_cost=_unmatched_cost(unmatched_cost, max_distance, COSTS[cost]),
         spacing=spacing,
         max_gap=max_gap,
         gap_distance=gap_distance,
@@ -153,6 +154,16 @@ def track(
         click.echo(json.dumps(summary))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
     say(line.format_map(summary))
+
+
+def _unmatched_cost(asked: float | str, max_distance: float, power: int) -> float | None:
+    """The cost as TrackingSettings takes it, which has half of the gate's as default."""
+    if asked != "full":
+        return None if isinstance(asked, str) else asked
+    try:
+        return math.pow(max_distance, power)
+    except OverflowError:
+        return math.inf  # which TrackingSettings refuses
 
 
 def _record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
@@ -279,10 +290,9 @@ def info(as_json: bool) -> None:
     """Show versions and devices."""
     from ._arrays import gpu_names
 
-    versions = {name: _version(name) for name in ("outbid", *_PACKAGES)}
-    missing = [
-        f"{name} is not installed: pip install {name}" for name, found in versions.items() if not found
-    ]
+    packages = _packages()
+    versions = {name: _version(name) for name in packages}
+    missing = [f"{name} is not installed: {line}" for name, line in packages.items() if not versions[name]]
     versions["cupy"] = next((found for name in _CUPY if (found := _version(name))), None)
     try:
         gpus = gpu_names()
@@ -294,13 +304,22 @@ def info(as_json: bool) -> None:
         python = {"python": platform.python_version(), "platform": platform.platform(), "versions": versions}
         click.echo(json.dumps(python | {"cpu_cores": cores, "gpus": gpus, "missing": missing}))
         return
-    click.echo(f"python   {platform.python_version()} on {platform.platform()}")
+    click.echo(f"python      {platform.python_version()} on {platform.platform()}")
     for name, version in versions.items():
-        click.echo(f"{name:<8} {version or 'missing'}")
-    click.echo(f"cpu      {cores} cores")
-    click.echo(f"gpu      {', '.join(gpus) or 'none'}")
+        click.echo(f"{name:<11} {version or 'missing'}")
+    click.echo(f"cpu         {cores} cores")
+    click.echo(f"gpu         {', '.join(gpus) or 'none'}")
     for advice in missing:
         click.echo(advice)
+
+
+def _packages() -> dict[str, str]:
+    """Outbid and what it can use, with the line that installs it."""
+    found = {"outbid": "pip install outbid"}
+    for name, extra in _REQUIREMENT.findall("\n".join(metadata.requires("outbid") or [])):
+        if extra not in _NOT_SHOWN:
+            found[name] = f"pip install 'outbid[{extra}]'" if extra else f"pip install {name}"
+    return found
 
 
 def _version(package: str) -> str | None:
