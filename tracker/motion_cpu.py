@@ -1,0 +1,205 @@
+"""CPU kernels of motion: the Kalman filter along tracks, and what two halves of a track say of each other.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def filter_tracks(
+    position, before, frames, shift, trust, table, speed2, noise2, backward, mean, cov
+):  # pragma: no cover
+    """Filter every track from its first detection on, or from its last if `backward`.
+
+    position (N, A) f8; before (N,) i8: the detection that comes before in the chosen direction, or -1;
+    frames (N,) i8 between the two; shift (N, A) f8 known displacement on the way from it; trust (N,) f8
+    probability that it really is the one before: the belief is the mixture of that and of a new
+    particle, as one Gaussian of the same mean and covariance; table (G+1, A, 5) f8 transitions; speed2,
+    noise2 (A,) f8 variances.
+    Written: mean (N, A, 2) f8, cov (N, A, 3) f8, with each detection itself taken in.
+    """
+    count, axes = position.shape
+    for step in range(count):
+        i = count - 1 - step if backward else step
+        b = before[i]
+        for k in range(axes):
+            y = position[i, k]
+            if b < 0:
+                mean[i, k, 0] = y
+                mean[i, k, 1] = 0.0
+                cov[i, k, 0] = noise2[k]
+                cov[i, k, 1] = 0.0
+                cov[i, k, 2] = speed2[k]
+                continue
+            reach, kept, q_xx, q_xv, q_vv = table[frames[i], k]
+            xx, xv, vv = cov[b, k, 0], cov[b, k, 1], cov[b, k, 2]
+            x = mean[b, k, 0] + shift[i, k] + reach * mean[b, k, 1]
+            v = kept * mean[b, k, 1]
+            p_xx = xx + 2 * reach * xv + reach * reach * vv + q_xx
+            p_xv = kept * (xv + reach * vv) + q_xv
+            p_vv = kept * kept * vv + q_vv
+            gain_x, gain_v = p_xx / (p_xx + noise2[k]), p_xv / (p_xx + noise2[k])
+            mean[i, k, 0] = x + gain_x * (y - x)
+            mean[i, k, 1] = v + gain_v * (y - x)
+            cov[i, k, 0] = (1 - gain_x) * p_xx
+            cov[i, k, 1] = (1 - gain_x) * p_xv
+            cov[i, k, 2] = p_vv - gain_v * p_xv
+            q = trust[i]
+            if q < 1:
+                x, v = mean[i, k, 0] - y, mean[i, k, 1]
+                mean[i, k, 0] = y + q * x
+                mean[i, k, 1] = q * v
+                cov[i, k, 0] = q * cov[i, k, 0] + (1 - q) * (noise2[k] + q * x * x)
+                cov[i, k, 1] = q * cov[i, k, 1] + q * (1 - q) * x * v
+                cov[i, k, 2] = q * cov[i, k, 2] + (1 - q) * (speed2[k] + q * v * v)
+
+
+@njit(nogil=True, cache=True)
+def messages(position, follower, mean, cov, speed2, noise2, place, weight, constant):  # pragma: no cover
+    """What a detection and its future say of the state there: a Gaussian of that state, maybe flat in v.
+
+    position (N, A) f8; follower (N,) i8 or -1; mean, cov as filter_tracks writes them backward (its
+    velocities run backward in time). Dividing the belief by the prior of the velocity leaves the
+    likelihood. Written: place (N, A, 2) f8 its peak, weight (N, A, 3) f8 its inverse covariance,
+    constant (N,) f8 its log at the peak.
+    """
+    count, axes = position.shape
+    for i in range(count):
+        total = 0.0
+        for k in range(axes):
+            if follower[i] < 0:
+                place[i, k, 0], place[i, k, 1] = position[i, k], 0.0
+                weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = 1 / noise2[k], 0.0, 0.0
+                total -= 0.5 * math.log(2 * math.pi * noise2[k])
+                continue
+            # Relative to the position seen, so that large coordinates cost no digits.
+            x, v = mean[i, k, 0] - position[i, k], -mean[i, k, 1]
+            xx, xv, vv = cov[i, k, 0], -cov[i, k, 1], cov[i, k, 2]
+            det = xx * vv - xv * xv
+            w_xx, w_xv, w_vv = vv / det, -xv / det, xx / det
+            h_x, h_v = w_xx * x + w_xv * v, w_xv * x + w_vv * v
+            rest = -0.5 * (math.log(2 * math.pi) + math.log(det) - math.log(speed2[k]) + h_x * x + h_v * v)
+            w_vv -= 1 / speed2[k]
+            det = w_xx * w_vv - w_xv * w_xv
+            if w_vv <= 1e-9 / speed2[k] or det <= 1e-12 * w_xx * w_vv:
+                w_xv, w_vv, peak_v = 0.0, 0.0, 0.0
+                peak_x = h_x / w_xx
+            else:
+                peak_x = (w_vv * h_x - w_xv * h_v) / det
+                peak_v = (w_xx * h_v - w_xv * h_x) / det
+            total += rest + 0.5 * (h_x * peak_x + h_v * peak_v)
+            place[i, k, 0], place[i, k, 1] = position[i, k] + peak_x, peak_v
+            weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = w_xx, w_xv, w_vv
+        constant[i] = total
+
+
+@njit(nogil=True, cache=True)
+def weigh_pairs(
+    indptr,
+    indices,
+    frame,
+    mean,
+    cov,
+    shift,
+    place,
+    weight,
+    constant,
+    table,
+    gain_of_gap,
+    gain_of_col,
+    freedom,
+    scale,
+    distance2,
+    gain,
+):  # pragma: no cover
+    """Log odds that two detections are one particle against an end and a start.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs; frame (N,) i4; mean, cov (N, A, .) f8 filtered forward up to
+    each row; shift (N, A) f8 known displacement in a frame from each row; place, weight, constant as
+    messages writes them, of the columns; table (G+1, A, 5) f8; gain_of_gap (G+1,), gain_of_col (N,) f8
+    logs; freedom, scale f8: Student's t instead of the Gaussian where freedom > 0.
+    Written: distance2 (P,) f8 squared Mahalanobis distance, gain (P,) f8.
+    """
+    axes = mean.shape[1]
+    p = np.empty((axes, 5))
+    heavy = freedom > 0
+    t_constant = 0.0
+    if heavy:
+        t_constant = math.lgamma((freedom + axes) / 2) - math.lgamma(freedom / 2)
+        t_constant -= axes / 2 * math.log(freedom * scale / 2)
+    for i in range(len(indptr) - 1):
+        predicted = -1
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            gap = frame[j] - frame[i]
+            if gap != predicted:
+                predicted = gap
+                for k in range(axes):
+                    reach, kept, q_xx, q_xv, q_vv = table[gap, k]
+                    xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
+                    p[k, 0] = mean[i, k, 0] + gap * shift[i, k] + reach * mean[i, k, 1]
+                    p[k, 1] = kept * mean[i, k, 1]
+                    p[k, 2] = xx + 2 * reach * xv + reach * reach * vv + q_xx
+                    p[k, 3] = kept * (xv + reach * vv) + q_xv
+                    p[k, 4] = kept * kept * vv + q_vv
+            far, volume = 0.0, 1.0
+            for k in range(axes):
+                dx, dv = p[k, 0] - place[j, k, 0], p[k, 1] - place[j, k, 1]
+                w_xx, w_xv, w_vv = weight[j, k, 0], weight[j, k, 1], weight[j, k, 2]
+                a = 1 + p[k, 2] * w_xx + p[k, 3] * w_xv
+                b = p[k, 2] * w_xv + p[k, 3] * w_vv
+                c = p[k, 3] * w_xx + p[k, 4] * w_xv
+                d = 1 + p[k, 3] * w_xv + p[k, 4] * w_vv
+                det = a * d - b * c
+                ex, ev = (d * dx - b * dv) / det, (a * dv - c * dx) / det
+                far += dx * (w_xx * ex + w_xv * ev) + dv * (w_xv * ex + w_vv * ev)
+                volume *= det
+            far = max(far, 0.0)
+            distance2[e] = far
+            log_density = constant[j] - 0.5 * math.log(volume)
+            if heavy:
+                log_density += t_constant - (freedom + axes) / 2 * math.log1p(far / (freedom * scale))
+            else:
+                log_density -= 0.5 * far
+            gain[e] = log_density + gain_of_gap[gap] + gain_of_col[j]
+
+
+@njit(nogil=True, cache=True)
+def pair_probabilities(indptr, indices, columns, gain, rounds, probability):  # pragma: no cover
+    """Belief propagation over all matchings, each as likely as the exp of its gains.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs, columns their number; gain (P,) f8.
+    Written: probability (P,) f8 that each pair is in the matching.
+    """
+    pairs = len(indices)
+    odds = np.empty(pairs)
+    to_row = np.ones(pairs)  # how free the pair's column is, as far as other pairs are concerned
+    to_col = np.ones(pairs)  # how free its row is
+    total = np.empty(columns)
+    for e in range(pairs):
+        odds[e] = math.exp(min(gain[e], 200.0))
+    for _ in range(rounds):
+        for i in range(len(indptr) - 1):
+            whole = 1.0
+            for e in range(indptr[i], indptr[i + 1]):
+                whole += odds[e] * to_row[e]
+            for e in range(indptr[i], indptr[i + 1]):
+                rest = whole - odds[e] * to_row[e]
+                to_col[e] = 1 / max(rest, 1.0)
+        total[:] = 1.0
+        for e in range(pairs):
+            total[indices[e]] += odds[e] * to_col[e]
+        for e in range(pairs):
+            rest = total[indices[e]] - odds[e] * to_col[e]
+            to_row[e] = 1 / max(rest, 1.0)
+    for e in range(pairs):
+        both = odds[e] * to_row[e] * to_col[e]
+        probability[e] = both / (1 + both)
