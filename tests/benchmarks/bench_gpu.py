@@ -1,0 +1,143 @@
+"""One frame pair, and a movie, on the GPU: timed with events, against the CPU path in the same run.
+
+Points are uniform at density 1, lengths in units of the spacing; 5 % of the particles are replaced. Positions
+are on the device already; all that `match` does is timed: candidates, costs, bids, paths, certificate,
+margins. The median of five runs counts. `--record` keeps the table, the device and a hash of every kernel
+source in tests/gpu_record.json; the tests compare those hashes with the sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cupy  # noqa: TID251  (the benchmark times the device itself)
+import measure
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker import Detections, Match, TrackingSettings, match, track
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests" / "gpu_record.json"
+INSTANCES = [
+    (100_000, 0.5, 1.5),
+    (1_000_000, 0.2, 0.8),
+    (1_000_000, 0.5, 1.5),
+    (1_000_000, 1.0, 2.0),
+    (10_000_000, 0.2, 1.0),
+]
+
+
+def scene(count: int, displacement: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(0)
+    side = count ** (1 / 3)
+    source = rng.uniform(0, side, (count, 3))
+    target = source + displacement * rng.normal(size=source.shape)
+    replaced = rng.random(count) < 0.05
+    target[replaced] = rng.uniform(0, side, (int(replaced.sum()), 3))
+    return source, rng.permutation(target)
+
+
+def milliseconds(work: Callable[[], Match], repeats: int = 5) -> tuple[float, Match]:
+    """Median time between two events, after two runs that compile and warm up."""
+    work(), work()
+    times = []
+    for _ in range(repeats):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        found = work()
+        stop.record()
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop))
+    return statistics.median(times), found
+
+
+def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
+    for count, displacement, gate in INSTANCES:
+        source, target = scene(count, displacement)
+        there = cupy.asarray(source), cupy.asarray(target)
+        taken, found = milliseconds(lambda there=there, gate=gate: match(*there, gate))  # type: ignore[misc]
+        row: measure.Row = {
+            "particles": count,
+            "displacement": displacement,
+            "gate": gate,
+            "candidates": round(len(found.assignment.problem.costs.values) / count, 1),
+            "gpu_ms": round(taken, 2),
+            "gap": found.assignment.gap,
+        }
+        if cpu and count <= 1_000_000:
+            match(source[:1000], target[:1000], gate)
+            start = time.perf_counter()
+            here = match(source, target, gate, workers=2)
+            row["cpu_ms"] = round(1e3 * (time.perf_counter() - start), 1)
+            row["same_links"] = bool((cupy.asnumpy(found.target) == here.target).all())
+        yield row
+
+
+def movie(frames: int, particles: int) -> Iterator[measure.Row]:
+    """All frame pairs of a movie as one problem, about 5 candidates a particle."""
+    rng = np.random.default_rng(0)
+    side = particles ** (1 / 3)
+    position = rng.uniform(0, side, (1, particles, 3)) + np.cumsum(
+        rng.normal(0, 0.1, (frames, particles, 3)), axis=0
+    )
+    frame = np.repeat(np.arange(frames), particles)
+    points = position.reshape(-1, 3)
+    there = cupy.asarray(points)
+    taken, found = milliseconds(
+        lambda: match(
+            there[:-particles],
+            there[particles:],
+            1.05,
+            source_block=frame[:-particles],
+            target_block=frame[particles:],
+            offsets=(1, 1),
+        )
+    )
+    row: measure.Row = {"frames": frames, "particles": particles, "gpu_ms": round(taken, 2)}
+    row |= {"candidates": round(len(found.assignment.problem.costs.values) / len(points), 1)}
+    row |= {"gap": found.assignment.gap}
+    detections = Detections.from_table(frame, points)
+    for device in ("gpu", "cpu"):
+        settings = TrackingSettings(1.05, device=device)
+        seconds, _ = measure.best_of(3, lambda settings=settings: track(detections, settings))  # type: ignore[misc]
+        row[f"track_{device}_ms"] = round(1e3 * seconds, 1)
+    yield row
+
+
+def source_hashes() -> dict[str, str]:
+    """SHA-256 of every file whose change means that the GPU tests must be run again."""
+    names = [*REPOSITORY.glob("tracker/**/*.cu"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
+    return {
+        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(names)
+    }
+
+
+def main() -> None:
+    parser = measure.options(__doc__)
+    parser.add_argument("--record", action="store_true", help="keep the result in tests/gpu_record.json")
+    parser.add_argument("--no-cpu", action="store_true", help="leave the CPU path out")
+    chosen = parser.parse_args()
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"{device}, CuPy {cupy.__version__}")
+    pairs = measure.show(frame_pairs(not chosen.no_cpu), chosen.csv)
+    movies = measure.show(movie(1000, 1000), None)
+    if chosen.record:
+        record = {
+            "device": device,
+            "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}",
+            "frame_pairs": pairs,
+            "movies": movies,
+            "sources": source_hashes(),
+        }
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The record of the last run on a GPU belongs to the kernels as they are: CI has no GPU to run them on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parent.parent
+SOURCES = sorted([*HOUSE.glob("tracker/**/*.cu"), *HOUSE.glob("tracker/**/*_gpu.py")])
+RECORD = json.loads((HOUSE / "tests" / "gpu_record.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_kernels_have_been_run_since_they_changed(path):
+    recorded = RECORD["sources"].get(path.relative_to(HOUSE).as_posix())
+    assert recorded == hashlib.sha256(path.read_bytes()).hexdigest(), (
+        "The kernel changed since the last run on a GPU. Run `make gpu-test` where there is one."
+    )
+
+
+def test_every_recorded_answer_was_optimal():
+    assert [row["gap"] for row in RECORD["frame_pairs"] + RECORD["movies"]] == [0] * len(
+        RECORD["frame_pairs"] + RECORD["movies"]
+    )
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.suffix == ".cu"], ids=lambda path: path.name)
+def test_kernels_compile(path, tmp_path):
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed here")
+    command = [nvcc, "-cubin", "-arch=sm_90", "-std=c++17", "-o", tmp_path / "kernel.cubin", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
