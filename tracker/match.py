@@ -120,9 +120,9 @@ def match(
     assignment = solve_and_certify(problem, solver)
     pairs, margin = _in_given_order(assignment, candidates)
     z, y, x = (source[pairs[0]] - target[pairs[1]]).T
-    squared = z * z + y * y + x * x
-    pair_cost: NDArray[np.float64] = squared if power == 2 else np.sqrt(squared)
-    return Match(pairs[0], pairs[1], pair_cost, margin * unit, assignment, unit)
+    distance2 = z * z + y * y + x * x
+    pair_cost = distance2 if power == 2 else np.sqrt(distance2)
+    return Match(*pairs, pair_cost, margin.astype(np.float64) * unit, assignment, unit)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
