@@ -1,6 +1,7 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
 # make bench  prints the benchmark tables (some twenty minutes, most of them the peers')
+# make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make clean  removes all that these made
 #
 # Nothing is assumed but Python 3.11 or newer with venv. PYTHON=python3.12 make test picks another one.
@@ -17,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench gpu-test clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -35,8 +36,14 @@ lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.data
 	$(VENV)/bin/lint-imports --no-cache
 
+# With the machine's own Python, for CuPy and its CUDA are no part of .venv.
+gpu-test:
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
+	$(PYTHON) -m pytest -m gpu tests/test_gpu.py
+	$(PYTHON) tests/benchmarks/bench_gpu.py --record
+
 bench: $(VENV)/installed $(VENV)/extra-bench
-	for program in tests/benchmarks/bench_*.py; do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
+	for program in $(filter-out %/bench_gpu.py, $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 "Outbid needs Python 3.11 \
