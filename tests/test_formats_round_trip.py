@@ -1,6 +1,8 @@
 """What is written is read back, bit for bit, in every format."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis.extra.numpy as hnp
@@ -33,6 +35,7 @@ FEATURES = st.sampled_from(
     [
         (np.float64, st.floats(allow_nan=True, width=64)),
         (np.float32, st.floats(allow_nan=True, width=32)),
+        (np.dtype(">f8"), st.floats(allow_nan=True, width=64)),
         (np.int64, st.integers(-(2**63), 2**63 - 1)),
         (np.uint8, st.integers(0, 255)),
         (np.bool_, st.booleans()),
@@ -84,8 +87,9 @@ def assert_same_detections(found: Detections, given: Detections, suffix: str) ->
                 number = ~np.isnan(values)
                 assert bits(found.features[name].astype(values.dtype)[number]) == bits(values[number])
         else:
-            assert found.features[name].dtype == values.dtype
-            assert found.features[name].tobytes() == values.tobytes()
+            native = values.astype(values.dtype.newbyteorder("="))
+            assert found.features[name].dtype == native.dtype
+            assert found.features[name].tobytes() == native.tobytes()
 
 
 def same_or_none(found: NDArray | None, given: NDArray | None) -> bool:
@@ -159,6 +163,40 @@ def test_text_features_pass_through_files_without_harm(
     found = read_detections(path)
     assert found.position.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert found.features["mass"].tolist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_half_precision_is_written_and_what_is_no_number_is_not(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    half = np.array([0.1, 65504], np.float16)
+    write_detections(path, Detections.from_table([0, 1], np.zeros((2, 3)), features={"half": half}))
+    assert read_detections(path).features["half"].astype(np.float16).tolist() == half.tolist()
+    for wrong in (
+        np.array([1j, 2j]),
+        np.array([[1], [2, 3]], dtype=object),
+        np.array([object(), None]),
+        np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"),
+    ):
+        seen = Detections.from_table([0, 1], np.zeros((2, 3)), features={"wrong": wrong})
+        with pytest.raises(InputError, match="'wrong' holds"):
+            write_detections(path, seen, overwrite=True)
+    assert read_detections(path).features["half"].astype(np.float16).tolist() == half.tolist()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_files_load_no_pandas(suffix: str, tmp_path: Path) -> None:
+    """Where it is installed, pyarrow loads it at the slightest touch, and a command takes 0.2 s more."""
+    code = f"""
+import sys
+import numpy as np
+from outbid.tracker import Detections, Tracks, read_tracks, write_tracks
+seen = Detections.from_table([0, 1, 1], np.zeros((3, 3)), features={{"mass": np.ones(3)}})
+write_tracks({str(tmp_path / "a") + suffix!r}, Tracks(seen, np.array([[0, 1], [0, 2]]), np.ones(2)))
+read_tracks({str(tmp_path / "a") + suffix!r})
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_columns_stand_in_the_promised_order(tmp_path: Path) -> None:

@@ -99,9 +99,7 @@ def _floats_told_from_integers(rows: pa.Table) -> pa.Table:
             or pc.any(pc.not_equal(pc.floor(column), column)).as_py()
         ):
             continue
-        text = column.cast(pa.string())
-        whole = pc.match_substring_regex(text, "^-?[0-9]+$")
-        text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)
+        text = pc.replace_substring_regex(column.cast(pa.string()), "^(-?[0-9]+)$", r"\1.0")
         rows = rows.set_column(index, name, text)
     return rows
 

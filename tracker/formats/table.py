@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
+from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number
 from .columns import feature_names, missing_roles, plain, roles_of
 
 _LOG = logging.getLogger("outbid")
@@ -130,7 +131,7 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
         suffix = f"_{k + 1}" if k else ""
         parent = _parents(tracks, rank == k)
         if (parent >= 0).any():
-            parents["parent" + suffix] = _with_nulls(parent, parent < 0)
+            parents["parent" + suffix] = column_of(parent, parent < 0)
         target = tracks.links[rank == k, 1]
         for name, of_link in (("link_cost", tracks.link_cost), ("link_margin", tracks.link_margin)):
             if of_link is not None:
@@ -138,8 +139,8 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
                 column[target] = of_link[rank == k]
                 unlinked = np.ones(len(column), dtype=bool)
                 unlinked[target] = False
-                measures[name + suffix] = _with_nulls(column, unlinked)
-    return _table({"track_id": pa.array(tracks.track_id)}, tracks.detections, parents, measures)
+                measures[name + suffix] = column_of(column, unlinked)
+    return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
 
 
 def _table(
@@ -151,8 +152,8 @@ def _table(
     """Put the columns side by side, and see to it that they are read back as what they are."""
     if len(detections) and detections.frame[0] < 0:
         raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
-    place = dict(zip("zyx", detections.position.T, strict=True))
-    own = before | {"frame": detections.frame} | place | middle
+    place = {axis: column_of(values) for axis, values in zip("zyx", detections.position.T, strict=True)}
+    own = before | {"frame": column_of(detections.frame)} | place | middle
     taken = roles_of([*own, *after])
     for name in detections.features:
         names = [*own, *after, *detections.features]
@@ -161,23 +162,13 @@ def _table(
         )
         if not clear or name != name.strip() or not name.isprintable():
             raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
-    try:
-        columns = {
-            name: pa.array(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else values
-            for name, values in (own | dict(detections.features) | after).items()
-        }
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise InputError(f"A feature cannot be written: {error}. Give numbers.") from None
+    columns = own | {name: feature_column(name, of) for name, of in detections.features.items()} | after
     unit = {b"unit": detections.unit.encode()}
     fields = [
         pa.field(name, column.type, metadata=unit if name in place else None)
         for name, column in columns.items()
     ]
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
-
-
-def _with_nulls(values: NDArray, missing: NDArray[np.bool_]) -> pa.Array:
-    return pa.array(np.ascontiguousarray(values), mask=missing)
 
 
 def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
@@ -221,7 +212,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         order = np.argsort(frame, kind="stable")
     features = {}
     for name in feature_names(rows.table.column_names, rows.roles):
-        values = _feature(rows.table[name])
+        values = feature_of(rows.table[name])
         if values is not None:
             features[name] = values[order]
         elif plain(name) != "unit":
@@ -241,26 +232,12 @@ def _unit(rows: Rows) -> str:
     return _UNITS.get(unit, unit) if unit else "pixel"
 
 
-def _feature(column: pa.ChunkedArray) -> NDArray | None:
-    """The column as numbers, blanks as NaN; None if it holds something else."""
-    kind = column.type
-    if pa.types.is_null(kind) and len(column) == 0:
-        return np.empty(0)
-    if pa.types.is_boolean(kind) and column.null_count == 0:
-        return column.to_numpy()
-    blanks = column.null_count > 0 and (pa.types.is_boolean(kind) or pa.types.is_integer(kind))
-    if blanks or pa.types.is_decimal(kind):
-        column = column.cast(pa.float64(), safe=False)
-    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    return column.to_numpy() if number else None
-
-
 def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
     """A column of finite numbers."""
     column = rows.table[name]
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise _no_numbers(rows, name, r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$")
-    values = column.cast(pa.float64(), safe=False).to_numpy()
+    values = floats_of(column)
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -271,7 +248,7 @@ def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
 def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
     """A column of whole numbers, with `blank` where there is none."""
     column = rows.table[name]
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise _no_numbers(rows, name, _WHOLE)
     if pa.types.is_unsigned_integer(column.type):
         column = column.cast(pa.uint64())
@@ -279,20 +256,15 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
     elif pa.types.is_signed_integer(column.type) or pa.types.is_null(column.type):
         too_large = np.zeros(0, dtype=bool)
     else:
-        values = column.cast(pa.float64(), safe=False).to_numpy()
+        values = floats_of(column)
         # Above 2^53 a float has lost digits of the number that was meant.
         given = ~np.isnan(values)
         too_large = given & ~((values == np.rint(values)) & (np.abs(values) < 2**53))
-        column = pa.chunked_array([_with_nulls(np.where(given & ~too_large, values, 0), ~given)])
+        column = pa.chunked_array([column_of(np.where(given & ~too_large, values, 0), ~given)])
     if too_large.any():
         row = int(np.argmax(too_large))
         raise rows.wrong(row, name, "whole numbers are needed. Mend the row, or divide time by the interval.")
-    return column.cast(pa.int64()).fill_null(blank).to_numpy()
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    return any(test(kind) for test in tests)
+    return integers_of(column, blank)
 
 
 def _no_numbers(rows: Rows, name: str, pattern: str) -> InputError:
@@ -369,8 +341,8 @@ def _of_links(
     for k in range(int(rank.max(initial=0)) + 1):
         column = f"{name}_{k + 1}" if k else name
         if column in rows.table.column_names:
-            if not _is_number(rows.table[column].type):
+            if not is_number(rows.table[column].type):
                 raise _no_numbers(rows, column, _WHOLE)
-            of_row = rows.table[column].cast(pa.float64(), safe=False).to_numpy()[order]
+            of_row = floats_of(rows.table[column])[order]
             values[rank == k] = of_row[tracks.links[rank == k, 1]]
     return values

@@ -1,0 +1,93 @@
+"""Between NumPy arrays and pyarrow columns, as the numbers lie in memory.
+
+pyarrow's own ways (`pyarrow.array`, `to_numpy`, `pyarrow.scalar`) load pandas where it is installed, which
+takes a quarter of a second; they are used only on the way to an error, and for text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers, or nothing at all."""
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def column_of(values: NDArray, missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as a column, with nulls where they are missing.
+
+    Examples
+    --------
+    >>> column_of(np.array([1.5, 2.5]), np.array([False, True])).to_pylist()
+    [1.5, None]
+    """
+    known = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(values.dtype), len(values), [known, pa.py_buffer(values)]
+    )
+
+
+def floats_of(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A column of numbers, blanks as NaN.
+
+    Examples
+    --------
+    >>> floats_of(pa.chunked_array([[1, None], [3]])).tolist()
+    [1.0, nan, 3.0]
+    """
+    return _values(column.cast(pa.float64(), safe=False), np.nan)
+
+
+def integers_of(column: pa.ChunkedArray, blank: int) -> NDArray[np.int64]:
+    """A column of whole numbers below 2^63."""
+    return _values(column.cast(pa.int64()), blank)
+
+
+def feature_of(column: pa.ChunkedArray) -> NDArray | None:
+    """The column with its own type, numbers with blanks as floats with NaN; None if it holds no numbers."""
+    kind = column.type
+    if pa.types.is_boolean(kind) and column.null_count == 0:
+        return _values(column.cast(pa.uint8()), 0).astype(bool)
+    if not (is_number(kind) or pa.types.is_boolean(kind)) or (pa.types.is_null(kind) and len(column)):
+        return None
+    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and column.null_count == 0):
+        return _values(column, np.nan)
+    return floats_of(column)
+
+
+def feature_column(name: str, values: NDArray) -> pa.Array:
+    """Numbers, truth values or text as a column.
+
+    Raises
+    ------
+    InputError
+        If they are something else.
+    """
+    if values.dtype.kind in "iuf":
+        return column_of(values.astype(np.float32) if values.dtype == np.float16 else values)
+    if values.dtype.kind == "b":
+        return column_of(values.astype(np.uint8)).cast(pa.bool_())
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError):
+        column = pa.nulls(0)
+    if not pa.types.is_string(column.type):
+        raise InputError(
+            f"The feature {name!r} holds {values.dtype}; files take numbers and text. Convert it."
+        )
+    return column
+
+
+def _values(column: pa.ChunkedArray, blank: float) -> NDArray:
+    if column.null_count:
+        filler = np.full(len(column), blank, dtype=column.type.to_pandas_dtype())
+        column = pc.coalesce(column, column_of(filler))
+    return np.from_dlpack(column.combine_chunks())
