@@ -39,6 +39,8 @@ class Links:
         0 proves every link set optimal.
     fallbacks : int
         How often a problem did not fit the GPU's memory and was halved or solved on the host.
+    probability : (E,) float64 array or None
+        How likely each link is, where a model tells.
     """
 
     pairs: NDArray[np.int64]
@@ -46,6 +48,7 @@ class Links:
     margin: NDArray[np.float64]
     gap: float
     fallbacks: int = 0
+    probability: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

@@ -131,10 +131,11 @@ def weigh_pairs(
     axes = mean.shape[1]
     p = np.empty((axes, 5))
     heavy = freedom > 0
-    t_constant = 0.0
+    t_constant = np.zeros(3)  # for a future of one detection (1), or of more, which tells the velocity (2)
     if heavy:
-        t_constant = math.lgamma((freedom + axes) / 2) - math.lgamma(freedom / 2)
-        t_constant -= axes / 2 * math.log(freedom * scale / 2)
+        for m in range(1, 3):
+            t_constant[m] = math.lgamma((freedom + m * axes) / 2) - math.lgamma(freedom / 2)
+            t_constant[m] -= m * axes / 2 * math.log(freedom * scale / 2)
     for i in range(len(indptr) - 1):
         predicted = -1
         for e in range(indptr[i], indptr[i + 1]):
@@ -166,7 +167,8 @@ def weigh_pairs(
             distance2[e] = far
             log_density = constant[j] - 0.5 * math.log(volume)
             if heavy:
-                log_density += t_constant - (freedom + axes) / 2 * math.log1p(far / (freedom * scale))
+                m = 2 if weight[j, 0, 2] > 0 else 1
+                log_density += t_constant[m] - (freedom + m * axes) / 2 * math.log1p(far / (freedom * scale))
             else:
                 log_density -= 0.5 * far
             gain[e] = log_density + gain_of_gap[gap] + gain_of_col[j]
