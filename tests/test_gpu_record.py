@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).resolve().parent.parent
-SOURCES = sorted([*HOUSE.glob("tracker/**/*.cu"), *HOUSE.glob("tracker/**/*_gpu.py")])
+SOURCES = sorted([*HOUSE.glob("tracker/**/*.cu*"), *HOUSE.glob("tracker/**/*_gpu.py")])
 RECORD = json.loads((HOUSE / "tests" / "gpu_record.json").read_text("utf-8"))
 
 

@@ -77,6 +77,12 @@ def test_distance_zero_gives_no_pairs_and_infinite_distance_pairs_the_smaller_si
     assert found.cost.sum() == 1e6
 
 
+@pytest.mark.parametrize("cost", ["euclidean", "squared"])
+def test_distances_whose_square_overflows_count_as_infinite(cost):
+    source, target = np.zeros((3, 3)), np.array([[0, 0, 0], [0, 0, 1e6]])
+    assert match(source, target, 1e200, cost=cost).target.tolist() == [0, 1]
+
+
 def test_a_pair_at_the_gate_is_as_good_as_none_and_one_inside_is_better():
     at, inside = np.array([[0, 0, 2.0]]), np.array([[0, 0, 1.999]])
     origin = np.zeros((1, 3))

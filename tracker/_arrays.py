@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -104,7 +105,9 @@ def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
 
 @cache
 def _cuda_module(source: str, cooperative: bool, device: int) -> Any:  # noqa: ARG001  (a module a device)
-    text = (Path(__file__).parent / source).read_text()
+    path = Path(__file__).parent / source
+    # Headers are put in here, so that the compiler's cache sees when they change.
+    text = re.sub(r'#include "(.+)"', lambda name: (path.parent / name[1]).read_text(), path.read_text())
     # Without fused multiply-adds a distance has the same bits as on the CPU.
     return _cupy().RawModule(
         code=text, options=("-std=c++17", "--fmad=false"), enable_cooperative_groups=cooperative

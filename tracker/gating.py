@@ -118,7 +118,7 @@ def pairs_within(
         return Cloud(point, key, order, given[1])
 
     row_cloud, col_cloud = in_threads(sort, [(rows, row_start), (cols, col_start)], workers)
-    reach = (row_cloud, col_cloud, size, offsets, float(radius) ** 2, workers)
+    reach = (row_cloud, col_cloud, size, offsets, float(radius) * radius, workers)
     indptr = xp.zeros(len(rows) + 1, dtype=np.int64)
     xp.cumsum(on.count_pairs(*reach), out=indptr[1:])
     pairs = int(indptr[-1])

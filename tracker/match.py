@@ -140,7 +140,7 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
     if unmatched_cost is not None:
         if not (math.isfinite(unmatched_cost) and unmatched_cost >= 0):
             raise SettingsError(f"unmatched_cost is {unmatched_cost}; it must be finite and 0 or more.")
-        if unmatched_cost > 1000 * max_distance ** COSTS[cost]:
+        if unmatched_cost > 1000 * math.prod([max_distance] * COSTS[cost]):
             raise SettingsError(
                 f"unmatched_cost is {unmatched_cost:g}, over 1000 times the cost at max_distance "
                 f"{max_distance:g}; a larger one changes nothing. Lower it."
@@ -165,7 +165,7 @@ def _problem(
     """The candidates as an integer problem, and the cost of one unit."""
     rows, cols = len(candidates.rows), len(candidates.cols)
     costs = candidates.distance2 if power == 2 else np.sqrt(candidates.distance2)
-    gate_cost = radius**power
+    gate_cost = radius if power == 1 else radius * radius  # which may be infinite; ** would raise
     if math.isinf(gate_cost):
         # With every pair allowed, this much leaves no two points of a block unmatched together.
         gate_cost = float(costs.max()) if costs.size else 0.0

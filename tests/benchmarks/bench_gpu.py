@@ -112,7 +112,7 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
 
 def source_hashes() -> dict[str, str]:
     """SHA-256 of every file whose change means that the GPU tests must be run again."""
-    names = [*REPOSITORY.glob("tracker/**/*.cu"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
+    names = [*REPOSITORY.glob("tracker/**/*.cu*"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
     return {
         path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(names)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._arrays import array_module, cuda_function, launch, processors, to_device, to_host
 
-_SOURCE = "assign/bid_and_augment.cu"
+_BID, _AUGMENT = "assign/bid.cu", "assign/augment.cu"
 _BLOCK = 512
 _BLOCKS_A_PROCESSOR = 2
 _ROUNDS_A_BID = 8
@@ -40,7 +40,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
     live[0] = rows
     live = to_device(live)
     bids = (xp.empty(rows, np.int32), xp.zeros(rows, np.uint64), xp.empty(rows, np.int64))
-    cuda_function(_SOURCE, "bid_rounds", cooperative=True)(
+    cuda_function(_BID, "bid_rounds", cooperative=True)(
         (_BLOCKS_A_PROCESSOR * processors(),),
         (_BLOCK,),
         (
@@ -92,7 +92,7 @@ def _paths(pairs, claim, rounds, free, room, warps, most, round_number):
         xp.empty(most, np.int32),
     )
     choose, search, apply = (
-        cuda_function(_SOURCE, name) for name in ("choose_searches", "search_paths", "apply_paths")
+        cuda_function(_AUGMENT, name) for name in ("choose_searches", "search_paths", "apply_paths")
     )
     shared = warps * 8 * room * 4
     search.max_dynamic_shared_size_bytes = shared
@@ -129,9 +129,9 @@ def _augment_on_host(indptr, indices, values, row_unmatched, never, v, owner, ed
 
 def _packed(v, owner):
     word = array_module(v).empty(len(v), np.uint64)
-    launch(cuda_function(_SOURCE, "pack"), len(v), (v, owner, word, np.int64(len(v))))
+    launch(cuda_function(_BID, "pack"), len(v), (v, owner, word, np.int64(len(v))))
     return word
 
 
 def _unpack(word, v, owner):
-    launch(cuda_function(_SOURCE, "unpack"), len(v), (word, v, owner, np.int64(len(v))))
+    launch(cuda_function(_BID, "unpack"), len(v), (word, v, owner, np.int64(len(v))))

@@ -25,7 +25,7 @@ try:
     cols = min_weight_full_bipartite_matching(costs)[1]
 except ValueError:
     cols = np.empty(0, np.int64)
-np.save(sys.stdout.buffer, cols)
+sys.stdout.buffer.write(cols.astype(np.int64).tobytes())
 """
 
 
@@ -132,7 +132,7 @@ def in_child(
         ) from None
     if child.returncode:
         raise RuntimeError(f"SciPy's sparse solver failed: {child.stderr.decode()[-300:]}")
-    return np.load(io.BytesIO(child.stdout))
+    return np.frombuffer(child.stdout, dtype=np.int64)
 
 
 def _col_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray:
