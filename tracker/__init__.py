@@ -12,6 +12,7 @@ The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbi
     `tracks`             `Tracks`: which detection follows which
 2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
+    `motion`             motion models, their Kalman filter and likelihoods
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy

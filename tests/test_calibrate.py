@@ -1,0 +1,161 @@
+"""Calibration: what it learns of simulated movies, and what it makes of real ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.estimates import first_step, motion_from, tail_from
+from outbid.tracker.motion import Motion
+
+
+def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0) -> Tracks:
+    """A movie of one particle a unit of volume, so that steps are in units of the spacing."""
+    box = (particles ** (1 / 3),) * 3
+    settings = WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=1)
+    return observe(walk(settings), Microscope((noise,) * 3, miss, clutter), box=box, seed=1)
+
+
+def f1_of(links, truth: Tracks) -> float:
+    found = Tracks(truth.detections, links.pairs)
+    return score(found, truth, families=("links",)).values["link_f1"]
+
+
+# ---------------------------------------------------------------- estimates
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])
+def test_the_first_step_is_found_before_anything_is_linked(sigma):
+    truth = simulated(BrownianWalk(sigma), frames=10)
+    found = first_step(truth.detections.position, truth.detections.frame_start)
+    assert found == pytest.approx(sigma, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    "motion",
+    [
+        Motion.static((0.5, 0.2), (0.1, 0.05)),
+        Motion((0.0, 0.0), (0.5, 1.0), 3.0, (0.1, 0.0)),
+        Motion((0.3, 0.1), (0.5, 1.0), 10.0, (0.1, 0.2)),
+    ],
+)
+def test_covariances_of_a_motion_give_the_motion(motion):
+    covariance = np.array([motion.step_covariance(lag) for lag in range(5)])
+    found = motion_from(covariance, np.full(5, 1e6))
+    for lag in range(5):
+        np.testing.assert_allclose(
+            found.step_covariance(lag), covariance[lag], atol=0.02 * covariance[0].max()
+        )
+    assert found.persistence == pytest.approx(motion.persistence, rel=0.1)
+    np.testing.assert_allclose(found.noise, motion.noise, atol=0.03)
+
+
+def test_tails_are_told_from_the_gaussian():
+    rng = np.random.default_rng(0)
+    gauss = rng.chisquare(3, 20_000)
+    size, weight = np.full(20_000, 3), np.ones(20_000)
+    assert tail_from(gauss, size, weight) == (0.0, 1.0)
+    heavy = gauss / (rng.chisquare(4, 20_000) / 4)
+    freedom, scale = tail_from(heavy, size, weight)
+    assert freedom == pytest.approx(4, abs=1)
+    assert scale == pytest.approx(1, rel=0.25)
+
+
+# ---------------------------------------------------------------- whole movies
+
+
+def test_diffusion_and_rates_are_learnt():
+    learned, links = calibrate(simulated(BrownianWalk(0.2), noise=0.05).detections)
+    motion = learned.model.motion
+    assert motion.step_variance(1).mean() == pytest.approx(0.2**2 + 2 * 0.05**2, rel=0.2)
+    assert learned.model.end == pytest.approx(0.02, abs=0.015)
+    assert learned.crowd is None
+    assert links.gap == 0
+
+
+def test_persistence_is_learnt_and_helps():
+    speed = 0.3 * math.sqrt(3) / math.sqrt(2 * 25 * (1 / 5 - 1 + math.exp(-1 / 5)))
+    truth = simulated(OrnsteinUhlenbeckWalk(speed, 5.0), noise=0.02)
+    learned, links = calibrate(truth.detections)
+    assert learned.model.motion.persistence > 2.5
+    plain = max(
+        score(track(truth.detections, TrackingSettings(gate)).tracks, truth, families=("links",)).values[
+            "link_f1"
+        ]
+        for gate in (0.6, 0.8, 1.0, 1.3)
+    )
+    assert f1_of(links, truth) > plain + 0.15
+
+
+def test_misses_and_clutter_are_learnt():
+    truth = simulated(BrownianWalk(0.08), miss=0.1, clutter=0.1)
+    learned, links = calibrate(truth.detections)
+    assert learned.model.follow[1] == pytest.approx(0.09 * 0.98, abs=0.03)
+    assert f1_of(links, truth) > 0.93
+    correct = {tuple(pair) for pair in truth.links.tolist()}
+    right = np.array([tuple(pair) in correct for pair in links.pairs.tolist()])
+    assert links.probability is not None
+    assert links.probability.mean() == pytest.approx(right.mean(), abs=0.02)
+    unsure = links.probability < np.quantile(links.probability, 0.1)
+    assert (~right[unsure]).sum() > 0.5 * (~right).sum()
+
+
+def test_a_drift_much_longer_than_diffusion_is_learnt():
+    truth = simulated(BrownianWalk(0.05), frames=12)
+    seen = truth.detections
+    drift = np.cumsum(np.random.default_rng(3).normal(0, 0.15, (12, 3)), axis=0)
+    moved = Detections(seen.frame, seen.position + drift[seen.frame])
+    learned, links = calibrate(moved)
+    assert learned.crowd == 0
+    assert np.mean(learned.model.motion.diffusion) == pytest.approx(0.05, rel=0.25)
+    assert f1_of(links, truth) > 0.97
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_flat_movies_are_linked_as_what_they_are(axes):
+    rng = np.random.default_rng(8)
+    place = np.zeros((10, 60, 3))
+    place[..., 3 - axes :] = rng.uniform(0, 60 ** (2 / axes), (60, axes)) + np.cumsum(
+        rng.normal(0, 0.3, (10, 60, axes)), axis=0
+    )
+    learned, links = calibrate(Detections.from_table(np.repeat(np.arange(10), 60), place.reshape(-1, 3)))
+    assert learned.model.motion.axes == axes
+    assert (links.pairs[:, 1] - links.pairs[:, 0] == 60).mean() > 0.97
+
+
+@pytest.mark.parametrize("frames", [[], [1], [1, 1], [0, 3], [3, 0], [1, 0, 1], [2, 2], [5, 5, 5]], ids=str)
+def test_movies_with_little_or_nothing_to_learn_from(frames):
+    frame = np.repeat(np.arange(len(frames)), frames)
+    for position in (np.zeros((len(frame), 3)), np.random.default_rng(9).uniform(0, 9, (len(frame), 3))):
+        learned, links = calibrate(Detections.from_table(frame, position))
+        assert links.gap == 0
+        assert math.isfinite(learned.model.end)
+
+
+def test_the_unit_of_length_changes_no_link():
+    seen = simulated(BrownianWalk(0.25), particles=300, frames=8).detections
+    expected = calibrate(seen)[1].pairs
+    for unit in (1e-3, 1e4):
+        found = calibrate(Detections(seen.frame, seen.position * unit))[1].pairs
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "stride", "least"),
+    [
+        ("turbulence/tracers_2000.csv", 6, 0.95),
+        ("turbulence/subcube.csv", 3, 0.9),
+    ],
+)
+def test_real_movies_with_frames_left_out(real_data, name, stride, least):
+    truth = read_tracks(real_data / name)
+    kept = (truth.detections.frame - truth.detections.first_frame) % stride == 0
+    thinned = Tracks.from_track_ids(truth.detections.every(stride), truth.track_id[kept])
+    assert f1_of(calibrate(thinned.detections)[1], thinned) > least

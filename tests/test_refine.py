@@ -1,0 +1,135 @@
+"""Refinement with a known model, the flow of neighbours, and links over gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, SettingsError, match
+from outbid.tracker.flow import flow_of
+from outbid.tracker.motion import Motion
+from outbid.tracker.refine import Linking, LinkModel, link_pass, movie_of, pairs_of, refine
+
+
+def movie(*frames) -> Detections:
+    """Points along x, one list a frame."""
+    frame = [t for t, xs in enumerate(frames) for _ in xs]
+    return Detections.from_table(frame, [[0.0, 0.0, x] for xs in frames for x in xs])
+
+
+STILL = LinkModel(Motion.static((1.0,), (0.1,)), (0.9,), 0.1, 0.1, gate=(5.0,))
+STRAIGHT = LinkModel(Motion.constant_velocity((3.0,), (0.1,)), (0.9,), 0.1, 0.1, gate=(12.0,))
+CROSSING = movie([0, 13], [4, 10], [8, 7], [12, 4])
+
+
+def test_velocities_tell_who_is_who_where_particles_cross():
+    assert refine(CROSSING, STRAIGHT).pairs.tolist() == [[0, 2], [1, 3], [2, 4], [3, 5], [4, 6], [5, 7]]
+
+
+def test_only_both_sides_tell_the_first_link_of_a_crossing():
+    """From 4.4 and 5.6 to 5 and 5.1 distance says swap; what comes after says that they fly on."""
+    scene = movie([4.4, 5.6], [5.6, 4.4], [6.8, 3.2], [8.0, 2.0], [9.2, 0.8])
+    forward = LinkModel(STRAIGHT.motion, (0.9,), 0.1, 0.1, gate=(12.0,), two_sided=False)
+    assert [0, 3] in refine(scene, forward).pairs.tolist()
+    assert [0, 2] in refine(scene, STRAIGHT).pairs.tolist()
+
+
+def test_a_missed_particle_is_found_again_if_the_model_knows_of_misses():
+    scene = movie([0, 30], [4, 30], [30], [12, 30], [16, 30])
+    assert [2, 5] not in refine(scene, STRAIGHT).pairs.tolist()
+    often = LinkModel(STRAIGHT.motion, (0.8, 0.15), 0.05, 0.05, gate=(12.0,))
+    assert [2, 5] in refine(scene, often).pairs.tolist()
+
+
+def test_one_pass_of_static_particles_is_the_squared_distance_assignment():
+    """The likelihood of Gaussian steps: same costs up to a constant, so the same match."""
+    rng = np.random.default_rng(2)
+    place = rng.uniform(0, 10, (300, 3))
+    later = place + rng.normal(0, 0.3, place.shape)
+    seen = Detections.from_table(np.repeat([0, 1], 300), np.concatenate([place, later]))
+    model = LinkModel(Motion.static((0.3,) * 3), (0.9,), 0.1, 0.1, gate=(3.0,) * 3)
+    crowded = movie_of(seen, (1, 1, 1))
+    pairs = pairs_of(crowded, model)
+    even = pairs.log_density * 0 + np.log(300 / 1000)  # match knows no densities
+    linking = link_pass(
+        crowded, type(pairs)(pairs.row, pairs.indptr, pairs.indices, even), model,
+        Linking.none(600), np.zeros((600, 3)),
+    )  # fmt: skip
+    # Where a link stops to pay: log odds of 0 in a Gaussian of variance .3² (the floors add 3e-6 of it).
+    odds = np.log(0.9 / (0.1 * 0.1 * 0.3)) - 1.5 * np.log(2 * np.pi * 0.09)
+    found = match(place, later, 3.0, cost="squared", unmatched_cost=odds * 0.09)
+    source = np.nonzero(linking.follower >= 0)[0]
+    pairs_found = {
+        (int(crowded.order[i]), int(crowded.order[j]) - 300)
+        for i, j in zip(source, linking.follower[source], strict=True)
+    }
+    assert pairs_found == set(zip(found.source.tolist(), found.target.tolist(), strict=True))
+    assert linking.gap == 0
+
+
+def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units():
+    rng = np.random.default_rng(4)
+    place = rng.uniform(0, 6, (200, 3)) + np.cumsum(rng.normal(0, 0.15, (8, 200, 3)), axis=0)
+    frame, position = np.repeat(np.arange(8), 200), place.reshape(-1, 3)
+
+    def linked(order, scale=1.0, workers=1):
+        seen = Detections.from_table(frame[order], position[order] * scale)
+        model = LinkModel(Motion.static((0.15 * scale,) * 3), (0.9,), 0.1, 0.1, gate=(0.7 * scale,) * 3)
+        by_frame = np.argsort(frame[order], kind="stable")
+        found = refine(seen, model, workers=workers)
+        return {(int(order[by_frame[i]]), int(order[by_frame[j]])) for i, j in found.pairs}
+
+    given = np.arange(len(frame))
+    expected = linked(given)
+    assert linked(rng.permutation(len(frame))) == expected
+    assert linked(given, workers=3) == expected
+    assert linked(given, scale=1e-4) == expected
+
+
+@pytest.mark.parametrize("frames", [[], [[1.0]], [[1, 2]], [[1, 1], [1, 1]], [[0], [], [1]]])
+def test_movies_with_little_in_them(frames):
+    found = refine(movie(*frames), STILL)
+    assert len(found.pairs) == (2 if len(frames) == 2 else 0)
+    assert found.gap == 0
+
+
+def test_models_that_make_no_sense_are_refused():
+    with pytest.raises(SettingsError, match="follow is"):
+        LinkModel(STILL.motion, (1.2,), 0.1, 0.1, gate=(1.0,))
+    with pytest.raises(SettingsError, match="end is 0"):
+        LinkModel(STILL.motion, (0.9,), 0, 0.1, gate=(1.0,))
+
+
+# ---------------------------------------------------------------- flow
+
+
+def test_a_vortex_is_foretold_by_few_neighbours_and_a_drift_by_all():
+    rng = np.random.default_rng(5)
+    place = rng.uniform(-1, 1, (4000, 2))
+    starts = np.arange(0, 4001, 1000)
+    around = 0.1 * np.stack([-place[:, 1], place[:, 0]], axis=1)
+    foretold, crowd = flow_of(starts, place, around)
+    assert crowd == 4
+    assert np.abs(foretold - around).mean() < 0.01
+    drift = np.repeat(rng.normal(0, 1, (4, 2)), 1000, axis=0)
+    noisy = drift + rng.normal(0, 0.5, drift.shape)
+    foretold, crowd = flow_of(starts, place, noisy)
+    assert crowd == 0
+    assert np.abs(foretold - drift).mean() < 0.05
+
+
+def test_independent_steps_have_no_flow():
+    rng = np.random.default_rng(6)
+    step = rng.normal(0, 1, (3000, 3))
+    step[::5] = np.nan
+    foretold, crowd = flow_of(np.arange(0, 3001, 500), rng.uniform(0, 1, (3000, 3)), step)
+    assert crowd is None
+    assert not foretold.any()
+
+
+def test_a_particle_does_not_foretell_itself():
+    place, step = np.random.default_rng(7).uniform(0, 1, (40, 3)), np.zeros((40, 3))
+    step[3] = 5.0
+    for crowd_step in (step, step + np.linspace(0, 1, 40)[:, None] * place):
+        foretold, _ = flow_of(np.array([0, 40]), place, crowd_step)
+        assert np.abs(foretold[3]).max() < 1.5
