@@ -10,7 +10,16 @@ import pytest
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import (
+    Detections,
+    ResourceError,
+    SettingsError,
+    TrackingSettings,
+    Tracks,
+    read_tracks,
+    score,
+    track,
+)
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.estimates import first_step, motion_from, tail_from
 from outbid.tracker.motion import Motion
@@ -105,6 +114,27 @@ def test_misses_and_clutter_are_learnt():
     assert links.probability.mean() == pytest.approx(right.mean(), abs=0.02)
     unsure = links.probability < np.quantile(links.probability, 0.1)
     assert (~right[unsure]).sum() > 0.5 * (~right).sum()
+
+
+def test_track_with_no_option_learns_and_says_what():
+    truth = simulated(BrownianWalk(0.2), particles=300, frames=8)
+    run = track(truth.detections, TrackingSettings())
+    assert run.learned is not None
+    assert run.tracks.link_probability is not None
+    assert run.settings.max_gap == 2
+    assert run.stats["worst_gap"] == 0
+    assert run.learned.step.mean() == pytest.approx(0.2, rel=0.15)
+    np.testing.assert_array_equal(run.tracks.links, calibrate(truth.detections)[1].pairs)
+    stretched = Detections(truth.detections.frame, truth.detections.position / (4, 1, 1))
+    again = track(stretched, TrackingSettings(spacing=(4, 1, 1)))
+    np.testing.assert_array_equal(run.tracks.links, again.tracks.links)
+
+
+def test_costs_are_not_set_where_they_are_learned():
+    with pytest.raises(SettingsError, match="need a max_distance"):
+        TrackingSettings(unmatched_cost=1.0)
+    with pytest.raises(ResourceError, match="CPU tracks"):
+        track(simulated(BrownianWalk(0.2), particles=9, frames=2).detections, TrackingSettings(device="gpu"))
 
 
 def test_a_drift_much_longer_than_diffusion_is_learnt():

@@ -5,14 +5,16 @@ The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbi
 
 6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
+4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
+    `refine`             a whole movie by the past and the future of every particle, gaps included
+    `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `score`              tracks against the truth, one family of scores a file
     `formats`            files in and out, one format a file
 3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
     `tracks`             `Tracks`: which detection follows which
 2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
-    `motion`             motion models, their Kalman filter and likelihoods
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy

@@ -28,6 +28,8 @@ _REACH = 4.5
 _SAMPLE = 40_000
 _SETTLED = 0.002
 """Share of the links that may still change when the passes end."""
+_ALIKE = 3.0
+"""Steps' worth of belief that all axes move as much."""
 _GROUPS = 8
 """Parts of the particles that are estimated apart, for the uncertainties."""
 
@@ -193,9 +195,9 @@ def _covariances(
     step = movie.position[col] - movie.position[row]
     weight, sums = np.zeros(LAGS), np.zeros((LAGS, movie.axes))
     weight[0] = trust.sum()
-    step2 = (trust * step**2).sum(axis=0) / max(weight[0], 1e-300)
+    step2 = _mean_square(step, trust)
     step = step - shift[row]
-    sums[0] = (trust * step**2).sum(axis=0) / max(weight[0], 1e-300)
+    sums[0] = _mean_square(step, trust)
     here, trust = row, trust**4
     for lag in range(1, LAGS):
         before = linking.before[here]
@@ -208,6 +210,13 @@ def _covariances(
         sums[lag] = sums[0] * (trust * step * earlier).sum(axis=0) / np.sqrt(np.maximum(size2, 1e-300))
         here = before
     return sums, weight, step2
+
+
+def _mean_square(step: NDArray[np.float64], trust: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(axes,) mean square of the steps; where there are few, the axes are taken to be much alike."""
+    sums = (trust * step**2).sum(axis=0)
+    total = float(trust.sum())
+    return (sums + _ALIKE * sums.mean() / max(total, 1e-300)) / (total + _ALIKE)
 
 
 def _rates(movie: Movie, linking: Linking, max_gap: int) -> tuple[tuple[float, ...], float, float]:

@@ -48,11 +48,15 @@ def flow_of(
     rows = (
         np.concatenate([np.arange(frame_start[f], frame_start[f + 1]) for f in some]) if len(some) else some
     )
-    variance = np.maximum(_mean_square(step[rows]), 1e-300)
+    variance = _mean_square(step[rows])
+    moving = variance > 0
+    if not moving.any():
+        return np.zeros_like(position), None
     best, left = None, 1 - _WORTH
     for crowd in CROWDS:
         mean = _neighbours(frame_start, position, step, some, crowd)[rows]
-        rest = float((_mean_square(step[rows] - _slope(step[rows], mean) * mean) / variance).mean())
+        unexplained = _mean_square(step[rows] - _slope(step[rows], mean) * mean)
+        rest = float((unexplained[moving] / variance[moving]).mean())
         if rest < left:
             best, left = crowd, rest - _WORTH
     if best is None:

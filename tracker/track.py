@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, replace
 
 from ._arrays import free_device_memory, free_memory, gpu_names, to_device
 from .assign import SOLVERS
+from .calibrate import Calibration, calibrate
 from .detections import Detections
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
-from .link import LinkCosts, link_frames
+from .link import LinkCosts, Links, link_frames
 from .match import check_costs
 from .tracks import Tracks
 
@@ -28,8 +29,10 @@ class TrackingSettings:
 
     Parameters
     ----------
-    max_distance : float
+    max_distance : float, optional
         Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
+        Without one the gate, the motion and all costs are learned from the detections (`calibrate`), and
+        the links of the whole movie are refined by the past and the future of every particle.
     cost : {"euclidean", "squared"}
         Cost of a link: its length or its length squared.
     unmatched_cost : float, optional
@@ -37,8 +40,9 @@ class TrackingSettings:
         the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
     spacing : (float, float, float)
         Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
-    max_gap : int
-        Frames in which a particle may be missing and its track still be joined; 0 joins none.
+    max_gap : int, optional
+        Frames in which a particle may be missing and its track still be joined; 0 joins none. Default: 2
+        where all is learned, how often particles are missed included; 0 with a `max_distance`.
     gap_distance : float, optional
         Gate of gap closing. Default: `max_distance`.
     solver : str
@@ -53,29 +57,34 @@ class TrackingSettings:
 
     Examples
     --------
-    >>> TrackingSettings(max_distance=5.0).max_gap
-    0
+    >>> TrackingSettings(max_distance=5.0).cost
+    'euclidean'
     >>> TrackingSettings(max_distance=-1)
     Traceback (most recent call last):
     outbid.tracker.errors.SettingsError: max_distance is -1; it must be 0 or more.
     """
 
-    max_distance: float
+    max_distance: float | None = None
     cost: str = "euclidean"
     unmatched_cost: float | None = None
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    max_gap: int = 0
+    max_gap: int | None = None
     gap_distance: float | None = None
     solver: str = "bid_and_augment"
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        check_costs(self.max_distance, self.cost, self.unmatched_cost)
+        if self.max_distance is not None:
+            check_costs(self.max_distance, self.cost, self.unmatched_cost)
+        elif self.unmatched_cost is not None or self.gap_distance is not None:
+            raise SettingsError(
+                "unmatched_cost and gap_distance need a max_distance: without one all costs are learned."
+            )
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
-        if self.max_gap < 0:
+        if self.max_gap is not None and self.max_gap < 0:
             raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames.")
         if self.solver not in SOLVERS:
             raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
@@ -100,11 +109,14 @@ class TrackingRun:
         links, gap_links, tracks: counts; worst_gap: the largest gap between cost and lower bound
         among the assignments, 0 if all are proved optimal; device; fallbacks: how often a problem did not
         fit the GPU's memory and was halved or solved on the host.
+    learned : Calibration or None
+        What the movie told of itself, if no `max_distance` was set.
     """
 
     tracks: Tracks
     settings: TrackingSettings
     stats: Mapping[str, int | float | str]
+    learned: Calibration | None = None
 
 
 def track(
@@ -142,36 +154,65 @@ def track(
     >>> run = track(seen, TrackingSettings(max_distance=3.0))
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
+    >>> track(seen, TrackingSettings()).tracks.track_id.tolist()  # no knob at all
+    [0, 1, 1, 0]
     """
-    used = replace(settings, device=_device(settings.device, len(detections)))
-    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver)
     if workers is None:
         workers = os.cpu_count() or 1
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    if settings.max_distance is None:
+        return _learned(detections, settings, workers, progress)
+    device, gap = _device(settings.device, len(detections)), settings.max_gap or 0
+    used = replace(settings, device=device, max_gap=gap)
+    costs = LinkCosts(settings.max_distance, used.cost, used.unmatched_cost, used.solver)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
-    if used.device == "gpu":
+    if device == "gpu":
         position = to_device(position)
     # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
-    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()) / 3)
+    memory = int(0.8 * (free_device_memory() if device == "gpu" else free_memory()) / 3)
     links = link_frames(detections, position, costs, workers=workers, progress=progress, most_bytes=memory)
     frame_links = len(links.pairs)
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
+    gap_distance = settings.max_distance if used.gap_distance is None else used.gap_distance
     gap_costs = replace(costs, max_distance=gap_distance)
-    links = close_gaps(
-        detections, position, links, used.max_gap, gap_costs, workers=workers, most_bytes=memory
-    )
-    tracks = Tracks(detections, links.pairs, links.cost, links.margin)
+    links = close_gaps(detections, position, links, gap, gap_costs, workers=workers, most_bytes=memory)
+    return _run(detections, links, len(links.pairs) - frame_links, used, None)
+
+
+def _learned(
+    detections: Detections,
+    settings: TrackingSettings,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> TrackingRun:
+    """Tracks by what the movie tells of itself."""
+    if settings.device == "gpu":
+        raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
+    gap = 2 if settings.max_gap is None else settings.max_gap
+    used = replace(settings, device="cpu", max_gap=gap)
+    learned, links = calibrate(
+        detections, spacing=used.spacing, max_gap=gap, solver=used.solver, workers=workers,
+        most_bytes=int(0.8 * free_memory() / 9), progress=progress,
+    )  # fmt: skip
+    source, target = detections.frame[links.pairs].T
+    return _run(detections, links, int((target - source > 1).sum()), used, learned)
+
+
+def _run(
+    detections: Detections, links: Links, gap_links: int, used: TrackingSettings, learned: Calibration | None
+) -> TrackingRun:
+    """Tracks and what is counted of them."""
+    tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs),
-        "gap_links": len(links.pairs) - frame_links,
+        "gap_links": gap_links,
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,
         "fallbacks": links.fallbacks,
     }
-    return TrackingRun(tracks, used, stats)
+    return TrackingRun(tracks, used, stats, learned)
 
 
 def _device(asked: str, detections: int) -> str:

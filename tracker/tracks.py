@@ -30,6 +30,8 @@ class Tracks:
     link_margin : (E,) float64 array or None
         Lower bound on how much the optimum of its assignment would worsen without the link, in the
         units of the cost function.
+    link_probability : (E,) float64 array or None
+        How likely each link is, if the model of a calibration tells.
 
     Raises
     ------
@@ -48,12 +50,13 @@ class Tracks:
     links: NDArray[np.int64]
     link_cost: NDArray[np.float64] | None = None
     link_margin: NDArray[np.float64] | None = None
+    link_probability: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         count, frame = len(self.detections), self.detections.frame
         if self.links.ndim != 2 or self.links.shape[1] != 2:
             raise InputError(f"Links are pairs of rows, shape (E, 2); got {self.links.shape}.")
-        for name in ("link_cost", "link_margin"):
+        for name in ("link_cost", "link_margin", "link_probability"):
             values = getattr(self, name)
             if values is not None and values.shape != (len(self.links),):
                 raise InputError(f"{name} has shape {values.shape}; there are {len(self.links)} links.")
