@@ -100,7 +100,12 @@ def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
         Whether all its threads wait for each other. Such kernels are compiled apart, because cooperative
         compilation limits every launch of a module to one resident wave.
     """
-    return _cuda_module(source, cooperative, _cupy().cuda.Device().id).get_function(name)
+    return _function(source, name, cooperative, _cupy().cuda.Device().id)
+
+
+@cache
+def _function(source: str, name: str, cooperative: bool, device: int) -> Any:
+    return _cuda_module(source, cooperative, device).get_function(name)
 
 
 @cache
