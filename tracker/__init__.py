@@ -10,6 +10,7 @@ The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbi
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `score`              tracks against the truth, one family of scores a file
+    `detect`             image stacks to detections: spots (`blobs`: filters, maxima, noise), or labels
     `formats`            files in and out, one format a file
 3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
     `tracks`             `Tracks`: which detection follows which
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from .assign import SparseCosts as SparseCosts
     from .assign import Status as Status
     from .assign import assign as assign
+    from .detect import DetectionSettings as DetectionSettings
+    from .detect import detect as detect
     from .detections import Detections as Detections
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "assign": ["Assignment", "AssignmentProblem", "DenseCosts", "SparseCosts", "Status", "assign"],
+    "detect": ["DetectionSettings", "detect"],
     "detections": ["Detections"],
     "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],
     "formats": ["read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"],

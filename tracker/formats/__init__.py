@@ -32,10 +32,11 @@ FORMATS: Mapping[str, str] = {
 """Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
 
 READERS: Sequence[tuple[str, str]] = [
-    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*", "openptv"), ("*", "geff"),
-    ("*traj*", "myptv"), ("particles*", "myptv"),
+    ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
+    ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
+    ("particles*", "myptv"),
 ]  # fmt: skip
-"""Modules that are asked before whether a file, or folder, of such a name is theirs."""
+"""Modules that are asked before whether a file, or folder (``*/``), of such a name is theirs."""
 
 _Path = str | os.PathLike[str]
 
@@ -275,8 +276,9 @@ def _reader(path: Path) -> _Reader | None:
     name = None if path.is_dir() else _by_suffix(path)
     if name and path.stat().st_size == 0:
         raise InputError(f"{path} is empty. Check where it was made.")
+    asked = path.name.lower() + ("/" if path.is_dir() else "")
     for pattern, special in READERS:
-        if fnmatch(path.name.lower(), pattern):
+        if fnmatch(asked, pattern):
             module = import_module(f".{special}", __package__)
             if module.recognises(path):
                 return cast(_Reader, module)

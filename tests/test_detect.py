@@ -1,0 +1,211 @@
+"""Detection: what must be found in simulated and real stacks, and how well."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from outbid.tracker import InputError, SettingsError, read_detections, read_record
+from outbid.tracker.blobs import FILTERS, local_maxima, noise_gain, response
+from outbid.tracker.detect import DetectionSettings, centroids, detect, detect_labels
+from outbid.tracker.detect_cli import detect as command
+from outbid.tracker.formats.images import open_movie
+
+
+def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
+    axes = np.ogrid[tuple(slice(0, n) for n in shape)]
+    return np.exp(-sum((a - c) ** 2 for a, c in zip(axes, centre, strict=True)) / (2 * sigma**2))
+
+
+def test_volumes_have_their_three_spots(real_data: Path) -> None:
+    movie = open_movie(real_data / "volumes_3spots")
+    seen, used = detect(movie.frames(), DetectionSettings())
+    assert [seen.rows_of(frame).stop - seen.rows_of(frame).start for frame in range(5)] == [3] * 5
+    for frame in range(5):  # they stand at y = 18, 58, 98 and move by 15 in x
+        y = np.sort(seen.position[seen.rows_of(frame), 1])
+        np.testing.assert_allclose(y, [18, 58, 98], atol=2)
+    x = [seen.position[seen.rows_of(frame), 2].mean() for frame in range(5)]
+    np.testing.assert_allclose(np.diff(x), 15, atol=1)
+    assert used.radius is not None
+
+
+def test_nuclei_of_drosophila(real_data: Path) -> None:
+    """Nothing is given but the voxel. The reference is a tracker's result; its z is not compared."""
+    movie = open_movie(real_data / "drosophila_nuclei/tif", spacing=(5, 1, 1))
+    truth = read_detections(real_data / "drosophila_nuclei/tracks.csv")
+    seen, _ = detect(movie.frames(), DetectionSettings(spacing=movie.spacing))
+    near = total = 0
+    for frame in range(16):
+        plane = seen.position[seen.rows_of(frame), 1:]
+        wanted = truth.position[truth.rows_of(frame), 1:]
+        near += int((cKDTree(plane).query(wanted)[0] <= 5).sum())
+        total += len(wanted)
+    assert near >= 0.9 * total
+    assert len(seen) <= 1.15 * total
+
+
+@pytest.mark.parametrize("name", ["faketracks/FakeTracks.tif", "colloids_png/pims_stuck.tif"])
+def test_real_movies_run(name: str, real_data: Path) -> None:
+    movie = open_movie(real_data / name)
+    seen, _ = detect(movie.frames(), DetectionSettings())
+    assert seen.frame_count == movie.frame_count
+    if "Fake" in name:  # TrackMate's result has 3 to 6 spots a frame
+        reference = read_detections(real_data / "faketracks/tidy.csv")
+        found = [
+            (
+                cKDTree(seen.position[seen.rows_of(t)]).query(reference.position[reference.rows_of(t)])[0] < 2
+            ).mean()
+            for t in range(50)
+        ]
+        assert np.mean(found) > 0.9
+        assert len(seen) < 1.15 * len(reference)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@given(z=st.floats(6, 12), y=st.floats(10, 20), x=st.floats(10, 20), flat=st.booleans())
+@settings(max_examples=15)
+def test_a_centre_between_voxels(kind: str, z: float, y: float, x: float, flat: bool) -> None:
+    shape = (1, 32, 32) if flat else (20, 32, 32)
+    image = 100 + 50 * blob(shape, (0.0 if flat else z, y, x), 2.0)
+    seen, _ = detect([image], DetectionSettings(radius=3.0, filter=kind))
+    assert len(seen) == 1
+    np.testing.assert_allclose(seen.position[0], [0 if flat else z, y, x], atol=0.06)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_spot_is_found_alike_whatever_the_voxel(kind: str) -> None:
+    """Every second plane of a stack, with twice the plane distance, holds the same spot."""
+    image = 100 + 50 * blob((40, 40, 40), (20, 20, 20), 4.0)
+    fine, _ = detect([image], DetectionSettings(radius=6, filter=kind))
+    coarse, _ = detect([image[::2]], DetectionSettings(radius=6, filter=kind, spacing=(2, 1, 1)))
+    np.testing.assert_allclose(coarse.position, fine.position, atol=0.05)
+    np.testing.assert_allclose(coarse.features["quality"], fine.features["quality"], rtol=0.05)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_constant_background_is_no_spot(kind: str) -> None:
+    flat = np.full((5, 30, 30), 60_000, dtype=np.float32)
+    assert np.abs(response(flat, (1.5, 3.0, 3.0), kind)).max() < 60_000 * 1e-4
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_noise_gain_is_what_noise_becomes(kind: str) -> None:
+    noise = np.random.default_rng(3).normal(size=(40, 80, 80)).astype(np.float32)
+    answer = response(noise, (1.5, 2.5, 2.5), kind)[8:-8, 10:-10, 10:-10]
+    assert answer.std() == pytest.approx(noise_gain((1.5, 2.5, 2.5), kind, flat=False), rel=0.06)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=40)
+def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 4, (1 if flat else 3, 5, 6)).astype(np.float32)
+    padded = np.pad(values, 1, constant_values=-np.inf)
+    wanted = []
+    for place in np.ndindex(values.shape):
+        around = padded[tuple(slice(p, p + 3) for p in place)].ravel()
+        here = around[13]
+        if here > 1 and (around[:13] < here).all() and (around[14:] <= here).all():
+            wanted.append(list(place))
+    assert sorted(local_maxima(values, 1.0).tolist()) == wanted
+
+
+def test_noise_alone_gives_no_spots() -> None:
+    noise = np.random.default_rng(0).poisson(100, (3, 12, 64, 64)).astype(np.uint16)
+    seen, _ = detect(noise, DetectionSettings(radius=3))
+    assert len(seen) <= 2
+
+
+def test_neither_workers_nor_chunks_change_a_result() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.poisson(50 + 100 * blob((8, 48, 50), (4, 20, 30), 2)).astype(np.uint16)
+    one, _ = detect([image], DetectionSettings(radius=3), workers=1)
+    four, _ = detect([image], DetectionSettings(radius=3), workers=4)
+    assert one.position.tobytes() == four.position.tobytes()
+
+
+def test_memory_of_one_frame() -> None:
+    shape = (4, 128, 128)
+    noise = np.random.default_rng(0).poisson(50, shape).astype(np.uint16)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        detect((noise + k for k in range(count)), DetectionSettings(radius=3))
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    assert peak(12) < 1.3 * peak(2)
+
+
+def test_centroids_and_label_movies() -> None:
+    image = np.zeros((2, 5, 6), np.uint16)
+    image[:, 1:3, 2:4] = 9
+    image[0, 4, 5] = 3
+    seen = detect_labels([image, image * 0, image], spacing=(2, 1, 1))
+    assert seen.frame.tolist() == [0, 0, 2, 2]
+    assert seen.features["label"].tolist() == [3, 9, 3, 9]
+    assert seen.position[:2].tolist() == [[0, 4, 5], [1, 1.5, 2.5]]
+    assert seen.features["size"].tolist() == [1, 8, 1, 8]
+    with pytest.raises(InputError, match="whole"):
+        centroids(image.astype(float))
+    with pytest.raises(InputError, match="negative"):
+        centroids(np.array([[[-1]]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("radius", 0), ("radius", float("nan")), ("radius_z", 2), ("spacing", (1, 0, 1)), ("spacing", (1, 1)),
+     ("threshold", float("inf")), ("filter", "magic")],
+)  # fmt: skip
+def test_settings_check_themselves(name: str, value: object) -> None:
+    with pytest.raises(SettingsError):
+        DetectionSettings(**{name: value})  # type: ignore[arg-type]
+
+
+def test_frames_that_make_no_sense() -> None:
+    for frame in (
+        np.zeros((4, 4)),
+        np.zeros((1, 4, 4), complex),
+        np.full((1, 9, 9), np.nan),
+        np.zeros((0, 4, 4)),
+    ):
+        with pytest.raises(InputError, match="Frame 0"):
+            detect([frame], DetectionSettings(radius=2))
+    nothing, _ = detect([np.zeros((1, 9, 9))] * 2, DetectionSettings())
+    assert len(nothing) == 0
+    assert len(detect([], DetectionSettings())[0]) == 0
+
+
+def test_the_command(tmp_path: Path) -> None:
+    stack = np.stack([100 + 50 * blob((7, 40, 40), (3, 15 + t, 20), 2) for t in range(3)]).astype(np.uint16)
+    told = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
+    tifffile.imwrite(tmp_path / "a.tif", stack, imagej=True, metadata=told, resolution=(2.0, 2.0))
+    run = CliRunner().invoke(
+        command, [str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.csv"), "--radius", "1.5", "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["detections"] == 3
+    seen = read_detections(tmp_path / "a.csv")
+    assert seen.unit == "micrometer"
+    np.testing.assert_allclose(seen.position[0], [6, 7.5, 10], atol=0.1)
+    record = read_record(tmp_path / "a.csv")
+    assert record["settings"]["spacing"] == [2.0, 0.5, 0.5]
+    assert record["input"]["name"] == "a.tif"
+    (tmp_path / "masks").mkdir()
+    for frame in range(2):
+        tifffile.imwrite(tmp_path / f"masks/m{frame}.tif", np.eye(8, dtype=np.uint8) * 3)
+    run = CliRunner().invoke(
+        command,
+        [str(tmp_path / "masks"), "-o", str(tmp_path / "b.csv"), "--labels", "--spacing", "1", "2", "2"],
+    )
+    assert run.exit_code == 0, run.output
+    assert read_detections(tmp_path / "b.csv").position.tolist() == [[0, 7, 7]] * 2

@@ -1,0 +1,228 @@
+"""Movies as images: axes, voxels, channels; files that are cut short or hostile; Cell Tracking Challenge."""
+
+import logging
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+
+from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_tracks
+from outbid.tracker.formats import holds_tracks
+from outbid.tracker.formats.images import Movie, open_movie
+
+VOXELS = np.random.default_rng(0).integers(0, 1000, (4, 3, 20, 30)).astype(np.uint16)
+
+
+def write(path: Path, kind: str) -> Path:
+    """The same movie as different programs write it."""
+    gray = {"photometric": "minisblack"}
+    if kind == "imagej":
+        told = {"axes": "TZYX", "spacing": 2.0, "unit": "um", "finterval": 1.5}
+        tifffile.imwrite(path, VOXELS, imagej=True, metadata=told, resolution=(4.0, 4.0))
+    elif kind in ("ome", "ome zlib"):
+        told = {"axes": "TZYX", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25, "PhysicalSizeZ": 2}
+        packed = "zlib" if kind == "ome zlib" else None
+        told |= {"TimeIncrement": 1.5}
+        tifffile.imwrite(path, VOXELS, ome=True, metadata=told, compression=packed, **gray)
+    elif kind == "shaped":
+        tifffile.imwrite(path, VOXELS, **gray)
+    elif kind in ("pages", "big"):
+        with tifffile.TiffWriter(path, bigtiff=kind == "big") as file:
+            for plane in VOXELS.reshape(-1, 20, 30):
+                packed = None if kind == "big" else "zlib"
+                file.write(plane, metadata=None, contiguous=False, compression=packed)
+    return path
+
+
+def frames(movie: Movie) -> np.ndarray:
+    return np.array(list(movie.frames()))
+
+
+KINDS = ["imagej", "ome", "ome zlib", "shaped", "pages", "big"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_is_read(kind: str, tmp_path: Path) -> None:
+    movie = open_movie(write(tmp_path / "a.tif", kind))
+    if kind in ("pages", "big"):  # nothing says what the planes are
+        assert (movie.axes, movie.frame_count, movie.unit) == ("TYX", 12, "pixel")
+        np.testing.assert_array_equal(frames(movie)[:, 0], VOXELS.reshape(-1, 20, 30))
+        return
+    assert (movie.axes, movie.frame_count, movie.shape) == ("TZYX", 4, (3, 20, 30))
+    np.testing.assert_array_equal(frames(movie), VOXELS)
+    if kind != "shaped":
+        assert (movie.spacing, movie.unit, movie.interval) == ((2.0, 0.25, 0.25), "micrometer", 1.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_cut_short_is_never_taken_for_a_shorter_one(kind: str, tmp_path: Path) -> None:
+    content = write(tmp_path / "a.tif", kind).read_bytes()
+    whole = frames(open_movie(tmp_path / "a.tif"))
+    cuts = {
+        *np.linspace(1, len(content) - 1, 25).astype(int).tolist(),
+        *range(len(content) - 30, len(content), 7),
+    }
+    refused = 0
+    for cut in sorted(cuts):
+        (tmp_path / "b.tif").write_bytes(content[:cut])
+        try:
+            read = frames(open_movie(tmp_path / "b.tif"))
+        except InputError:
+            refused += 1
+        else:  # bytes behind the last plane that mean nothing
+            assert cut > len(content) - 32
+            np.testing.assert_array_equal(read, whole)
+    assert refused > 20
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["faketracks/FakeTracks.tif", "drosophila_nuclei/tif/SPC0_CM0_CM1_CHN00_CHN01.fusedStack_00000.tif",
+     "volumes_3spots/track1_t001_u8.tif", "colloids_png/pims_stuck.tif"],
+)  # fmt: skip
+def test_real_files_cut_short(name: str, real_data: Path, tmp_path: Path) -> None:
+    content = (real_data / name).read_bytes()
+    for cut in np.linspace(1, len(content) - 1, 12).astype(int):
+        (tmp_path / "b.tif").write_bytes(content[:cut])
+        with pytest.raises(InputError):
+            frames(open_movie(tmp_path / "b.tif"))
+
+
+def test_bytes_at_random_are_refused_or_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    content = bytearray(write(tmp_path / "a.tif", "pages").read_bytes())
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        mutated = bytearray(content)
+        for place in rng.integers(0, len(content), 4):
+            mutated[place] = rng.integers(256)
+        (tmp_path / "b.tif").write_bytes(mutated)
+        try:
+            for image in open_movie(tmp_path / "b.tif").frames():
+                assert image.ndim == 3
+        except (InputError, ResourceError, SettingsError):
+            pass
+
+
+def test_pages_in_a_circle_and_sizes_beyond_memory(tmp_path: Path) -> None:
+    content = bytearray(write(tmp_path / "a.tif", "pages").read_bytes())
+    (first,) = struct.unpack_from("<I", content, 4)
+    (tags,) = struct.unpack_from("<H", content, first)
+    struct.pack_into("<I", content, first + 2 + 12 * tags, first)
+    (tmp_path / "b.tif").write_bytes(content)
+    with pytest.raises(InputError):
+        open_movie(tmp_path / "b.tif")
+    bomb = np.zeros((16, 16), np.uint8)
+    tifffile.imwrite(tmp_path / "c.tif", bomb, compression="zlib", metadata=None)
+    huge = bytearray((tmp_path / "c.tif").read_bytes())
+    (first,) = struct.unpack_from("<I", huge, 4)
+    for tag in range(struct.unpack_from("<H", huge, first)[0]):
+        if struct.unpack_from("<H", huge, first + 2 + 12 * tag)[0] in (256, 257, 278):
+            struct.pack_into("<HII", huge, first + 4 + 12 * tag, 4, 1, 1_000_000)
+    (tmp_path / "c.tif").write_bytes(huge)
+    with pytest.raises((ResourceError, InputError)) as refused:
+        frames(open_movie(tmp_path / "c.tif"))
+    assert "GB" in str(refused.value)
+
+
+def test_channels_and_axes_in_any_order(tmp_path: Path) -> None:
+    both = np.stack([VOXELS, VOXELS + 1], axis=2)
+    tifffile.imwrite(tmp_path / "a.tif", both, imagej=True, metadata={"axes": "TZCYX"})
+    for channel in (0, 1):
+        np.testing.assert_array_equal(
+            frames(open_movie(tmp_path / "a.tif", channel=channel)), VOXELS + channel
+        )
+    with pytest.raises(SettingsError, match="no channel 2"):
+        open_movie(tmp_path / "a.tif", channel=2)
+    swapped = open_movie(write(tmp_path / "b.tif", "shaped"), axes="ZTYX")
+    np.testing.assert_array_equal(frames(swapped), VOXELS.swapaxes(0, 1))
+    for wrong in ("TYX", "TZYY", "TZXQ"):
+        with pytest.raises(SettingsError, match="axes"):
+            open_movie(tmp_path / "b.tif", axes=wrong)
+
+
+def test_time_that_pretends_to_be_depth(real_data: Path) -> None:
+    file = real_data / "faketracks/fake_tracks1_stracking.tif"
+    assert (open_movie(file).axes, open_movie(file).frame_count) == ("ZYX", 1)
+    movie = open_movie(file, axes="TYX")
+    assert (movie.frame_count, movie.shape) == (5, (1, 119, 101))
+
+
+def test_a_folder_is_a_movie(real_data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stacks = open_movie(real_data / "drosophila_nuclei/tif", spacing=(5, 1, 1))
+    assert (stacks.axes, stacks.frame_count, stacks.shape) == ("ZYX", 16, (29, 101, 151))
+    pytest.importorskip("PIL", reason="pillow is not installed: pip install 'outbid[images]'")
+    pictures = open_movie(real_data / "colloids_png")
+    assert (pictures.frame_count, pictures.shape) == (30, (1, 424, 640))
+    assert "the others are left out" in caplog.text, "a TIFF stands among the PNGs"
+    for number, value in ((10, 10), (9, 9), (100, 100)):
+        tifffile.imwrite(tmp_path / f"t{number}.tif", np.full((4, 5), value, np.uint8))
+    assert frames(open_movie(tmp_path))[:, 0, 0, 0].tolist() == [9, 10, 100]
+    tifffile.imwrite(tmp_path / "t11.tif", np.zeros((5, 5), np.uint8))
+    with pytest.raises(InputError, match="t11"):
+        frames(open_movie(tmp_path))
+
+
+def test_what_is_no_image(tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_text("no image at all, but long enough to look at")
+    (tmp_path / "b.tif").touch()
+    (tmp_path / "c.docx").write_text("x")
+    (tmp_path / "d").mkdir()
+    for name, told in (
+        ("a.tif", "TIFF"),
+        ("b.tif", "empty"),
+        ("c.docx", "no image"),
+        ("d", "without images"),
+        ("e", "no file"),
+    ):
+        with pytest.raises(InputError, match=told):
+            open_movie(tmp_path / name)
+
+
+# ---------------------------------------------------------------- Cell Tracking Challenge
+
+
+def test_ctc_result_of_real_cells(real_data: Path) -> None:
+    folder = real_data / "formats/ctc_hela_01_RES"
+    tracks = read_tracks(folder)
+    assert holds_tracks(folder)
+    rows = np.loadtxt(folder / "res_track.txt", dtype=int)
+    assert (len(tracks.detections), tracks.detections.frame_count) == (8600, 92)
+    assert tracks.detections.unit == "pixel"
+    # Every row of the table is a track here, unless a division has one daughter only.
+    assert tracks.track_count <= len(rows)
+    starts = np.zeros(92, int)
+    np.add.at(starts, rows[:, 1], 1)
+    assert tracks.detections.rows_of(0).stop == starts[0]
+
+
+def test_ctc_truth(real_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("imagecodecs", reason="LZW needs imagecodecs: pip install 'outbid[images]'")
+    zipfile.ZipFile(real_data / "formats/ctc_java_measures/test_data.zip").extractall(tmp_path)
+    tracks = read_tracks(tmp_path / "GT/TRA")
+    assert (len(tracks.detections), tracks.track_count, len(tracks.links)) == (18, 3, 15)
+    assert len(read_tracks(tmp_path / "res").detections) == 18
+    assert len(read_tracks(tmp_path / "GT/TRA/man_track.txt").links) == 15
+
+
+def test_ctc_made_by_hand(tmp_path: Path) -> None:
+    for frame, boxes in enumerate([{1: 2}, {1: 3}, {2: 1, 3: 8}, {2: 1, 3: 9}]):
+        image = np.zeros((6, 12), np.uint16)
+        for label, place in boxes.items():
+            image[2:4, place : place + 2] = label
+        tifffile.imwrite(tmp_path / f"mask{frame:03}.tif", image)
+    (tmp_path / "res_track.txt").write_text("1 0 1 0\n2 2 3 1\n3 2 3 1\n")
+    tracks = read_tracks(tmp_path)
+    assert tracks.detections.position[0].tolist() == [0, 2.5, 2.5]
+    assert tracks.links.tolist() == [[0, 1], [1, 2], [1, 3], [2, 4], [3, 5]]
+    assert read_detections(tmp_path).features["size"].tolist() == [4] * 6
+    for table, told in (
+        ("1 0 1 0\n2 2 3 1\n", "label 3"), ("1 0 1 0\n2 2 2 1\n3 2 3 1\n", "outside frames"),
+        ("1 0 1\n", "line 1"), ("1 0 1 0\n1 0 1 0\n", "two rows"),
+    ):  # fmt: skip
+        (tmp_path / "res_track.txt").write_text(table)
+        with pytest.raises(InputError, match=told):
+            read_tracks(tmp_path)

@@ -1,0 +1,114 @@
+"""Cell Tracking Challenge: a folder of label images and a table of tracks; detections are their centroids.
+
+Either ``mask000.tif`` … with ``res_track.txt`` (a result) or ``man_track000.tif`` … with ``man_track.txt``
+(the truth). Rows of the table are: label, first frame, last frame, parent (0 for none). Where an object is
+missing in a frame of its track, the track has a gap. A parent that ends later than its child begins is an
+error.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detect import centroids
+from ..detections import Detections
+from ..errors import InputError
+from ..tracks import Tracks
+from .graph import detections_of
+from .images import open_movie
+
+_TABLES = ("res_track.txt", "man_track.txt")
+_IMAGE = re.compile(r"(?:mask|man_track)(\d+)\.tiff?")
+
+
+def recognises(path: Path) -> bool:
+    """Whether it is a folder with such images and a table, or the table in it."""
+    folder = path if path.is_dir() else path.parent
+    return path.name in (*_TABLES, folder.name) and any((folder / name).is_file() for name in _TABLES)
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    return _read(path)[0]
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    detections, label = _read(path)
+    table = _table(path)
+    unknown = np.setdiff1d(label, table[:, 0])
+    if len(unknown):
+        raise InputError(f"{path}: label {unknown[0]} is in the images and not in the table. Add its row.")
+    first, last = table[:, 1], table[:, 2]
+    place = np.searchsorted(table[:, 0], label)
+    outside = (detections.frame < first[place]) | (detections.frame > last[place])
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"{path}: label {label[row]} is in frame {detections.frame[row]}, outside frames "
+            f"{first[place[row]]} to {last[place[row]]} of its row. Mend the table."
+        )
+    # A parent may be in the table and in no image: then the child has none that could be linked.
+    parent = np.where(np.isin(table[:, 3], label) & (table[:, 3] > 0), table[:, 3], -1)
+    try:
+        return Tracks.from_track_ids(detections, label, parent[place])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
+    """See `outbid.tracker.formats.holds_tracks`."""
+    return True
+
+
+def read_record(path: Path) -> None:  # noqa: ARG001
+    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    return
+
+
+def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
+    """The centroids, and the label of each."""
+    folder = path if path.is_dir() else path.parent
+    images = {int(found[1]): file for file in folder.iterdir() if (found := _IMAGE.fullmatch(file.name))}
+    if not images:
+        raise InputError(
+            f"{folder} has no images mask000.tif or man_track000.tif beside its table. Add them."
+        )
+    frames, labels, places, sizes = [], [], [], []
+    for frame, file in sorted(images.items()):
+        movie = open_movie(file)
+        if movie.frame_count > 1:  # in a folder of stacks the axis that nobody names is z
+            movie = open_movie(file, axes=movie.axes.replace("T", "Z"))
+        label, place, size = centroids(next(movie.frames()))
+        frames.append(np.full(len(label), frame))
+        labels.append(label)
+        places.append(place)
+        sizes.append(size)
+    known = {"size": np.concatenate(sizes)}
+    detections = detections_of(path, np.concatenate(frames), np.concatenate(places), None, known)
+    return detections, np.concatenate(labels)
+
+
+def _table(path: Path) -> NDArray[np.int64]:
+    """(n, 4) label, first frame, last frame, parent, by label."""
+    folder = path if path.is_dir() else path.parent
+    file = path if path.is_file() else next(folder / name for name in _TABLES if (folder / name).is_file())
+    rows = []
+    for line, text in enumerate(file.read_text("ascii", "replace").splitlines(), 1):
+        fields = text.split()
+        if fields:
+            if len(fields) != 4 or not all(field.isdigit() and len(field) < 10 for field in fields):
+                raise InputError(
+                    f"{file}, line {line}: {text[:60]!r}; four whole numbers are needed. Mend it."
+                )
+            rows.append([int(field) for field in fields])
+    table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4)
+    if (np.diff(table[:, 0]) == 0).any():
+        raise InputError(
+            f"{file}: label {table[:-1][np.diff(table[:, 0]) == 0][0, 0]} has two rows. Keep one."
+        )
+    return table

@@ -1,0 +1,222 @@
+"""Movies as images: a TIFF file, or a folder with an image for each frame (TIFF, PNG); read one by one."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SettingsError
+from .memory import refuse_if_larger_than_memory
+from .tiff import Told, look_at_tiff, planes_by_frame
+
+_LOG = logging.getLogger("outbid")
+_IMAGES = (".tif", ".tiff", ".btf", ".png")
+_COPIES = 24
+"""Bytes needed to work on a voxel: a few copies in single precision."""
+
+
+@dataclass(frozen=True)
+class Movie:
+    """Where the frames of a movie are, and what is known of them; read one by one.
+
+    Parameters
+    ----------
+    files : tuple of Path
+        One file with all frames, or a file for each.
+    axes : str
+        Axes of what a file holds, in its order, for example ``"TZYX"``; C and S are channels.
+    sizes : tuple of int
+        Length of each of the axes.
+    channel : int
+        The channel that is read.
+    frame_count : int
+    spacing : tuple of 3 float
+        Size of a voxel along z, y, x, in `unit`.
+    unit : str
+    interval : float or None
+        Seconds from frame to frame, where the file tells.
+    """
+
+    files: tuple[Path, ...]
+    axes: str
+    sizes: tuple[int, ...]
+    channel: int
+    frame_count: int
+    spacing: tuple[float, float, float]
+    unit: str
+    interval: float | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Voxels of a frame along z, y, x; z is 1 in 2D."""
+        size = dict(zip(self.axes, self.sizes, strict=True))
+        return size.get("Z", 1), size["Y"], size["X"]
+
+    def frames(self) -> Iterator[NDArray]:
+        """Each frame as (z, y, x) array, of the type that the file has.
+
+        Raises
+        ------
+        InputError
+            If an image is damaged, or not like the first one.
+        """
+        if len(self.files) > 1:
+            for file in self.files:
+                yield _image(file, self)
+        elif self.files[0].suffix.lower() == ".png":
+            yield _image(self.files[0], self)
+        else:
+            yield from _frames(self.files[0], self)
+
+
+def open_movie(
+    path: Path,
+    *,
+    axes: str | None = None,
+    channel: int = 0,
+    spacing: tuple[float, float, float] | None = None,
+) -> Movie:
+    """Look at a TIFF file, or a folder with an image for each frame in the order of their numbers.
+
+    Parameters
+    ----------
+    path : Path
+    axes : str, optional
+        What the file's axes are, where it does not tell or is wrong: letters of TZCYX, in its order. An axis
+        that nobody names is time, or z in a folder of stacks.
+    channel : int
+        Which channel to read where there are several.
+    spacing : tuple of 3 float, optional
+        Size of a voxel along z, y, x, instead of what the file tells.
+
+    Raises
+    ------
+    InputError
+        If there is no image, it is cut short, or its axes make no sense.
+    ResourceError
+        If a frame does not fit the memory.
+    SettingsError
+        If `axes` or `channel` do not fit the file.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"There is no file {path}. Check the name.")
+    files: tuple[Path, ...] = (path,)
+    if path.is_dir():
+        files = _images_in(path)
+    first = files[0]
+    if first.suffix.lower() not in _IMAGES:
+        raise InputError(f"{first} is no image that Outbid reads ({', '.join(_IMAGES)}).")
+    if first.stat().st_size == 0:
+        raise InputError(f"{first} is empty. Check where it was made.")
+    told = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
+    named = _named_axes(first, told, axes, several=len(files) > 1)
+    size = dict(zip(named, told.sizes, strict=True))
+    if len(files) > 1 and size.get("T", 1) > 1:
+        raise InputError(f"{first} has {size['T']} frames; in a folder an image is one frame. Give the axes.")
+    if not 0 <= channel < size.get("C", 1):
+        raise SettingsError(f"There is no channel {channel}: {first} has {size.get('C', 1)}, from 0 up.")
+    refuse_if_larger_than_memory(
+        first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * _COPIES
+    )
+    count = len(files) if len(files) > 1 else size.get("T", 1)
+    own = spacing if spacing is not None else told.spacing
+    return Movie(files, named, told.sizes, channel, count, own, told.unit, told.interval)
+
+
+def _images_in(folder: Path) -> tuple[Path, ...]:
+    """The images of a folder in the order of their numbers; where there are several kinds, the commonest."""
+    images = sorted((file for file in folder.iterdir() if file.suffix.lower() in _IMAGES), key=_natural)
+    if not images:
+        raise InputError(f"{folder} is a folder without images ({', '.join(_IMAGES)}).")
+    kinds = Counter(file.suffix.lower() for file in images)
+    kind, count = kinds.most_common(1)[0]
+    if count < len(images):
+        _LOG.warning("%s: %d of %d images are %s; the others are left out", folder, count, len(images), kind)
+    return tuple(file for file in images if file.suffix.lower() == kind)
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Frame 10 comes after frame 9."""
+    parts = re.split(r"(\d+)", path.name)
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
+
+
+def _named_axes(path: Path, told: Told, given: str | None, *, several: bool) -> str:
+    """The axes with names for all; those that tifffile does not know, I or Q, are time and z."""
+    named = told.axes
+    if given is not None:
+        named = given.upper()
+        squeezed = "".join(axis for axis in named if axis in "TZCYX")
+        if squeezed != named or len(set(named)) != len(named) or not {"Y", "X"} <= set(named):
+            raise SettingsError(f"axes is {given!r}; it needs Y and X, and may have T, Z, C, each once.")
+        named += "S" if told.axes.endswith("S") else ""
+        if len(named) != len(told.axes):
+            raise SettingsError(
+                f"axes {given!r} names {len(given)} axes; {path} has {len(told.axes)}, of sizes {told.sizes}."
+            )
+    unknown = [axis for axis in named if axis not in "TZCYXS"]
+    free = [axis for axis in ("ZT" if several or len(unknown) > 1 else "TZ") if axis not in named]
+    if unknown and len(unknown) <= len(free):  # T, Z from outside to inside
+        given_now = iter(sorted(free[: len(unknown)]))
+        named = "".join(axis if axis in "TZCYXS" else next(given_now) for axis in named)
+    if {*named} - {*"TZCYXS"} or len(set(named)) != len(named) or named.rstrip("S")[-2:] != "YX":
+        raise InputError(
+            f"{path} has axes {named} of sizes {told.sizes}, which do not say what they are, or do not end "
+            "in Y, X. Name them with --axes, such as TZYX, or convert the file."
+        )
+    return named
+
+
+def _frames(path: Path, movie: Movie) -> Iterator[NDArray]:
+    size = dict(zip(movie.axes, movie.sizes, strict=True))
+    for planes in planes_by_frame(path, movie.axes, movie.sizes, movie.channel):
+        yield _grey(planes.reshape(*movie.shape, size.get("S", 1)))
+
+
+def _grey(samples: NDArray) -> NDArray:
+    """Colours as their mean, without what is beyond three: transparency."""
+    return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
+
+
+def _image(path: Path, movie: Movie) -> NDArray:
+    """An image that is a frame by itself."""
+    png = path.suffix.lower() == ".png"
+    told = _look_at_png(path) if png else look_at_tiff(path)
+    if told.sizes != movie.sizes:
+        raise InputError(f"{path} has size {told.sizes}, and the first image {movie.sizes}. Leave it out.")
+    if not png:
+        return next(_frames(path, movie))
+    pillow = _pillow()
+    try:
+        with pillow.open(path) as image:
+            return _grey(np.asarray(image).reshape(*movie.shape, -1))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
+
+
+def _look_at_png(path: Path) -> Told:
+    pillow = _pillow()
+    try:
+        with pillow.open(path, formats=["PNG"]) as image:
+            samples = len(image.getbands())
+            width, height = image.size
+    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
+        raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
+    return Told("YX", (height, width)) if samples == 1 else Told("YXS", (height, width, samples))
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise SettingsError("PNG needs a package that is not installed: pip install pillow.") from None
+    return Image

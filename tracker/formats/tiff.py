@@ -1,0 +1,239 @@
+"""TIFF as ImageJ, OME software and tifffile write it: what a file tells, and its planes frame by frame.
+
+tifffile takes a file that was cut short for a shorter one and says so in a log only, so what the file
+declares is compared with what is there before anything is read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SettingsError
+from .graph import unit_of
+
+_WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file tells of itself."""
+
+    axes: str
+    sizes: tuple[int, ...]
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = "pixel"
+    interval: float | None = None
+
+
+def look_at_tiff(path: Path) -> Told:
+    """Axes, sizes, voxel and interval of the first series.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or cut short.
+    """
+    _refuse_broken_chain(path)
+    with _opened(path) as tiff:
+        series = tiff.series[0]
+        _refuse_if_cut_short(path, tiff, series)
+        told = Told(series.axes, tuple(int(size) for size in series.shape))
+        if tiff.is_ome:
+            return _with_ome(told, tiff.ome_metadata or "", path)
+        if tiff.is_imagej:
+            return _with_imagej(told, tiff)
+    return told
+
+
+class _opened:
+    """A TIFF file; what tifffile raises about a damaged one becomes an InputError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Any:
+        import tifffile
+
+        self._tiff = None
+        try:
+            # Files that an OME header names may lie anywhere: only this one is opened.
+            self._tiff = tifffile.TiffFile(self._path, _multifile=False)
+            if not self._tiff.series:
+                raise InputError(f"{self._path} holds no image. Check where it was made.")
+        except Exception as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self._tiff
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._tiff is not None:
+            self._tiff.close()
+        # tifffile and the codecs raise anything about bytes that make no sense.
+        if isinstance(error, Exception) and not isinstance(error, InputError | SettingsError | MemoryError):
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            remedy = "pip install imagecodecs" if "imagecodecs" in reason else "It may be damaged"
+            raise InputError(f"{self._path} cannot be read as TIFF: {reason}. {remedy}.") from None
+
+
+def _refuse_broken_chain(path: Path) -> None:
+    """Follow the pages from one to the next: the last says that it is the last, or the file is cut short."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(16)
+        order = {b"II": "<", b"MM": ">"}.get(head[:2])
+        if order is None or len(head) < 8:
+            raise InputError(f"{path} does not begin as TIFF does. Check what it is.")
+        (version,) = struct.unpack(order + "H", head[2:4])
+        big = version == 43
+        entry, count_form, offset_form = (20, "Q", "Q") if big else (12, "H", "I")
+        (offset,) = (
+            struct.unpack_from(order + offset_form, head, 8 if big else 4) if len(head) == 16 else (0,)
+        )
+        seen: set[int] = set()
+        while offset:
+            cut = f"{path} is cut short: page {len(seen)} would be at byte {offset} of {size}. Copy it again."
+            if offset in seen or offset >= size:
+                raise InputError(cut)
+            seen.add(offset)
+            file.seek(offset)
+            start = file.read(struct.calcsize(count_form))
+            if len(start) < struct.calcsize(count_form):
+                raise InputError(cut)
+            (tags,) = struct.unpack(order + count_form, start)
+            if offset + len(start) + tags * entry + struct.calcsize(offset_form) > size:
+                raise InputError(cut)
+            for tag in range(tags):
+                _, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, file.read(entry))
+                length = count * _WIDTHS.get(kind, 1)
+                if length > struct.calcsize(offset_form) and value + length > size:
+                    raise InputError(
+                        f"{path} is cut short: tag {tag} of page {len(seen) - 1} would end at byte "
+                        f"{value + length} of {size}. Copy it again."
+                    )
+            (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
+
+
+def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
+    """Compare the images declared, and the bytes of each, with the file."""
+    size = path.stat().st_size
+    declared = math.prod(series.shape)
+    if tiff.is_imagej:
+        images = int((tiff.imagej_metadata or {}).get("images", 1))
+        if images * math.prod(tiff.pages[0].shape) > declared:
+            raise InputError(
+                f"{path} is cut short: {images} images are declared, fewer are there. Copy it again."
+            )
+    elif tiff.is_shaped:
+        shapes = [_shape_in(page.description) for page in tiff.pages[:1]]
+        if shapes[0] and math.prod(shapes[0]) > declared:
+            raise InputError(
+                f"{path} is cut short: {shapes[0]} is declared, {series.shape} is there. Copy it again."
+            )
+    planes = math.prod(series.shape[: -len(series.keyframe.shape)])
+    if series.dataoffset is not None:
+        end = series.dataoffset + series.nbytes
+        if end > size:
+            raise InputError(f"{path} is cut short: {size} bytes, where {end} are declared. Copy it again.")
+        return
+    if len(series.pages) < planes:
+        raise InputError(
+            f"{path} is cut short: {len(series.pages)} of {planes} planes are there. Copy it again."
+        )
+    for index, page in enumerate(series.pages):
+        if page is None:
+            raise InputError(
+                f"{path}: plane {index} is missing. The file may be one of several; convert them to one."
+            )
+        ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
+        stored = sum(page.databytecounts)
+        if max(ends, default=0) > size or (page.compression == 1 and stored < page.nbytes):
+            raise InputError(f"{path} is cut short: plane {index} is not whole. Copy it again.")
+
+
+def _shape_in(description: str) -> tuple[int, ...]:
+    """The shape that tifffile writes into the first page."""
+    found = re.search(r'shape"?\s*[=:]\s*[\[(]([\d,\s]+)[\])]', description)
+    return tuple(int(n) for n in found[1].split(",") if n.strip()) if found else ()
+
+
+def _with_imagej(told: Told, tiff: Any) -> Told:
+    known = tiff.imagej_metadata or {}
+    unit = str(known.get("unit", "")).encode("latin-1", "replace").decode("unicode_escape", "replace")
+    tags = tiff.pages[0].tags
+    across = [_per_unit(tags, name) for name in ("YResolution", "XResolution")]
+    interval = known.get("finterval")
+    seconds = float(interval) if isinstance(interval, int | float) and interval > 0 else None
+    if not unit or unit == "pixel":
+        return Told(told.axes, told.sizes, interval=seconds)
+    depth = abs(float(known.get("spacing", 1.0))) or 1.0
+    return Told(told.axes, told.sizes, (depth, across[0], across[1]), unit_of(unit), seconds)
+
+
+def _per_unit(tags: Any, name: str) -> float:
+    if name not in tags:
+        return 1.0
+    value = tags[name].value
+    pixels, units = value if isinstance(value, tuple) else (value, 1)
+    return float(units) / float(pixels) if pixels and units else 1.0
+
+
+def _with_ome(told: Told, xml: str, path: Path) -> Told:
+    from defusedxml import ElementTree
+
+    try:
+        root = ElementTree.fromstring(xml, forbid_dtd=True)
+    except Exception as error:  # a parse error, or one of the attacks that defusedxml knows
+        raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
+    pixels = next((e for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"), None)
+    known = dict(pixels.attrib) if pixels is not None else {}
+    needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
+    if needed > math.prod(told.sizes):
+        raise InputError(
+            f"{path} is cut short or one file of several: its header declares {needed} voxels, "
+            f"{math.prod(told.sizes)} are there. Copy it again, or convert them to one file."
+        )
+    unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
+    sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
+    spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
+    return Told(told.axes, told.sizes, spacing, unit, _positive(known.get("TimeIncrement")))
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value > 0 else None
+
+
+def planes_by_frame(path: Path, axes: str, sizes: tuple[int, ...], channel: int) -> Iterator[NDArray]:
+    """The planes of each frame in the order of z, of one channel.
+
+    Raises
+    ------
+    InputError
+        If a plane cannot be decoded.
+    """
+    size = dict(zip(axes, sizes, strict=True))
+    leading = axes.rstrip("S")[:-2]
+    lengths = [size[axis] for axis in leading]
+    with _opened(path) as tiff:
+        series = tiff.series[0]
+        for t in range(size.get("T", 1)):
+            where = {"T": [t], "C": [channel], "Z": list(range(size.get("Z", 1)))}
+            index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
+            planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
+            if len(series.pages) >= math.prod(lengths):
+                found = tiff.asarray(key=planes, series=0)
+            else:  # planes that share a page
+                found = series.asarray().reshape(math.prod(lengths), -1)[planes]
+            yield found
