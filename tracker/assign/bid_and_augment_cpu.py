@@ -165,7 +165,7 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
             in_tree += 1
             i = owner[j]
             base = dist[j] - (values[edge[i]] - v[j])
-            if base + row_unmatched[i] < end_dist:
+            if row_unmatched[i] < never and base + row_unmatched[i] < end_dist:
                 end_dist, end_col, end_is_row = base + row_unmatched[i], j, True
         if end_col < 0 and end_dist >= never:
             return total, start

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, to_host
-from .problem import AssignmentProblem, DenseCosts
-
-_BLOCK = 1 << 22
-"""Matrix entries handled at once: temporaries stay at some tens of megabytes."""
+from .dense import DenseMatrix
+from .problem import AssignmentProblem, DenseCosts, largest_number
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
@@ -27,9 +25,7 @@ def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArr
     v = xp.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
     u = row_unmatched.copy()
     if isinstance(problem.costs, DenseCosts):
-        for rows in _row_blocks(problem.costs):
-            if len(v):
-                u[rows] = np.minimum(u[rows], (problem.costs.values[rows] - v).min(axis=1))
+        DenseMatrix(problem.costs.values).lower_to_slack(v, u)
     else:
         _kernels(problem).lower_to_slack(
             problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u
@@ -107,19 +103,9 @@ def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
     """Largest gap that rounding alone may leave: 0 for integers."""
     if problem.is_integer:
         return 0
-    finite = problem.costs.values[np.isfinite(problem.costs.values)]
-    largest = max((float(np.abs(part).max()) for part in _parts(problem, finite) if part.size), default=0.0)
+    costs = (problem.costs.values, problem.row_unmatched, problem.col_unmatched)
+    largest = max(largest_number(cost) for cost in costs if cost is not None)
     return 1e-12 * max(abs(primal), largest * (sum(problem.shape) + 1))
-
-
-def _parts(problem: AssignmentProblem, finite: NDArray) -> list[NDArray]:
-    return [finite] + [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
-
-
-def _row_blocks(costs: DenseCosts) -> list[slice]:
-    rows, cols = costs.shape
-    step = max(1, _BLOCK // max(cols, 1))
-    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def _kernels(problem: AssignmentProblem) -> ModuleType:

@@ -27,7 +27,7 @@ class DenseCosts:
         return self.values.shape
 
     def transposed(self) -> DenseCosts:
-        return DenseCosts(self.values.T)
+        return DenseCosts(array_module(self.values).ascontiguousarray(self.values.T))
 
     def sparse(self) -> SparseCosts:
         """The allowed pairs as `SparseCosts`, columns ascending."""
@@ -208,7 +208,7 @@ def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
             raise ValueError(f"{name} holds NaN at {_where(np.isnan(cost))}. Replace it, or forbid the pair.")
         if low == -np.inf:
             raise ValueError(f"{name} holds minus infinity at {_where(cost == low)}; costs must be larger.")
-        largest = np.abs(cost[np.isfinite(cost)]).max(initial=0.0)
+        largest = largest_number(cost)
         if largest > 1e300 / (terms + 1):
             raise ValueError(
                 f"{name} holds {largest:g}, so large that sums overflow. Divide all costs by it."
@@ -217,6 +217,17 @@ def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
         raise ValueError(
             f"{name} holds integers so large that their sums overflow. Divide them, or use floats."
         )
+
+
+def largest_number(cost: NDArray) -> float:
+    """Largest magnitude among finite costs, none of which is NaN; 0 if there are none."""
+    if cost.size == 0:
+        return 0.0
+    low, high = float(cost.min()), float(cost.max())
+    if np.isinf(high):
+        finite = cost[np.isfinite(cost)]
+        return max(abs(float(finite.min())), abs(float(finite.max()))) if finite.size else 0.0
+    return max(abs(low), abs(high))
 
 
 def _check_pairs(costs: SparseCosts) -> None:

@@ -1,0 +1,134 @@
+"""The dense solver: exact whatever its candidates are, for every dtype, shape and kind of tie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import FAMILIES, optional
+from scipy.optimize import linear_sum_assignment
+
+from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.tracker.assign.dense import DenseMatrix
+from outbid.tracker.assign.sparsified import Sparsified
+
+FEW = {
+    "usual": Sparsified(),
+    "one candidate a row": Sparsified(of_row=1, of_col=1),
+    "no pass that adds": Sparsified(of_row=2, of_col=2, rounds=0),
+}
+
+
+def scipy_cost(costs) -> float:
+    return costs[linear_sum_assignment(costs)].sum()
+
+
+@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
+@pytest.mark.parametrize("shape", [(150, 150), (80, 160), (160, 80)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_few_candidates_change_no_cost(family, shape, solver):
+    costs = FAMILIES[family](np.random.default_rng(1), *shape)
+    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
+    assert answer.primal_cost == pytest.approx(scipy_cost(costs), rel=1e-12)
+    assert answer.status is Status.OPTIMAL
+    if costs.dtype.kind == "i":
+        assert answer.gap == 0
+
+
+@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
+@pytest.mark.parametrize("family", FAMILIES)
+def test_optional_rows_and_columns_get_the_sparse_solvers_cost(family, solver):
+    rng = np.random.default_rng(2)
+    problem = optional(FAMILIES[family](rng, 120, 90), rng)
+    answer = assign(problem, solver)
+    assert answer.primal_cost == pytest.approx(assign(problem).primal_cost, rel=1e-12)
+    assert answer.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
+def test_forbidden_pairs_are_not_taken(solver):
+    rng = np.random.default_rng(3)
+    costs = rng.random((200, 200))
+    costs[rng.random(costs.shape) < 0.9] = np.inf
+    np.fill_diagonal(costs, 5.0)
+    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
+    assert answer.primal_cost == pytest.approx(scipy_cost(costs), rel=1e-12)
+    assert answer.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
+def test_a_matrix_without_a_perfect_matching_is_told(solver):
+    costs = np.random.default_rng(4).random((50, 50))
+    costs[:30, 20:] = np.inf
+    with pytest.raises(ValueError, match="infeasible"):
+        assign(AssignmentProblem(DenseCosts(costs)), solver)
+
+
+def test_integers_without_a_perfect_matching_among_sparse_pairs_are_told():
+    """A path of falling duals must not end at a row that has to be matched."""
+    rows = np.repeat(np.arange(40), 16)
+    cols = np.tile(np.arange(16, dtype=np.int32), 40)
+    costs = SparseCosts(np.arange(0, 641, 16), cols, (rows + 1) * (cols + 1), (40, 40))
+    with pytest.raises(ValueError, match="infeasible"):
+        assign(AssignmentProblem(costs))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", ">i4", ">f8", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_real_dtype_is_read(dtype, order):
+    costs = np.random.default_rng(5).integers(0, 100, (60, 70)).astype(dtype, order=order)
+    answer = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
+    assert answer.primal_cost == scipy_cost(costs.astype(np.float64))
+    assert answer.gap == 0
+
+
+def test_integer_costs_with_real_unmatched_costs():
+    rng = np.random.default_rng(6)
+    costs = rng.integers(0, 1000, (80, 90)).astype(np.int32)
+    problem = AssignmentProblem(DenseCosts(costs), rng.random(80) * 10, rng.random(90) * 10)
+    answer = assign(problem, "sparsified")
+    assert answer.primal_cost == pytest.approx(assign(problem).primal_cost, rel=1e-12)
+    assert answer.status is Status.OPTIMAL
+
+
+def test_costs_shifted_by_row_and_column_stay_sparse():
+    """Candidates are chosen by reduced cost, which knows no such shift."""
+    rng = np.random.default_rng(7)
+    costs = rng.integers(0, 3000, (300, 300))
+    shift = rng.integers(0, 10**6, 300)
+    plain = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
+    shifted = assign(AssignmentProblem(DenseCosts(costs + shift[:, None] + shift)), "sparsified")
+    assert shifted.primal_cost == plain.primal_cost + 2 * shift.sum()
+    assert shifted.gap == 0
+    assert shifted.stats["candidates"] < 1.5 * plain.stats["candidates"]
+
+
+@pytest.mark.parametrize("scale", [1, 2**27, 2**40])
+def test_kernels_find_what_sorting_finds(scale):
+    rng = np.random.default_rng(8)
+    matrix = DenseMatrix(rng.integers(-50, 50, (90, 300)) * scale)
+    v, u = rng.integers(-50, 50, 300) * scale, np.full(90, 10 * scale)
+    reduced = matrix.values - v
+    nearest, count = matrix.nearest_of_rows(v, u, 7)
+    for i in range(90):
+        expected = np.sort(reduced[i][reduced[i] < u[i]])[:7]
+        np.testing.assert_array_equal(reduced[i, nearest[i, : count[i]]], expected)
+    shifted = matrix.values - u[:, None]
+    nearest, count, least = matrix.nearest_of_cols(u, v, 7)
+    for j in range(300):
+        expected = np.sort(shifted[:, j][shifted[:, j] < v[j]])[:7]
+        np.testing.assert_array_equal(shifted[nearest[j, : count[j]], j], expected)
+        assert least[j] == min([*expected, v[j]])
+    slack = u.copy()
+    matrix.lower_to_slack(v, slack)
+    np.testing.assert_array_equal(slack, np.minimum(u, reduced.min(axis=1)))
+
+
+def test_narrow_keys_give_the_same_candidates_as_wide_ones():
+    rng = np.random.default_rng(9)
+    values = rng.integers(-1000, 1000, (70, 500))
+    v, limit = rng.integers(-1000, 1000, 500), rng.integers(-1500, 1500, 70)
+    narrow = DenseMatrix(values.astype(np.int32)).nearest_of_rows(v, limit, 9)
+    wide = DenseMatrix(values).nearest_of_rows(v, limit, 9)
+    np.testing.assert_array_equal(narrow[1], wide[1])
+    filled = np.arange(9) < wide[1][:, None]
+    np.testing.assert_array_equal(narrow[0][filled], wide[0][filled])

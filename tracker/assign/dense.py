@@ -1,0 +1,158 @@
+"""A dense matrix as its kernels read it: least reduced costs, row by row and column by column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import in_threads
+
+_NARROW = 2**28
+"""Below it, integers and their differences are compared as int32, twice as many at a time."""
+
+
+class DenseMatrix:
+    """Costs of all pairs, on the host.
+
+    Parameters
+    ----------
+    values : (R, C) array of a real dtype
+        Copied only if it is not int32, int64, float32 or float64, or not row after row.
+
+    Attributes
+    ----------
+    values : (R, C) array
+        As the kernels read it.
+
+    Examples
+    --------
+    >>> matrix = DenseMatrix(np.array([[3, 1, 2], [0, 5, 1]]))
+    >>> matrix.extremes
+    (0, 5)
+    >>> nearest, count = matrix.nearest_of_rows(np.zeros(3, np.int64), np.array([3, 1]), 2)
+    >>> nearest[0, :2].tolist(), count.tolist()
+    ([1, 2], [2, 1])
+    """
+
+    def __init__(self, values: NDArray) -> None:
+        wanted = values.dtype if values.dtype.str[1:] in ("i4", "i8", "f4", "f8") else None
+        if wanted is None:
+            wanted = np.dtype(np.float64 if values.dtype.kind == "f" else np.int64)
+        self.values = np.ascontiguousarray(values, dtype=wanted.newbyteorder("="))
+
+    @cached_property
+    def extremes(self) -> tuple[int, int]:
+        """Least and largest of integer costs, of which there must be some."""
+        from . import dense_cpu
+
+        low, high = np.empty((2, len(self.values)), self.values.dtype)
+        _in_blocks(dense_cpu.extremes, len(low), self.values, low, high)
+        return int(low.min()), int(high.max())
+
+    def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
+        """u_i := min(u_i, min_j (c_ij - v_j)).
+
+        Parameters
+        ----------
+        v : (C,) int64 or float64 array
+        u : (R,) int64 or float64 array, written
+        """
+        from . import dense_cpu
+
+        if self.values.size == 0:
+            return
+        dtype = self._key_dtype(v)
+        least = np.full(len(u), np.iinfo(dtype).max if dtype == np.int32 else u.max(), dtype)
+        _in_blocks(dense_cpu.lower_to_slack, len(u), self.values, v.astype(dtype, copy=False), least)
+        np.minimum(u, least, out=u)
+
+    def nearest_of_rows(
+        self, v: NDArray, limit: NDArray, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The columns of least c_ij - v_j below a limit, row by row.
+
+        Parameters
+        ----------
+        v : (C,) int64 or float64 array
+        limit : (R,) int64 or float64 array
+        most : int
+            Columns a row.
+
+        Returns
+        -------
+        nearest : (R, most) int32 array
+            Columns, ascending in c_ij - v_j.
+        count : (R,) int32 array
+            How many of them there are.
+        """
+        from . import dense_cpu
+
+        rows, cols = self.values.shape
+        nearest, count = np.empty((rows, min(most, cols)), np.int32), np.zeros(rows, np.int32)
+        dtype = self._key_dtype(v)
+        arrays = (self.values, v.astype(dtype), _limit_in(limit, dtype), nearest, count)
+        _in_blocks(dense_cpu.nearest_of_rows, rows, *arrays)
+        return nearest, count
+
+    def nearest_of_cols(
+        self, u: NDArray, limit: NDArray, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray]:
+        """The rows of least c_ij - u_i below a limit, column by column.
+
+        Parameters
+        ----------
+        u : (R,) int64 or float64 array
+        limit : (C,) int64 or float64 array
+        most : int
+            Rows a column.
+
+        Returns
+        -------
+        nearest : (C, most) int32 array
+            Rows, ascending in c_ij - u_i.
+        count : (C,) int32 array
+            How many of them there are.
+        least : (C,) array
+            The least c_ij - u_i; the limit where there is none below.
+        """
+        from . import dense_cpu
+
+        rows, cols = self.values.shape
+        nearest, count = np.empty((cols, min(most, rows)), np.int32), np.zeros(cols, np.int32)
+        dtype = self._key_dtype(u)
+        keys = np.empty(nearest.shape, dtype)
+        arrays = (self.values, u.astype(dtype), _limit_in(limit, dtype), keys, nearest, count)
+        _in_blocks(dense_cpu.nearest_of_cols, cols, *arrays)
+        return nearest, count, np.where(count > 0, keys[:, 0].astype(limit.dtype), limit)
+
+    def _key_dtype(self, dual: NDArray) -> np.dtype:
+        """int32 where it holds all differences of costs and duals, else the type of the duals."""
+        if self.values.dtype != np.int32 or dual.dtype.kind == "f" or self.values.size == 0:
+            return dual.dtype
+        low, high = self.extremes
+        narrow = min(low, dual.min()) > -_NARROW and max(high, dual.max()) < _NARROW
+        return np.dtype(np.int32) if narrow else dual.dtype
+
+
+def _limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
+    """A copy of the limits, cut off to what no key reaches: between infinities there is no difference."""
+    most = 2 * _NARROW if dtype == np.int32 else np.finfo(dtype).max if dtype.kind == "f" else 2**62
+    return np.minimum(limit, most).astype(dtype)
+
+
+def _in_blocks(kernel: Callable[..., None], length: int, *arrays: NDArray) -> None:
+    """Run a kernel on blocks of rows or columns, one for each processor that this process may use."""
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    bounds = [length * k // workers for k in range(workers + 1)]
+    blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
+    work = partial(_run_block, kernel, arrays)
+    for _ in in_threads(work, blocks, workers if arrays[0].size > 1 << 16 else 1):
+        pass
+
+
+def _run_block(kernel: Callable[..., None], arrays: tuple[NDArray, ...], block: tuple[int, int]) -> None:
+    kernel(*arrays, *block)

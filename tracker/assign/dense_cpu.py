@@ -1,0 +1,153 @@
+"""CPU kernels of `dense`.
+
+Each call works on a block of rows or of columns, so that several may run in threads; no result
+depends on their order nor on where blocks begin.
+
+Shapes: costs (R,C) of i4, i8, f4 or f8, C-contiguous; duals of one type that holds every c_ij - v_j:
+i4 or i8 for integer costs, f8 for real ones.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_STRIDE = 64
+"""Entries compared at once, without a branch; few strides hold one that matters."""
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def _least(row, shift):  # pragma: no cover
+    """min_j (row_j - shift_j): the loop that the compiler turns into vector instructions."""
+    least = shift.dtype.type(row[0] - shift[0])
+    for j in range(len(row)):
+        reduced = shift.dtype.type(row[j] - shift[j])
+        least = reduced if reduced < least else least  # noqa: FURB136  (min() is slower)
+    return least
+
+
+@njit(nogil=True, cache=True)
+def extremes(costs, low, high, first, last):  # pragma: no cover
+    """Least and largest cost of each row of a block, of integers. Written: low, high (R,)."""
+    for i in range(first, last):
+        row = costs[i]
+        least, most = row[0], row[0]
+        for j in range(len(row)):
+            least = min(least, row[j])
+            most = max(most, row[j])
+        low[i], high[i] = least, most
+
+
+@njit(nogil=True, cache=True)
+def lower_to_slack(costs, v, u, first, last):  # pragma: no cover
+    """u_i := min(u_i, min_j (c_ij - v_j)) for the rows of a block. v (C,); written: u (R,)."""
+    for i in range(first, last):
+        u[i] = min(u[i], _least(costs[i], v))
+
+
+@njit(nogil=True, cache=True)
+def _insert(keys, places, count, key, place):  # pragma: no cover
+    """Put an entry into its place in a sorted list of `count`; of a full list the last falls out."""
+    at = min(count, len(keys) - 1)
+    while at > 0 and keys[at - 1] > key:
+        keys[at], places[at] = keys[at - 1], places[at - 1]
+        at -= 1
+    keys[at], places[at] = key, place
+
+
+@njit(nogil=True, cache=True)
+def nearest_of_rows(costs, v, limit, nearest, count, first, last):  # pragma: no cover
+    """For each row of a block the columns of least c_ij - v_j below a limit.
+
+    v (C,); limit (R,). Written: nearest (R,k) i4, columns in ascending order of c_ij - v_j; count (R,) i4.
+    Among equals a row takes the columns after its own place, so that rows with the same costs differ.
+    """
+    rows, cols = costs.shape
+    room = nearest.shape[1]
+    keys = np.empty(room, v.dtype)
+    for i in range(first, last):
+        row, highest, found = costs[i], limit[i], 0
+        turn = i * cols // rows
+        for part in range(2):
+            begin, end = (turn, cols) if part == 0 else (0, turn)
+            for start in range(begin, end, _STRIDE):
+                stop = min(start + _STRIDE, end)
+                if _least(row[start:stop], v[start:stop]) < highest:
+                    for j in range(start, stop):
+                        key = v.dtype.type(row[j] - v[j])
+                        if key < highest:
+                            _insert(keys, nearest[i], found, key, j)
+                            found = min(found + 1, room)
+                            if found == room:
+                                highest = keys[room - 1]
+        count[i] = found
+
+
+@njit(nogil=True, cache=True)
+def nearest_of_cols(costs, u, limit, keys, nearest, count, first, last):  # pragma: no cover
+    """For each column of a block the rows of least c_ij - u_i below a limit.
+
+    u (R,); limit (C,), lowered here to the largest key of a full list. Written: keys (C,k), the values
+    c_ij - u_i in ascending order; nearest (C,k) i4, their rows; count (C,) i4, zero at first.
+    """
+    room = nearest.shape[1]
+    for i in range(costs.shape[0]):
+        row, base = costs[i], u[i]
+        for start in range(first, last, _STRIDE):
+            stop = min(start + _STRIDE, last)
+            if _least(row[start:stop], limit[start:stop]) < base:
+                for j in range(start, stop):
+                    key = u.dtype.type(row[j] - base)
+                    if key < limit[j]:
+                        _insert(keys[j], nearest[j], count[j], key, i)
+                        count[j] = min(count[j] + 1, room)
+                        if count[j] == room:
+                            limit[j] = keys[j, room - 1]
+
+
+@njit(nogil=True, cache=True)
+def augment(costs, never, v, owner, col_of_row, free):  # pragma: no cover
+    """Shortest augmenting path from every free row in turn over all pairs (Dijkstra in an array).
+
+    For rows that must be matched. Matched pairs must be tight. free (F,) i4. Written: v (C,), owner (C,) i4,
+    col_of_row (R,) i4. Returns the number of columns scanned and the first row without a path, or -1.
+    """
+    cols = len(v)
+    dist, from_row = np.empty(cols, v.dtype), np.empty(cols, np.int32)
+    # Columns not scanned yet stand first in `order`.
+    order = np.arange(cols)
+    total = 0
+    for start in free:
+        dist[:] = never
+        i, base, left, end = start, v.dtype.type(0), cols, -1
+        while end < 0:
+            nearest, at = never, -1
+            for k in range(left):
+                j = order[k]
+                d = base + costs[i, j] - v[j]
+                if d < dist[j]:
+                    dist[j], from_row[j] = d, i
+                # A free column among the nearest ends the path.
+                if dist[j] < nearest or (dist[j] == nearest and at >= 0 and owner[j] < 0):
+                    nearest, at = dist[j], k
+            if at < 0:
+                return total, start
+            j = order[at]
+            if owner[j] < 0:
+                end = j
+                break
+            left -= 1
+            order[at], order[left] = order[left], j
+            i = owner[j]
+            base = nearest - (costs[i, j] - v[j])
+        for k in range(left, cols):
+            v[order[k]] += dist[order[k]] - dist[end]
+        total += cols - left
+        i = -1
+        while i != start:
+            i = from_row[end]
+            owner[end] = i
+            col_of_row[i], end = end, col_of_row[i]
+    return total, -1
