@@ -13,7 +13,7 @@ from outbid.tracker.assign.sparsified import Sparsified
 
 FEW = {
     "usual": Sparsified(),
-    "one candidate a row": Sparsified(of_row=1, of_col=1),
+    "three candidates a row": Sparsified(of_row=3, of_col=3),
     "no pass that adds": Sparsified(of_row=2, of_col=2, rounds=0),
 }
 
