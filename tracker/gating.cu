@@ -28,10 +28,13 @@ extern "C" __global__ void bounds(const double* point, long long count, double* 
 }
 
 // Cell key of every point: block * cells + linear cell, one empty cell at either end of an axis.
-// point (N, 3) f8; block_start (B+1,) i8; origin, inverse_edge (3,) f8; size (3,) i8; key (N,) i8.
+// point (N, 3) f8; block_start (B+1,) i8; origin, inverse edge and size (cells) along z, y, x; key (N,) i8.
 extern "C" __global__ void cell_keys(const double* point, long long count, const long long* block_start,
-                                     int blocks, const double* origin, const double* inverse_edge,
-                                     const long long* size, long long* key) {
+                                     int blocks, double origin_z, double origin_y, double origin_x,
+                                     double per_z, double per_y, double per_x, long long size_z,
+                                     long long size_y, long long size_x, long long* key) {
+    const double origin[3] = {origin_z, origin_y, origin_x}, inverse_edge[3] = {per_z, per_y, per_x};
+    const long long size[3] = {size_z, size_y, size_x};
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= count) return;
     int low = 0, high = blocks;  // the last block that starts at or before i
@@ -88,10 +91,9 @@ __device__ __forceinline__ int first_not_below(const Columns& cols, long long va
 // Visit every column within the radius of row i: the nine runs of three cells beside its own, block after block.
 template <class Visit>
 __device__ __forceinline__ void visit_pairs(long long i, const double* row_point, const long long* row_key,
-                                            long long rows, const Columns& cols, const long long* size,
-                                            int blocks, int first_offset, int last_offset, double radius2,
+                                            long long rows, const Columns& cols, long long cells,
+                                            long long size_y, long long size_x, int blocks, int first_offset, int last_offset, double radius2,
                                             Visit visit) {
-    long long cells = size[0] * size[1] * size[2];
     long long key = row_key[i];
     int block = (int)(key / cells);
     double z = row_point[i], y = row_point[rows + i], x = row_point[2 * rows + i];
@@ -99,7 +101,7 @@ __device__ __forceinline__ void visit_pairs(long long i, const double* row_point
     for (int t = max(block + first_offset, 0); t <= stop_block; ++t)
         for (int dz = -1; dz <= 1; ++dz)
             for (int dy = -1; dy <= 1; ++dy) {
-                long long middle = key + (t - block) * cells + (dz * size[1] + dy) * size[2];
+                long long middle = key + (t - block) * cells + (dz * size_y + dy) * size_x;
                 int stop = first_not_below(cols, middle + 2);
                 for (int j = first_not_below(cols, middle - 1); j < stop; ++j) {
                     double a = cols.point[j] - z, b = cols.point[cols.count + j] - y,
@@ -114,13 +116,14 @@ __device__ __forceinline__ void visit_pairs(long long i, const double* row_point
 // Columns within the radius of every row. row_point (3, R), row_key (R,) sorted; count (R,) i8.
 extern "C" __global__ void count_pairs(const double* row_point, const long long* row_key, long long rows,
                                        const double* col_point, const long long* col_key, const int* bucket,
-                                       int shift, long long cols, const long long* size, int blocks,
-                                       int first_offset, int last_offset, double radius2, long long* count) {
+                                       int shift, long long cols, long long cells, long long size_y, long long size_x,
+                                       int blocks, int first_offset, int last_offset, double radius2,
+                                       long long* count) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= rows) return;
     Columns columns{col_point, col_key, bucket, shift, cols};
     int found = 0;
-    visit_pairs(i, row_point, row_key, rows, columns, size, blocks, first_offset, last_offset, radius2,
+    visit_pairs(i, row_point, row_key, rows, columns, cells, size_y, size_x, blocks, first_offset, last_offset, radius2,
                 [&](int, double) { ++found; });
     count[i] = found;
 }
@@ -128,13 +131,13 @@ extern "C" __global__ void count_pairs(const double* row_point, const long long*
 // The pairs that count_pairs counted. indptr (R+1,) i8; indices (P,) i4; distance2 (P,) f8.
 extern "C" __global__ void fill_pairs(const double* row_point, const long long* row_key, long long rows,
                                       const double* col_point, const long long* col_key, const int* bucket,
-                                      int shift, long long cols, const long long* size, int blocks,
-                                      int first_offset, int last_offset, double radius2,
+                                      int shift, long long cols, long long cells, long long size_y, long long size_x,
+                                      int blocks, int first_offset, int last_offset, double radius2,
                                       const long long* indptr, int* indices, double* distance2) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i >= rows) return;
     Columns columns{col_point, col_key, bucket, shift, cols};
     long long next = indptr[i];
-    visit_pairs(i, row_point, row_key, rows, columns, size, blocks, first_offset, last_offset, radius2,
+    visit_pairs(i, row_point, row_key, rows, columns, cells, size_y, size_x, blocks, first_offset, last_offset, radius2,
                 [&](int j, double d2) { indices[next] = j; distance2[next] = d2; ++next; });
 }

@@ -26,8 +26,9 @@ def sort_cells(point, block_start, origin, inverse_edge, size):
     xp = array_module(point)
     count = len(point)
     key = xp.empty(count, np.int64)
-    grid = [to_device(host) for host in (block_start, origin, inverse_edge, size)]
-    arguments = (point, np.int64(count), grid[0], np.int32(len(block_start) - 1), *grid[1:], key)
+    blocks = (to_device(block_start), np.int32(len(block_start) - 1))
+    # Iterating a NumPy array gives the scalars that the kernel takes.
+    arguments = (point, np.int64(count), *blocks, *origin, *inverse_edge, *size, key)
     launch(cuda_function(_SOURCE, "cell_keys"), count, arguments)
     order = xp.argsort(key, kind="stable")
     sorted_point = xp.empty((3, count))
@@ -68,6 +69,6 @@ def _reach(rows, cols, size, offsets, radius2):
     return (
         *(rows.point, rows.key, np.int64(len(rows))),
         *(cols.point, cols.key, bucket, np.int32(shift), np.int64(len(cols))),
-        *(to_device(size), np.int32(blocks), np.int32(offsets[0]), np.int32(offsets[1])),
+        *(np.prod(size), *size[1:], np.int32(blocks), np.int32(offsets[0]), np.int32(offsets[1])),
         np.float64(radius2),
     )

@@ -15,41 +15,45 @@ extern "C" __global__ void unpack(const Word* word, long long* v, int* owner, lo
 
 constexpr int kLanes = 8;  // threads that read one row together
 
+// A row's best and second best pair, staying unmatched (pair -1) among them.
 struct Choice {
     int best, second;
-    Pair best_pair, second_pair;  // -1: staying unmatched
+    int best_pair, second_pair;  // counted from the row's first
+    int best_column, second_column;
 };
 
-__device__ __forceinline__ bool before(int a, Pair p, int b, Pair q) {
-    // Staying unmatched is no better than an equal pair's limit, and ties go to the first pair of the row.
+__device__ __forceinline__ bool before(int a, int p, int b, int q) {
+    // Ties go to the first pair of the row; staying unmatched is no better than an equal pair's limit.
     return a < b || (a == b && p >= 0 && (q < 0 || p < q));
 }
 
-__device__ __forceinline__ void offer(Choice& choice, int value, Pair pair) {
+__device__ __forceinline__ void offer(Choice& choice, int value, int pair, int column) {
     if (before(value, pair, choice.best, choice.best_pair)) {
         choice.second = choice.best, choice.second_pair = choice.best_pair;
-        choice.best = value, choice.best_pair = pair;
+        choice.second_column = choice.best_column;
+        choice.best = value, choice.best_pair = pair, choice.best_column = column;
     } else if (before(value, pair, choice.second, choice.second_pair)) {
-        choice.second = value, choice.second_pair = pair;
+        choice.second = value, choice.second_pair = pair, choice.second_column = column;
     }
 }
 
 // Best and second best choice of a row, found by kLanes threads together; all of them return it.
-__device__ __forceinline__ Choice choose(const Pair* indptr, const int* indices, const int* values,
-                                         int unmatched, const Word* word, int row, int lane) {
-    Choice choice{unmatched, unmatched, -1, -1};
-    Pair stop = indptr[row + 1];
-    for (Pair p = indptr[row] + lane; p < stop; p += kLanes) {
-        int reduced = values[p] - dual_of(__ldcg(&word[indices[p]]));
-        if (reduced < unmatched) offer(choice, reduced, p);
+__device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indices, const int* values,
+                                         int unmatched, const Word* word, int lane, unsigned group) {
+    Choice choice{unmatched, unmatched, -1, -1, -1, -1};
+    for (Pair p = first + lane; p < stop; p += kLanes) {
+        int column = indices[p], reduced = values[p] - dual_of(__ldcg(&word[column]));
+        if (reduced < unmatched) offer(choice, reduced, (int)(p - first), column);
     }
-    unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
     for (int step = 1; step < kLanes; step *= 2) {
-        int best = __shfl_xor_sync(group, choice.best, step), second = __shfl_xor_sync(group, choice.second, step);
-        Pair best_pair = __shfl_xor_sync(group, choice.best_pair, step);
-        Pair second_pair = __shfl_xor_sync(group, choice.second_pair, step);
-        if (best_pair >= 0) offer(choice, best, best_pair);
-        if (second_pair >= 0) offer(choice, second, second_pair);
+        Choice other{__shfl_xor_sync(group, choice.best, step),
+                     __shfl_xor_sync(group, choice.second, step),
+                     __shfl_xor_sync(group, choice.best_pair, step),
+                     __shfl_xor_sync(group, choice.second_pair, step),
+                     __shfl_xor_sync(group, choice.best_column, step),
+                     __shfl_xor_sync(group, choice.second_column, step)};
+        if (other.best_pair >= 0) offer(choice, other.best, other.best_pair, other.best_column);
+        if (other.second_pair >= 0) offer(choice, other.second, other.second_pair, other.second_column);
     }
     return choice;
 }
@@ -109,19 +113,20 @@ extern "C" __global__ void bid_rounds(const Pair* indptr, const int* indices, co
             }
             row = __shfl_sync(group, row, threadIdx.x % 32 / kLanes * kLanes);
             if (row < 0) continue;
-            Choice choice = choose(indptr, indices, values, (int)row_unmatched[row], word, row, lane);
+            Pair first = indptr[row];
+            Choice choice = choose(first, indptr[row + 1], indices, values, (int)row_unmatched[row], word,
+                                   lane, group);
             if (lane) continue;
             if (choice.best_pair < 0) {  // staying unmatched is best, and stays so: prices only rise
                 now[s] = -1;
                 continue;
             }
-            Pair pair = choice.best_pair;
-            int column = indices[pair];
+            int pair = choice.best_pair, column = choice.best_column;
             Word old = __ldcg(&word[column]);
             if (choice.best == choice.second && owner_of(old) >= 0) {
                 // A tie that raises no price would go round in circles; the second choice may be free.
-                pair = choice.second_pair;
-                if (pair >= 0) column = indices[pair], old = __ldcg(&word[column]);
+                pair = choice.second_pair, column = choice.second_column;
+                if (pair >= 0) old = __ldcg(&word[column]);
             }
             bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
             if (stuck || last) {
@@ -129,7 +134,7 @@ extern "C" __global__ void bid_rounds(const Pair* indptr, const int* indices, co
                 now[s] = -1;
                 continue;
             }
-            target[s] = column, offered_pair[s] = pair, outbid[s] = owner_of(old);
+            target[s] = column, offered_pair[s] = first + pair, outbid[s] = owner_of(old);
             offered[s] = word_of(dual_of(old) - (choice.second - choice.best), row);
         }
         if (last) return;
