@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
@@ -16,11 +17,14 @@ from outbid.tracker import (
     SettingsError,
     TrackingSettings,
     Tracks,
+    read_record,
     read_tracks,
     score,
     track,
+    write_detections,
 )
 from outbid.tracker.calibrate import calibrate
+from outbid.tracker.cli import main
 from outbid.tracker.estimates import first_step, motion_from, tail_from
 from outbid.tracker.motion import Motion
 
@@ -130,6 +134,21 @@ def test_track_with_no_option_learns_and_says_what():
     np.testing.assert_array_equal(run.tracks.links, again.tracks.links)
 
 
+def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path):
+    seen = tmp_path / "seen.csv"
+    write_detections(seen, simulated(BrownianWalk(0.2), particles=100, frames=6).detections)
+    told = CliRunner().invoke(main, ["track", str(seen)])
+    assert told.exit_code == 0, told.output
+    assert "Localisation noise" in told.output
+    first, again = tmp_path / "seen_tracks.csv", tmp_path / "again.csv"
+    assert read_record(first)["learned"]["axes"] == "zyx"
+    repeat = ["track", str(seen), "-o", str(again), "--config", f"{first}.json"]
+    assert CliRunner().invoke(main, repeat).exit_code == 0
+    assert first.read_bytes() == again.read_bytes()
+    refused = CliRunner().invoke(main, ["track", str(seen), "--unmatched-cost", "full"])
+    assert refused.exit_code == 2
+
+
 def test_costs_are_not_set_where_they_are_learned():
     with pytest.raises(SettingsError, match="need a max_distance"):
         TrackingSettings(unmatched_cost=1.0)
@@ -157,6 +176,7 @@ def test_flat_movies_are_linked_as_what_they_are(axes):
     )
     learned, links = calibrate(Detections.from_table(np.repeat(np.arange(10), 60), place.reshape(-1, 3)))
     assert learned.model.motion.axes == axes
+    assert learned.axes == "zyx"[3 - axes :]
     assert (links.pairs[:, 1] - links.pairs[:, 0] == 60).mean() > 0.97
 
 

@@ -189,7 +189,6 @@ def test_defaults_are_those_of_the_library() -> None:
         (["--max-distance", "4", "--solver", "magic"], "bid_and_augment"),
         (["--max-distance", "4", "--workers", "0"], "workers"),
         (["--max-distance", "4", "--frobnicate"], "frobnicate"),
-        ([], "--max-distance"),
     ],
 )
 def test_wrong_usage(options: list[str], said: str, spots: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ rates, each link counting as much as it is probable, and the movie is linked aga
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,6 +49,8 @@ class Calibration:
         Standard errors of step, persistence, noise, end and start, from groups of particles.
     passes : int
         How often the movie was linked.
+    axes : str
+        Which of z, y, x the values stand for: axes along which nothing varies are left out.
     """
 
     model: LinkModel
@@ -56,6 +58,28 @@ class Calibration:
     step: NDArray[np.float64]
     uncertainty: dict[str, float]
     passes: int
+    axes: str
+
+    def __str__(self) -> str:
+        motion, model, error = self.model.motion, self.model, self.uncertainty
+        axes = self.axes
+        remembered = (
+            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g} "
+            f"± {error.get('persistence', 0):.1g} frames"
+            if motion.persistence > 0 and any(motion.speed)
+            else "no lasting velocity"
+        )
+        crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
+        return (
+            f"Learned in {self.passes} passes. "
+            f"Step: {_each(self.step, axes)} a frame (± {error.get('step', 0):.1g}); {remembered}; "
+            f"flow foretold by: {crowd}.\n"
+            f"Localisation noise: {_each(motion.noise, axes)} (± {error.get('noise', 0):.1g}). "
+            f"Gate: {_each(model.gate, axes)}.\n"
+            f"Tracks end: {model.end:.2%} (± {error.get('end', 0):.2%}) and start: {model.start:.2%} "
+            f"(± {error.get('start', 0):.2%}) a detection; next seen after 1, 2, … frames: "
+            f"{', '.join(f'{share:.2%}' for share in model.follow)}."
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""
@@ -75,7 +99,13 @@ class Calibration:
             "crowd": self.crowd,
             "uncertainty": dict(self.uncertainty),
             "passes": self.passes,
+            "axes": self.axes,
         }
+
+
+def _each(values: Iterable[float], axes: str) -> str:
+    """One value an axis, as text."""
+    return ", ".join(f"{axis} {value:.3g}" for axis, value in zip(axes, values, strict=True))
 
 
 def calibrate(
@@ -149,7 +179,7 @@ def calibrate(
         if len(model.follow) != gaps or not np.allclose(gate, model.gate, rtol=0.1):
             pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)
             gate, gaps = model.gate, len(model.follow)
-    found = Calibration(model, crowd, np.asarray(gate) / _REACH, {}, done)
+    found = Calibration(model, crowd, np.asarray(gate) / _REACH, {}, done, movie.names)
     found = replace(found, uncertainty=_uncertainty(movie, linking, shift, model))
     return found, links_of(movie, linking)
 

@@ -64,19 +64,27 @@ class UnmatchedCost(click.ParamType):
 
     \b
     Examples:
+      outbid track spots.csv
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
 
     INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x; the names that TrackMate,
     Imaris and trackpy use are understood. Track numbers in it are ignored.
+
+    Without --max-distance all is learned from the detections: how particles move, how often they are
+    missed, begin and end; it is told, and written to the run record.
     """,
 )
 @click.argument("source", metavar="INPUT", type=_FILE)
-@click.option("-o", "--output", type=_FILE, required=True, help="Table of tracks: .csv, .tsv or .parquet.")
 @click.option(
-    "--max-distance", type=float, required=True, metavar="D",
-    help="Gate: the farthest a particle moves from a frame to the next, in the unit of position x spacing.",
+    "-o", "--output", type=_FILE,
+    help="Table of tracks: .csv, .tsv or .parquet.  [default: INPUT_tracks.csv]",
+)  # fmt: skip
+@click.option(
+    "--max-distance", type=float, metavar="D",
+    help="Gate: the farthest a particle moves from a frame to the next, in the unit of position x spacing.  "
+    "[default: learned]",
 )  # fmt: skip
 @click.option(
     "--cost", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
@@ -91,8 +99,8 @@ class UnmatchedCost(click.ParamType):
     help="Size of a voxel: positions are multiplied by it.",
 )  # fmt: skip
 @click.option(
-    "--max-gap", type=int, default=0, show_default=True, metavar="N",
-    help="Frames that a particle may be missing.",
+    "--max-gap", type=int, metavar="N",
+    help="Frames that a particle may be missing.  [default: 0; 2 if all is learned]",
 )  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
@@ -107,12 +115,12 @@ class UnmatchedCost(click.ParamType):
 @common_options
 def track(
     source: Path,
-    output: Path,
-    max_distance: float,
+    output: Path | None,
+    max_distance: float | None,
     cost: str,
     unmatched_cost: float | str,
     spacing: tuple[float, float, float],
-    max_gap: int,
+    max_gap: int | None,
     gap_distance: float | None,
     solver: str,
     device: str,
@@ -137,6 +145,7 @@ def track(
         solver=solver,
         device=device,
     )
+    output = output or source.with_name(f"{source.stem}_tracks.csv")
     formats.check_output(output, overwrite=overwrite)
     detections = formats.read_detections(source)
     origin = formats.input_of(source)
@@ -148,18 +157,23 @@ def track(
     record = _record("track", origin) | {
         "settings": run.settings.as_dict(), "seed": None, "device": run.settings.device,
     }  # fmt: skip
-    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
-    summary = {"output": str(output), **run.stats, "seconds": clock.seconds}
+    learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
+    formats.write_tracks(output, run.tracks, record=record | learned, overwrite=overwrite)
+    summary = {"output": str(output), **run.stats, "seconds": clock.seconds} | learned
+    if run.learned is not None:
+        say(str(run.learned))
     if as_json:
         click.echo(json.dumps(summary))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
     say(line.format_map(summary))
 
 
-def _unmatched_cost(asked: float | str, max_distance: float, power: int) -> float | None:
+def _unmatched_cost(asked: float | str, max_distance: float | None, power: int) -> float | None:
     """The cost as TrackingSettings takes it, which has half of the gate's as default."""
     if asked != "full":
         return None if isinstance(asked, str) else asked
+    if max_distance is None:
+        return math.inf  # which TrackingSettings refuses
     try:
         return math.pow(max_distance, power)
     except OverflowError:

@@ -93,12 +93,15 @@ class Movie:
         Row of each among the detections as they were given.
     frame_start : (F + 1,) int64 array
         As in `Detections`.
+    names : str
+        Which of z, y, x the axes are.
     """
 
     frame: NDArray[np.int64]
     position: NDArray[np.float64]
     order: NDArray[np.int64]
     frame_start: NDArray[np.int64]
+    names: str
 
     @property
     def axes(self) -> int:
@@ -227,9 +230,8 @@ def movie_of(detections: Detections, spacing: tuple[float, float, float]) -> Mov
     cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))
     order = pairs_within(point, point[:0], cell, start, np.zeros_like(start)).rows.order.astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
-    return Movie(
-        detections.frame[order].astype(np.int64), np.ascontiguousarray(point[order][:, axes]), order, start
-    )
+    frame, position = detections.frame[order].astype(np.int64), np.ascontiguousarray(point[order][:, axes])
+    return Movie(frame, position, order, start, "".join("zyx"[axis] for axis in axes))
 
 
 def pairs_of(movie: Movie, model: LinkModel, *, workers: int = 1, most_bytes: int | None = None) -> Pairs:
