@@ -20,8 +20,11 @@ from .tracks import Tracks
 DEVICES = ("auto", "cpu", "gpu")
 
 _WORTH_A_GPU = 3_000_000
-"""Detections below which `auto` stays on the CPU. Loading CuPy takes 0.7 s: from the shell an H200 caught up with
-16 cores at 5 million detections of few candidates; where candidates are many or cores few it does so sooner."""
+"""Detections below which `auto` stays on the CPU.
+
+Loading CuPy takes 0.7 s. From the shell an H200 caught up with 16 cores at 5 million detections of few
+candidates; where candidates are many or cores few it does so sooner.
+"""
 
 
 @dataclass(frozen=True)
