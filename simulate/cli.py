@@ -23,6 +23,7 @@ _FILE = click.Path(path_type=Path)
       outbid simulate -o truth.csv --detections seen.csv --miss 0.05 --clutter 0.02 --noise 0.3 0.1 0.1
       outbid simulate -o truth.parquet --particles 100000 --frames 5 --box 100 100 100 \\
           --motion brownian --step 0.3 --birth-rate 0.05 --death-rate 0.05
+      outbid simulate -o truth.csv --box 9 127 127 --frames 20 --movie movie.ome.tif --snr 4
       outbid simulate -o again.csv --config truth.csv
 
     Writes a table with columns track_id, frame, z, y, x: all that the microscope sees, with the true
@@ -78,6 +79,16 @@ _FILE = click.Path(path_type=Path)
     "--clutter", type=float, default=0.0, show_default=True, metavar="C",
     help="False detections for each particle and frame.",
 )  # fmt: skip
+@click.option("--movie", type=_FILE, metavar="FILE", help="Render the true particles as OME-TIFF, too.")
+@click.option("--snr", type=float, default=4.0, show_default=True, help="Of the movie: signal to noise.")
+@click.option(
+    "--psf", type=float, nargs=3, default=(1.0, 1.5, 1.5), show_default=True, metavar="Z Y X",
+    help="Of the movie: standard deviation of a spot.",
+)  # fmt: skip
+@click.option(
+    "--voxel", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
+    help="Of the movie: size of a voxel.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same movie.")
 @click.option("--overwrite", is_flag=True, help="Replace the outputs if they exist.")
 @config_option
@@ -99,12 +110,17 @@ def simulate(
     noise: tuple[float, float, float],
     miss: float,
     clutter: float,
+    movie: Path | None,
+    snr: float,
+    psf: tuple[float, float, float],
+    voxel: tuple[float, float, float],
     seed: int,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Simulate a movie."""
     from outbid.tracker import formats
+    from outbid.tracker.formats.atomic import refuse_output
 
     from .microscope import Microscope, observe
     from .motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
@@ -123,6 +139,12 @@ def simulate(
         formats.check_output(detections, overwrite=overwrite)
         if detections.resolve() == output.resolve():
             raise click.BadParameter("it is the file of --output. Give two files.", param_hint="--detections")
+    camera = None
+    if movie is not None:
+        from .camera import Camera, write_movie
+
+        camera = Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel)
+        refuse_output(movie, overwrite=overwrite)
     truth = walk(settings)
     seen = observe(truth, microscope, box=box, seed=seed)
     record = {
@@ -131,9 +153,11 @@ def simulate(
             "particles": particles, "frames": frames, "box": box, "motion": motion, "step": step,
             "persistence": persistence, "persistence_time": persistence_time, "boundary": boundary,
             "birth_rate": birth_rate, "death_rate": death_rate, "noise": noise, "miss": miss,
-            "clutter": clutter, "seed": seed,
+            "clutter": clutter, "snr": snr, "psf": psf, "voxel": voxel, "seed": seed,
         },
     }  # fmt: skip
+    if movie is not None and camera is not None:
+        write_movie(movie, truth.detections, camera, seed=seed, overwrite=overwrite)
     formats.write_tracks(output, seen, record=record, overwrite=overwrite)
     if detections is not None:
         formats.write_detections(detections, seen.detections, record=record, overwrite=overwrite)

@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     CLUTTER = 6
     ORDER = 7
     WALL = 8
+    PHOTONS = 9
 
 
 def stream(seed: int, purpose: Purpose, frame: int) -> np.random.Generator:

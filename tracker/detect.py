@@ -25,7 +25,7 @@ _LEAST_SIGMA = 0.5  # voxels; a narrower Gaussian is not sampled any more
 _NOISE_FACTOR = 11.0  # a spot stands out of the noise by so many standard deviations
 _TYPICAL_SHARE = 0.155  # and has so much of the quality of a typical spot
 _ELONGATIONS = (1.0, 1.5, 2.0, 2.7)  # of spots along z, that are tried
-_ESTIMATE_VOXELS = 2_000_000
+_ESTIMATE_VOXELS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -258,12 +258,13 @@ def estimate_radius(image: NDArray[np.float32], settings: DetectionSettings) -> 
     crop = _crop(image)
     noise = _pixel_noise(crop)
     plane = settings.spacing[1] * min(crop.shape[1:])
-    radii = [radius for k in range(16) if (radius := settings.spacing[1] * 1.5 * 1.25**k) <= plane / 12]
+    radii = [radius for k in range(12) if (radius := settings.spacing[1] * 1.5 * 1.25**k) <= plane / 12]
     radii = radii or [1.5 * settings.spacing[1]]
-    long = 1.5 if crop.shape[0] > 1 else 1.0
+    # Where a stack has few planes, more smoothing along z finds no more noise to even out.
+    deepest = crop.shape[0] / 6 * sqrt(3) * settings.spacing[0]
 
     def in_the_plane(radius: float) -> float:
-        tried = replace(settings, radius=radius, radius_z=radius * long)
+        tried = replace(settings, radius=radius, radius_z=min(1.5 * radius, deepest))
         values, white = _answer(crop, noise, tried)
         # Uneven light and neighbours are noise too, where they are more than white noise.
         return _salience(values, max(white, noise_of(values, _sigma(tried, crop.shape))))
@@ -272,7 +273,7 @@ def estimate_radius(image: NDArray[np.float32], settings: DetectionSettings) -> 
     if crop.shape[0] == 1:
         return replace(settings, radius=chosen, radius_z=None)
     tried = [
-        replace(settings, radius=radius, radius_z=radius * long)
+        replace(settings, radius=radius, radius_z=min(radius * long, deepest))
         for radius, long in product([r for r in radii if chosen / 1.3 < r < chosen * 1.3], _ELONGATIONS)
     ]
     return max(tried, key=lambda one: _salience(*_answer(crop, noise, one)))
