@@ -248,10 +248,12 @@ def pairs_of(movie: Movie, model: LinkModel, *, workers: int = 1, most_bytes: in
         order = near.rows.order.astype(np.int64)
         rows.append(np.repeat(order, np.diff(near.indptr)))
         cols.append(order[near.indices])
-    # Half of what is counted around a detection, half of what is usual: a few neighbours tell little.
-    seen = np.bincount(cols[0], minlength=count)
     volume = (2.0, np.pi, 4 / 3 * np.pi)[axes - 1] * float(np.prod(model.gate))
-    density = (seen + max(seen.mean(), 1e-3) if count else seen) / 2 / volume
+    others = np.maximum(np.bincount(cols[0], minlength=count) - 1.0, 0.0)
+    box = float(np.prod(np.ptp(movie.position, axis=0))) if count else 0.0
+    evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
+    # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
+    density = (others + (others.mean() if count else 0.0) + evenly) / 3 / volume
     row, col = np.concatenate(rows), np.concatenate(cols)
     order = np.argsort(row, kind="stable")
     row, col = row[order], col[order]
