@@ -65,6 +65,7 @@ def read_tracks(path: Path) -> Tracks:
         name: nodes[name]
         for name in dict.fromkeys([*order, *sorted(nodes)])
         if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
+        if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # the frame once more
     }
     measures = {name: of_edge[name] for name in _MEASURES if name in of_edge}
     return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
