@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import kernels
+from .auction import Auction
 from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .problem import AssignmentProblem, DenseCosts, forbidden, largest_number
@@ -23,8 +24,9 @@ class Sparsified(AbstractAssignmentSolver):
     that sparse problem exactly. One pass over the whole matrix then looks for pairs whose cost is below the
     sum of their duals. Where there is none the answer is optimal for the whole matrix; where there are, they
     become candidates, and only rows whose pair is no longer their best search again (Volgenant's
-    core-oriented approach, 1996). If candidates admit no matching, or if pairs keep coming, shortest
-    paths over the whole matrix finish the work. Sparse problems go to `BidAndAugment` as they are.
+    core-oriented approach, 1996). If candidates admit no matching, or if pairs keep coming, an auction (of a
+    square matrix) and shortest paths over the whole matrix do the work. Sparse problems go to
+    `BidAndAugment` as they are.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ class Sparsified(AbstractAssignmentSolver):
                 return work.answer(work.col_of_row(), passes)
             work.add(nearest, count)
             stuck = work.search(work.release())
-        return work.answer(work.search_everywhere(), passes)
+        # What defeats candidates defeats paths too, yet hardly an auction; but it needs free prices.
+        start = Auction().compute(problem) if work.is_square else None
+        return work.answer(work.search_everywhere(start), passes)
 
 
 class _Work:
@@ -140,8 +144,8 @@ class _Work:
                 break
         return np.nonzero((self.edge < 0) & (least < self.row_unmatched))[0].astype(np.int32)
 
-    def search_everywhere(self) -> NDArray[np.int32]:
-        """Paths over all pairs, for a perfect matching, from what the candidates gave.
+    def search_everywhere(self, start: Answer | None) -> NDArray[np.int32]:
+        """Paths over all pairs, for a perfect matching, from another answer or from what the candidates gave.
 
         Raises
         ------
@@ -151,6 +155,9 @@ class _Work:
         from . import dense_cpu
 
         col_of_row, loose = self.col_of_row(), np.ones(1, bool)
+        if start is not None:
+            col_of_row, self.v = start.col_of_row, start.col_dual
+            self.owner[col_of_row] = np.arange(len(col_of_row))
         while loose.any():
             u = np.full(len(col_of_row), self.never)
             self.matrix.lower_to_slack(self.v, u)
