@@ -27,6 +27,7 @@ _BASIC = {
     "POSITION_Z": ("Z", "POSITION"), "POSITION_T": ("T", "TIME"), "FRAME": ("Frame", "NONE"),
     "RADIUS": ("Radius", "LENGTH"), "VISIBILITY": ("Visibility", "NONE"),
 }  # fmt: skip
+_TAKEN = {"ID", "name", *_BASIC} - {"QUALITY", "RADIUS"}
 _RADIUS = 2.5  # TrackMate draws a spot with it
 _MEASURES = {"LINK_COST": ("Edge cost", "COST"), "LINK_MARGIN": ("Margin", "COST")}
 
@@ -42,7 +43,8 @@ def key_of(name: str) -> str:
     if name in ("radius", "quality"):
         return name.upper()
     key = re.sub(r"[^A-Za-z0-9_]+", "_", name)
-    return key if key[:1].isalpha() or key[:1] == "_" else f"_{key}"
+    plain = (key[:1].isalpha() or key[:1] == "_") and key not in _TAKEN
+    return key if plain else f"_{key}"
 
 
 def write_model(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
@@ -83,7 +85,7 @@ def _columns(features: Mapping[str, NDArray]) -> dict[str, str]:
     columns: dict[str, str] = {}
     for name in features:
         key = key_of(name)
-        if key in columns or key in ("ID", "name") or (key in _BASIC and key not in ("QUALITY", "RADIUS")):
+        if key in columns:
             raise InputError(f"A feature called {name!r} would hide another in TrackMate's XML. Rename it.")
         columns[key] = name
     return columns
