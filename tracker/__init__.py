@@ -8,6 +8,7 @@ The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbi
 4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `refine`             a whole movie by the past and the future of every particle, gaps included
+    `divisions`          starts joined to mothers, as assignments of their own
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots (`blobs`: filters, maxima, noise), or labels

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .detections import Detections
+from .divisions import Divisions, find_divisions
 from .estimates import LAGS, first_step, motion_from, tail_from
 from .flow import flow_of
 from .link import Links
@@ -114,6 +115,7 @@ def calibrate(
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_gap: int = 2,
     two_sided: bool = True,
+    divisions: bool = True,
     solver: str = "bid_and_augment",
     workers: int = 1,
     most_bytes: int | None = None,
@@ -130,6 +132,8 @@ def calibrate(
         Frames in which a particle may be missing.
     two_sided : bool
         Whether links may use the future.
+    divisions : bool
+        Whether starts are joined to mothers where the movie gives evidence of divisions.
     solver : str
     workers : int
         Threads.
@@ -181,7 +185,25 @@ def calibrate(
             gate, gaps = model.gate, len(model.follow)
     found = Calibration(model, crowd, np.asarray(gate) / _REACH, {}, done, movie.names)
     found = replace(found, uncertainty=_uncertainty(movie, linking, shift, model))
-    return found, links_of(movie, linking)
+    links = links_of(movie, linking)
+    if divisions:
+        links = _with_daughters(links, movie, find_divisions(movie, linking, pairs.log_density))
+    return found, links
+
+
+def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:
+    """The links and those to daughters, sorted by source; nothing is known of a daughter's margin."""
+    daughters = np.column_stack([movie.order[found.mother], movie.order[found.daughter]])
+    pairs = np.concatenate([links.pairs, daughters])
+    cost = np.concatenate([links.cost, np.log1p(-found.probability) - np.log(found.probability)])
+    margin = np.concatenate([links.margin, np.zeros(len(daughters))])
+    trust = np.concatenate([_known(links.probability), found.probability])
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return Links(pairs[order], cost[order], margin[order], links.gap, probability=trust[order])
+
+
+def _known(probability: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    return np.empty(0) if probability is None else probability
 
 
 def _steps(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:

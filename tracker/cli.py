@@ -102,6 +102,10 @@ class UnmatchedCost(click.ParamType):
     "--max-gap", type=int, metavar="N",
     help="Frames that a particle may be missing.  [default: 0; 2 if all is learned]",
 )  # fmt: skip
+@click.option(
+    "--divisions/--no-divisions", default=True, show_default=True,
+    help="Join starts to mothers where the movie gives evidence of divisions, if all is learned.",
+)  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
@@ -121,6 +125,7 @@ def track(
     unmatched_cost: float | str,
     spacing: tuple[float, float, float],
     max_gap: int | None,
+    divisions: bool,
     gap_distance: float | None,
     solver: str,
     device: str,
@@ -142,6 +147,7 @@ def track(
         spacing=spacing,
         max_gap=max_gap,
         gap_distance=gap_distance,
+        divisions=divisions,
         solver=solver,
         device=device,
     )
@@ -161,7 +167,7 @@ def track(
     formats.write_tracks(output, run.tracks, record=record | learned, overwrite=overwrite)
     summary = {"output": str(output), **run.stats, "seconds": clock.seconds} | learned
     if run.learned is not None:
-        say(str(run.learned))
+        say(f"{run.learned}\nDivisions: {run.stats['divisions']}.")
     if as_json:
         click.echo(json.dumps(summary))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"

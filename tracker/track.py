@@ -49,6 +49,9 @@ class TrackingSettings:
         where all is learned, how often particles are missed included; 0 with a `max_distance`.
     gap_distance : float, optional
         Gate of gap closing. Default: `max_distance`.
+    divisions : bool
+        Whether tracks that start beside another may be its daughters, where the movie gives evidence of
+        divisions; only where all is learned.
     solver : str
         A name in `outbid.tracker.assign.SOLVERS`.
     device : {"auto", "cpu", "gpu"}
@@ -74,6 +77,7 @@ class TrackingSettings:
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     max_gap: int | None = None
     gap_distance: float | None = None
+    divisions: bool = True
     solver: str = "bid_and_augment"
     device: str = "auto"
 
@@ -110,7 +114,7 @@ class TrackingRun:
     settings : TrackingSettings
         As they were used: `device` is the one that computed.
     stats : mapping
-        links, gap_links, tracks: counts; worst_gap: the largest gap between cost and lower bound
+        links, gap_links, divisions, tracks: counts; worst_gap: the largest gap between cost and lower bound
         among the assignments, 0 if all are proved optimal; device; fallbacks: how often a problem did not
         fit the GPU's memory and was halved or solved on the host.
     learned : Calibration or None
@@ -196,8 +200,8 @@ def _learned(
     gap = 2 if settings.max_gap is None else settings.max_gap
     used = replace(settings, device="cpu", max_gap=gap)
     learned, links = calibrate(
-        detections, spacing=used.spacing, max_gap=gap, solver=used.solver, workers=workers,
-        most_bytes=int(0.8 * free_memory() / 9), progress=progress,
+        detections, spacing=used.spacing, max_gap=gap, divisions=used.divisions, solver=used.solver,
+        workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
     )  # fmt: skip
     source, target = detections.frame[links.pairs].T
     return _run(detections, links, int((target - source > 1).sum()), used, learned)
@@ -211,6 +215,7 @@ def _run(
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs),
         "gap_links": gap_links,
+        "divisions": int((tracks.successors > 1).sum()),
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,

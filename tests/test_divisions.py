@@ -1,0 +1,79 @@
+"""Divisions: found where cells divide, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, track
+from outbid.tracker.calibrate import calibrate
+
+
+def tissue(seed: int = 0, cells: int = 150, frames: int = 30, apart: float = 0.25) -> Tracks:
+    """Cells in a growing box that jitter; 2 % a frame divide, the daughters parting to both sides."""
+    rng = np.random.default_rng(seed)
+    place, name = rng.uniform(0, cells ** (1 / 3), (cells, 3)), np.arange(cells)
+    frame, position, track_id, parent = [], [], [], []
+    mother = np.full(cells, -1)
+    named = cells
+    for t in range(frames):
+        frame += [t] * len(place)
+        position.append(place)
+        track_id.append(name)
+        parent.append(mother)
+        divides = rng.random(len(place)) < 0.02
+        axis = rng.normal(size=(divides.sum(), 3))
+        axis *= apart / np.linalg.norm(axis, axis=1, keepdims=True)
+        new = named + np.arange(2 * divides.sum())
+        named += len(new)
+        place = np.concatenate([place[~divides], place[divides] + axis, place[divides] - axis])
+        place = (place + rng.normal(0, 0.04, place.shape)) * 1.007
+        mother = np.concatenate([mother[~divides], name[divides], name[divides]])
+        name = np.concatenate([name[~divides], new])
+    detections = Detections.from_table(frame, np.concatenate(position))
+    return Tracks.from_track_ids(detections, np.concatenate(track_id), np.concatenate(parent))
+
+
+def division_f1(found: np.ndarray, truth: Tracks) -> float:
+    """F1 of mothers with both daughters right."""
+    families = []
+    for links in (found, truth.links):
+        children: dict[int, set[int]] = {}
+        for source, target in links.tolist():
+            children.setdefault(source, set()).add(target)
+        families.append({(mother, *sorted(two)) for mother, two in children.items() if len(two) == 2})
+    return 2 * len(families[0] & families[1]) / max(len(families[0]) + len(families[1]), 1)
+
+
+@pytest.mark.parametrize("apart", [0.12, 0.25])
+def test_divisions_are_found(apart):
+    truth = tissue(apart=apart)
+    _, links = calibrate(truth.detections)
+    assert division_f1(links.pairs, truth) > 0.85
+    assert np.unique(links.pairs[:, 1]).size == len(links.pairs)  # one mother each
+    assert np.bincount(links.pairs[:, 0]).max() == 2
+    assert links.probability is not None
+    assert ((links.probability >= 0) & (links.probability <= 1)).all()
+
+
+def test_divisions_can_be_left_out():
+    seen = tissue().detections
+    run = track(seen, TrackingSettings(divisions=False))
+    assert run.stats["divisions"] == 0
+    assert track(seen, TrackingSettings()).stats["divisions"] > 30
+
+
+@pytest.mark.parametrize(("sigma", "miss"), [(0.1, 0.0), (0.2, 0.1), (0.35, 0.0)])
+def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
+    settings = WalkSettings(BrownianWalk(sigma), 500, 15, (8, 8, 8), "reflect", 0.03, 0.03, seed=2)
+    seen = observe(walk(settings), Microscope(miss=miss, clutter=0.05), box=(8, 8, 8), seed=2).detections
+    assert track(seen, TrackingSettings()).stats["divisions"] <= 5
+
+
+@pytest.mark.parametrize("name", ["ascidian/Pm05.csv", "ascidian/Pm08.csv"])
+def test_cells_of_real_embryos_divide(real_data, name):
+    truth = read_tracks(real_data / name)
+    assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9
