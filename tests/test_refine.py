@@ -67,6 +67,20 @@ def test_one_pass_of_static_particles_is_the_squared_distance_assignment():
     assert linking.gap == 0
 
 
+def test_links_over_gaps_are_followed_by_a_model_that_knows_none():
+    """Calibration stops looking for gaps that turn out to be rare; those found stay in the filter."""
+    seen = movie_of(movie([0], [], [], [3], [4]), (1, 1, 1))
+    gone = LinkModel(STRAIGHT.motion, (0.8, 0.1, 0.05), 0.05, 0.05, gate=(12.0,))
+    nowhere = np.zeros((3, 1))
+    over_gap = link_pass(seen, pairs_of(seen, gone), gone, Linking.none(3), nowhere)
+    assert over_gap.follower.tolist() == [1, 2, -1]
+    again = link_pass(seen, pairs_of(seen, STRAIGHT), STRAIGHT, over_gap, nowhere)
+    assert again.follower.tolist() == [-1, 2, -1]
+    # Known to move by 1 a frame, not by anything up to 3: the link is the surer for it.
+    fresh = link_pass(seen, pairs_of(seen, STRAIGHT), STRAIGHT, Linking.none(3), nowhere)
+    assert again.gain[1] > fresh.gain[1]
+
+
 def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units():
     rng = np.random.default_rng(4)
     place = rng.uniform(0, 6, (200, 3)) + np.cumsum(rng.normal(0, 0.15, (8, 200, 3)), axis=0)

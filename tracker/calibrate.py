@@ -29,6 +29,8 @@ _REACH = 4.5
 _SAMPLE = 40_000
 _SETTLED = 0.002
 """Share of the links that may still change when the passes end."""
+_RARE = 5e-4
+"""Share of gaps so long among all links below which they are not looked for any more."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
 _GROUPS = 8
@@ -179,6 +181,9 @@ def calibrate(
             shift, crowd = flow_of(movie.frame_start, movie.position, _steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
         model = _learned(movie, linking, shift, model, max_gap if done >= 2 else 0)
+        while done >= 4 and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
+            max_gap -= 1  # most of the pairs of a movie lie over the longest gap
+            model = replace(model, follow=model.follow[:-1])
         # Candidates are kept while the gate stays about what it was.
         if len(model.follow) != gaps or not np.allclose(gate, model.gate, rtol=0.1):
             pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)

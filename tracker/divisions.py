@@ -24,6 +24,8 @@ _WIDEST = 0.35
 _ROUNDS = 30
 _EVIDENCE = 10.0
 """Log likelihood, in nats, that divisions must gain over chance neighbours before any is believed."""
+_CLEAR = 0.8
+"""And how much for each second daughter: with less, too many of them would be chance neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +68,11 @@ def find_divisions(movie: Movie, linking: Linking, log_density: NDArray[np.float
     """
     follower, before = linking.follower.copy(), linking.before.copy()
     ends = np.nonzero(follower < 0)[0]
-    first = _assigned(movie, ends, _starts(movie, before), follower, log_density)
+    first = _assigned(movie, ends, _starts(movie, before), follower, log_density, 0.0)
     follower[first.mother], before[first.daughter] = first.daughter, first.mother
     linked = np.nonzero(follower >= 0)[0]
     going_on = linked[movie.frame[follower[linked]] == movie.frame[linked] + 1]
-    second = _assigned(movie, going_on, _starts(movie, before), follower, log_density)
+    second = _assigned(movie, going_on, _starts(movie, before), follower, log_density, _CLEAR)
     # A mother of one is none: what is near an end, alone, may be anything.
     kept = np.isin(first.mother, second.mother)
     return Divisions(
@@ -90,6 +92,7 @@ def _assigned(
     starts: NDArray[np.int64],
     follower: NDArray[np.int64],
     log_density: NDArray[np.float64],
+    clear: float,
 ) -> Divisions:
     """The best assignment of starts to some mothers, if there is evidence for any."""
     count, axes = movie.position.shape
@@ -103,7 +106,7 @@ def _assigned(
     linked = (follower[mother] >= 0)[:, None]
     step = np.where(linked, movie.position[follower[mother]] - movie.position[mother], 0.0)
     away = movie.position[start] - movie.position[mother]
-    odds = _odds(step, away, start, log_density[start], spacing)
+    odds = _odds(step, away, start, log_density[start], spacing, clear)
     useful = np.nonzero(odds > 0)[0]
     if not len(useful):
         return none
@@ -137,6 +140,7 @@ def _odds(
     start: NDArray[np.int64],
     log_density: NDArray[np.float64],
     spacing: float,
+    clear: float,
 ) -> NDArray[np.float64]:
     """(P,) log odds that each start is the daughter of each mother near it; -inf without evidence."""
     number = np.unique(start, return_inverse=True)[1]
@@ -157,6 +161,7 @@ def _odds(
             along, step2 = (chance[:, None] * away * step).sum(), (chance[:, None] * step**2).sum()
             slope = min(max(-float(along) / max(float(step2), 1e-300), 0.0), 1.5)
             variance = max(float((chance * left2).sum()) / daughters / step.shape[1], 1e-9 * spacing**2)
-        if evidence > most and variance < (_WIDEST * spacing) ** 2:
+        enough = evidence > most and evidence > clear * daughters
+        if enough and variance < (_WIDEST * spacing) ** 2:
             found, most = odds, evidence
     return found

@@ -285,7 +285,7 @@ def link_pass(
 
     model = replace(model, motion=_floored(model.motion))
     count, axes = movie.position.shape
-    table = _transitions(model)
+    table = _transitions(model.motion, len(model.follow))
     speed2, noise2 = np.square(model.motion.speed), np.square(model.motion.noise)
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
@@ -338,17 +338,16 @@ def _believed(
     on_way = np.where(linked[:, None], (-1 if backward else 1) * frames[:, None] * shift[earlier], 0.0)
     mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
     kernels.filter_tracks(
-        movie.position, neighbour, frames, on_way, trust[earlier], _transitions(model),
+        movie.position, neighbour, frames, on_way, trust[earlier],
+        _transitions(model.motion, int(frames.max(initial=1))),
         np.square(model.motion.speed), np.square(model.motion.noise), backward, mean, cov,
     )  # fmt: skip
     return mean, cov
 
 
-def _transitions(model: LinkModel) -> NDArray[np.float64]:
-    """(gaps + 1, axes, 5) float64: `Motion.transition` over 0, 1, 2, … frames."""
-    motion = model.motion
-    none = np.zeros((motion.axes, 5))
-    return np.stack([none] + [motion.transition(gap) for gap in range(1, len(model.follow) + 1)])
+def _transitions(motion: Motion, longest: int) -> NDArray[np.float64]:
+    """(longest + 1, axes, 5) float64: `Motion.transition` over 0, 1, 2, … frames."""
+    return np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, longest + 1)])
 
 
 def _floored(motion: Motion) -> Motion:
