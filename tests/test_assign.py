@@ -293,7 +293,7 @@ def test_unmatched_costs_must_come_for_both_sides_finite_and_one_each():
 
 
 def test_an_unknown_solver_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match="bid_and_augment, sparsified, auction, jonker_volgenant, greedy"):
+    with pytest.raises(ValueError, match="bid_and_augment, sparsified, auction, greedy_switching, jonker_volgenant, greedy"):
         solver_named("simplex")
 
 

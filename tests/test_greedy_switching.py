@@ -1,0 +1,103 @@
+"""Deep Greedy Switching: no exchange of two is left, the cost is near the optimum and above its bound."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from problems import FAMILIES, gated, moved_cloud, optional
+
+from outbid.tracker import AssignmentProblem, DenseCosts, assign
+from outbid.tracker.assign.greedy_switching import GreedySwitching
+
+VARIANTS = {
+    f"{'parallel' if parallel else 'sequential'}, {start} start": GreedySwitching(parallel, start)
+    for parallel in (False, True)
+    for start in ("random", "greedy")
+}
+
+
+def geom(size: int, seed: int) -> AssignmentProblem:
+    """Roverso et al.'s instances: distances within one set of points in a square, as large as possible."""
+    points = np.random.default_rng(seed).random((size, 2)) * 1000
+    return AssignmentProblem(DenseCosts(-np.linalg.norm(points[:, None] - points, axis=2)))
+
+
+@pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("seed", range(3))
+def test_geom_is_within_six_per_mille(solver, seed):
+    problem = geom(300, seed)
+    best = assign(problem, "sparsified").primal_cost
+    answer = assign(problem, solver)
+    assert best - 1e-9 <= answer.primal_cost <= best * (1 - 0.006)
+    assert answer.dual_cost <= best + 1e-9
+    assert answer.gap < 0.01 * abs(best)
+
+
+@pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shape", [(40, 40), (25, 40), (40, 25)])
+def test_no_exchange_of_two_is_left(family, shape, solver):
+    costs = FAMILIES[family](np.random.default_rng(1), *shape)
+    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
+    i = np.nonzero(answer.col_of_row >= 0)[0]
+    j = answer.col_of_row[i]
+    assert len(i) == min(shape)
+    exchanged = costs[np.ix_(i, j)] + costs[np.ix_(i, j)].T
+    held = costs[i, j][:, None] + costs[i, j]
+    assert (exchanged >= held - 1e-12).all()
+    free_col, free_row = np.setdiff1d(np.arange(shape[1]), j), np.setdiff1d(np.arange(shape[0]), i)
+    assert (costs[np.ix_(i, free_col)] >= costs[i, j][:, None]).all()
+    assert (costs[np.ix_(free_row, j)] >= costs[i, j]).all()
+
+
+@pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("family", FAMILIES)
+def test_optional_rows_and_columns_stay_within_the_bounds(family, solver):
+    rng = np.random.default_rng(2)
+    problem = optional(FAMILIES[family](rng, 50, 40), rng)
+    answer, best = assign(problem, solver), assign(problem).primal_cost
+    assert answer.dual_cost - 1e-9 <= best <= answer.primal_cost + 1e-9
+    pair = answer.col_of_row >= 0
+    unmatched = problem.row_unmatched[pair] + problem.col_unmatched[answer.col_of_row[pair]]
+    assert (answer.pair_cost[pair] < unmatched).all()
+
+
+def test_particles_are_linked_nearly_as_well_as_exactly():
+    problem = gated(*moved_cloud(np.random.default_rng(3), 300, 0.3), 1.0)
+    answer, best = assign(problem, "greedy_switching"), assign(problem).primal_cost
+    assert best <= answer.primal_cost <= 1.05 * best
+
+
+def test_a_deadline_gives_a_complete_matching_that_more_time_improves():
+    problem = geom(400, 4)
+    start = time.monotonic()
+    early = assign(problem, GreedySwitching(deadline=0.0))
+    assert time.monotonic() - start < 5
+    late = assign(problem, GreedySwitching())
+    assert len(np.unique(early.col_of_row)) == 400
+    assert early.stats["switches"] == 0
+    assert late.primal_cost < 1.05 * early.primal_cost
+    assert late.primal_cost >= early.dual_cost
+
+
+def test_forbidden_pairs_are_left_or_refused():
+    costs = np.full((6, 6), np.inf)
+    costs[np.arange(6), [1, 2, 3, 4, 5, 0]] = 1.0
+    costs[0, 0] = 9.0
+    assert assign(AssignmentProblem(DenseCosts(costs)), GreedySwitching(seed=3)).primal_cost == 6
+    answer = assign(
+        AssignmentProblem(DenseCosts(costs), np.full(6, 4.0), np.full(6, 4.0)), "greedy_switching"
+    )
+    assert answer.primal_cost == 6
+    costs[1] = costs[0]
+    costs[2, 1:] = np.inf
+    costs[0, 0] = np.inf
+    with pytest.raises(ValueError, match="Choose an exact solver"):
+        assign(AssignmentProblem(DenseCosts(costs)), GreedySwitching(seed=3))
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(ValueError, match="random, greedy"):
+        assign(geom(5, 0), GreedySwitching(start="best"))
