@@ -25,6 +25,7 @@ from outbid.tracker import (
     write_tracks,
 )
 from outbid.tracker.formats import FORMATS, check_output, holds_tracks
+from outbid.tracker.tracks import LINK_MEASURES
 
 SUFFIXES = [".csv", ".tsv", ".parquet"]  # tables; the formats for exchange have tests of their own
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -70,7 +71,7 @@ def tracks(draw: st.DrawFn) -> Tracks:
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     links = np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)
     measure = st.none() | hnp.arrays(np.float64, len(links), elements=FINITE)
-    return Tracks(seen, links, draw(measure), draw(measure))
+    return Tracks(seen, links, *(draw(measure) for _ in LINK_MEASURES))
 
 
 def assert_same_detections(found: Detections, given: Detections, suffix: str) -> None:
@@ -119,8 +120,8 @@ def test_tracks_round_trip(suffix: str, made: Tracks, tmp_path_factory: pytest.T
     np.testing.assert_array_equal(found.links, made.links)
     np.testing.assert_array_equal(found.track_id, made.track_id)
     assert_same_detections(found.detections, made.detections, suffix)
-    assert same_or_none(found.link_cost, made.link_cost)
-    assert same_or_none(found.link_margin, made.link_margin)
+    for name in LINK_MEASURES:
+        assert same_or_none(getattr(found, name), getattr(made, name))
     # Identities do not leak into what the linker gets.
     assert_same_detections(read_detections(path), made.detections, suffix)
     assert read_record(path)["settings"] == {"max_distance": 1.5}

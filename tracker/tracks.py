@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from .detections import Detections
 from .errors import InputError
 
+LINK_MEASURES = ("link_cost", "link_margin", "link_probability")
+"""What may be known of every link; files name their columns so."""
+
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
@@ -56,7 +59,7 @@ class Tracks:
         count, frame = len(self.detections), self.detections.frame
         if self.links.ndim != 2 or self.links.shape[1] != 2:
             raise InputError(f"Links are pairs of rows, shape (E, 2); got {self.links.shape}.")
-        for name in ("link_cost", "link_margin", "link_probability"):
+        for name in LINK_MEASURES:
             values = getattr(self, name)
             if values is not None and values.shape != (len(self.links),):
                 raise InputError(f"{name} has shape {values.shape}; there are {len(self.links)} links.")
@@ -111,6 +114,12 @@ class Tracks:
             last = order[np.concatenate([~same, [True]])]
             links = np.concatenate([links, _links_to_parents(np.asarray(parent), label, frame, first, last)])
         return cls(detections, links[np.lexsort((links[:, 1], links[:, 0]))].astype(np.int64))
+
+    @property
+    def measures(self) -> dict[str, NDArray[np.float64]]:
+        """What is known of the links, by name: those of `LINK_MEASURES` that are there, (E,) float64 each."""
+        known = {name: getattr(self, name) for name in LINK_MEASURES}
+        return {name: values for name, values in known.items() if values is not None}
 
     @cached_property
     def successors(self) -> NDArray[np.int64]:

@@ -194,7 +194,7 @@ def write_detections(
 def write_tracks(
     path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
 ) -> None:
-    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, link_cost, link_margin.
+    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, what is known of links.
 
     Parameters
     ----------

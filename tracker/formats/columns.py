@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import InputError
+from ..tracks import LINK_MEASURES
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "frame": ("frame", "t", "time", "time_point", "timepoint", "position_t"),
@@ -21,7 +22,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 NEEDED = ("frame", "y", "x")
 """Roles without which there are no detections; without z they lie in a plane."""
 
-_NUMBERED = re.compile(r"(parent|link_cost|link_margin)(_[2-9]|_[1-9]\d+)?")
+_NUMBERED = re.compile(rf"(parent|{'|'.join(LINK_MEASURES)})(_[2-9]|_[1-9]\d+)?")
 _NAMELESS = re.compile(r"\s*|unnamed: \d+", re.IGNORECASE)  # the latter is pandas' index
 
 
@@ -44,7 +45,7 @@ def is_nameless(name: str) -> bool:
 def roles_of(names: Sequence[str]) -> dict[str, str]:
     """The column for each role that the table has: ``{"frame": "FRAME", "x": "POSITION_X", …}``.
 
-    Besides the roles of `ALIASES` there are ``link_cost`` and ``link_margin``; ``parent_2``,
+    Besides the roles of `ALIASES` there are those of `LINK_MEASURES`; ``parent_2``,
     ``link_cost_2`` and so on for the second link that reaches a detection (a merge); and ``node`` with
     ``node_parent`` where every detection has a number and names the one before it.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError, SettingsError
-from ..tracks import Tracks
+from ..tracks import LINK_MEASURES, Tracks
 from . import graph
 from .folder import write_whole_folder
 from .memory import refuse_if_larger_than_memory
@@ -31,7 +31,6 @@ _HARMLESS = {
 }  # fmt: skip
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
-_MEASURES = ("link_cost", "link_margin")
 
 
 def recognises(path: Path) -> bool:
@@ -67,7 +66,7 @@ def read_tracks(path: Path) -> Tracks:
         if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
         if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # the frame once more
     }
-    measures = {name: of_edge[name] for name in _MEASURES if name in of_edge}
+    measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
     return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
 
 
@@ -102,7 +101,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
     odd = [name for name in seen.features if "/" in name or name in (*"tzyx", ".", "..")]
     if odd:
         raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
-    measures = {name: getattr(tracks, name) for name in _MEASURES if getattr(tracks, name) is not None}
+    measures = tracks.measures
     axes = [{"name": "t", "type": "time", "unit": "frame"}]
     axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]
     metadata = package.GeffMetadata.model_validate(

@@ -11,10 +11,10 @@ from scipy import sparse
 
 from ..detections import Detections
 from ..errors import InputError
-from ..tracks import Tracks
+from ..tracks import LINK_MEASURES, Tracks
 from .columns import feature_names, roles_of
 
-_OWN = ["track_id", "frame", "z", "y", "x", "parent", "link_cost", "link_margin"]
+_OWN = ["track_id", "frame", "z", "y", "x", "parent", *LINK_MEASURES]
 _UNITS = {
     "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
     "microns": "micrometer",
@@ -110,7 +110,7 @@ def tracks_of(
     edges : (E, 2) int64 array
         Numbers of the detections that follow each other; an edge that is there twice counts once.
     measures : mapping of str to (E,) array, optional
-        ``link_cost`` and ``link_margin``, where they are known.
+        Those of `LINK_MEASURES` that are known.
 
     Raises
     ------
@@ -141,9 +141,7 @@ def tracks_of(
     links = np.where((at[:, 0] < at[:, 1])[:, None], links, links[:, ::-1])
     links, first = np.unique(links, axis=0, return_index=True)
     known_measures = {name: values[first] for name, values in (measures or {}).items()}
-    return Tracks(
-        detections, links.astype(np.int64), known_measures.get("link_cost"), known_measures.get("link_margin")
-    )
+    return Tracks(detections, links.astype(np.int64), *(known_measures.get(name) for name in LINK_MEASURES))
 
 
 def families(tracks: Tracks) -> NDArray[np.int64]:

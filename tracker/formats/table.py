@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError
-from ..tracks import Tracks
+from ..tracks import LINK_MEASURES, Tracks
 from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number
 from .columns import feature_names, missing_roles, plain, roles_of
 
@@ -89,10 +89,8 @@ def tracks_of(rows: Rows) -> Tracks:
         if str(rows.path) in str(error):
             raise
         raise InputError(f"{rows.path}: {error}") from None
-    return Tracks(
-        detections, tracks.links, _of_links(rows, tracks, order, "link_cost"),
-        _of_links(rows, tracks, order, "link_margin"),
-    )  # fmt: skip
+    measures = [_of_links(rows, tracks, order, name) for name in LINK_MEASURES]
+    return Tracks(detections, tracks.links, *measures)
 
 
 def holds_tracks(roles: dict[str, str]) -> bool:
@@ -115,8 +113,8 @@ def table_of_detections(detections: Detections) -> pa.Table:
 def table_of_tracks(tracks: Tracks) -> pa.Table:
     """Columns track_id, frame, z, y, x, parent (if a track divides or merges), features, costs of links.
 
-    Every row has the number of its track's parent, or null, and cost and margin of the link that
-    reaches it, or null. Further links that reach a detection (a merge) stand in parent_2, link_cost_2, …
+    Every row has the number of its track's parent, or null, and cost, margin and probability of the link
+    that reaches it, or null. Further links that reach a detection (a merge) stand in parent_2, link_cost_2, …
 
     Examples
     --------
@@ -133,13 +131,12 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
         if (parent >= 0).any():
             parents["parent" + suffix] = column_of(parent, parent < 0)
         target = tracks.links[rank == k, 1]
-        for name, of_link in (("link_cost", tracks.link_cost), ("link_margin", tracks.link_margin)):
-            if of_link is not None:
-                column = np.zeros(len(tracks.detections))
-                column[target] = of_link[rank == k]
-                unlinked = np.ones(len(column), dtype=bool)
-                unlinked[target] = False
-                measures[name + suffix] = column_of(column, unlinked)
+        unlinked = np.ones(len(tracks.detections), dtype=bool)
+        unlinked[target] = False
+        for name, of_link in tracks.measures.items():
+            column = np.zeros(len(tracks.detections))
+            column[target] = of_link[rank == k]
+            measures[name + suffix] = column_of(column, unlinked)
     return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError
-from ..tracks import Tracks
+from ..tracks import LINK_MEASURES, Tracks
 from .graph import detections_of, tracks_of
 from .records import record_from
 from .trackmate_write import RECORD_MARK, key_of, write_model
@@ -26,7 +26,7 @@ from .xml_stream import Enough, number, read_xml
 
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
-_MEASURES = {"LINK_COST": "link_cost", "LINK_MARGIN": "link_margin"}
+_MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
 def read_detections(path: Path) -> Detections:

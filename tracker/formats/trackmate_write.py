@@ -29,7 +29,11 @@ _BASIC = {
 }  # fmt: skip
 _TAKEN = {"ID", "name", *_BASIC} - {"QUALITY", "RADIUS"}
 _RADIUS = 2.5  # TrackMate draws a spot with it
-_MEASURES = {"LINK_COST": ("Edge cost", "COST"), "LINK_MARGIN": ("Margin", "COST")}
+_MEASURES = {
+    "LINK_COST": ("Edge cost", "COST"),
+    "LINK_MARGIN": ("Margin", "COST"),
+    "LINK_PROBABILITY": ("Probability", "NONE"),
+}
 
 
 def key_of(name: str) -> str:
@@ -154,11 +158,7 @@ def _tracks(tracks: Tracks) -> Iterator[str]:
     family = families(tracks)
     order = np.argsort(family[tracks.links[:, 0]], kind="stable")
     of = family[tracks.links[order, 0]]
-    measured = {
-        key: values[order].tolist()
-        for key, values in (("LINK_COST", tracks.link_cost), ("LINK_MARGIN", tracks.link_margin))
-        if values is not None
-    }
+    measured = {name.upper(): values[order].tolist() for name, values in tracks.measures.items()}
     sizes = np.bincount(family, minlength=1)
     starts = np.concatenate([[0], np.nonzero(np.diff(of))[0] + 1, [len(of)]]) if len(of) else np.zeros(1, int)
     yield "    <AllTracks>\n"
