@@ -14,7 +14,7 @@ PYTHON ?= python3
 VENV ?= .venv
 # A regular install, not an editable one: what is tested is what a wheel holds.
 SOURCES := pyproject.toml README.md LICENSE \
-  $(shell find tracker simulate data -type f -not -path '*/__pycache__/*' -not -name '.*')
+  $(shell find tracker simulate viewers data -type f -not -path '*/__pycache__/*' -not -name '.*')
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
@@ -33,7 +33,7 @@ test: lint
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.data
+	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.viewers -p outbid.data
 	$(VENV)/bin/lint-imports --no-cache
 
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv.

@@ -29,7 +29,12 @@ HEAVY = [
     "qtpy",
     "PyQt6",
 ]
-FOLDERS = {"tracker": "outbid.tracker", "simulate": "outbid.simulate", "data": "outbid.data"}
+FOLDERS = {
+    "tracker": "outbid.tracker",
+    "simulate": "outbid.simulate",
+    "viewers": "outbid.viewers",
+    "data": "outbid.data",
+}
 
 
 def git_files(*patterns: str) -> list[Path]:

@@ -1,7 +1,8 @@
 """Outbid follows particles in 3D microscopy by exact assignment, and proves its answers.
 
-The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate` and
-``data/`` as `outbid.data`. This is the map of the house; imports run downwards only.
+The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate`, ``viewers/``
+as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map of the house; imports run downwards
+only, and `outbid.viewers` stands with the commands.
 
 6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call

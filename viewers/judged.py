@@ -1,0 +1,72 @@
+"""Which links are right, one by one: the link scores, before they are summed up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.score.matched import pair_up
+from outbid.tracker.tracks import Tracks
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedLinks:
+    """Every found and every true link, judged.
+
+    The scores leave out divisions: of the found links those count that equal no link from a dividing
+    true detection, of the true ones those that are none. So `link_scores` are sums over the links
+    that count.
+
+    Parameters
+    ----------
+    tracks, truth : Tracks
+        E found and T true links.
+    right : (E,) bool array
+        Whether the truth has the link.
+    found_counts : (E,) bool array
+        Whether the found link counts in the scores.
+    found_again : (T,) bool array
+        Whether the true link was found.
+    true_counts : (T,) bool array
+        Whether the true link counts in the scores.
+    """
+
+    tracks: Tracks
+    truth: Tracks
+    right: NDArray[np.bool_]
+    found_counts: NDArray[np.bool_]
+    found_again: NDArray[np.bool_]
+    true_counts: NDArray[np.bool_]
+
+
+def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks:
+    """Judge links as `outbid.tracker.score.score` does.
+
+    Parameters
+    ----------
+    tracks, truth : Tracks
+        What was found and what is true, in the same unit and with the same frame numbers.
+    gate : float
+        Detections this far apart or farther are never the same, in the unit of the positions.
+
+    Examples
+    --------
+    >>> from outbid.tracker.detections import Detections
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
+    >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
+    >>> judged = judge_links(found, truth)
+    >>> judged.right.tolist(), judged.found_again.tolist()
+    ([True, False], [True, False])
+    """
+    true_of = pair_up(tracks, truth, gate).true_of
+    width = max(len(truth.detections), 1)
+    true_code = truth.links[:, 0] * width + truth.links[:, 1]
+    divides = truth.successors[truth.links[:, 0]] >= 2
+    source, target = true_of[tracks.links].T
+    code = np.where((source >= 0) & (target >= 0), source * width + target, -1)
+    return JudgedLinks(
+        tracks, truth, np.isin(code, true_code), ~np.isin(code, true_code[divides]),
+        np.isin(true_code, code), ~divides,
+    )  # fmt: skip

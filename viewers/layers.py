@@ -1,0 +1,245 @@
+"""Tracks and their errors as layers of napari, in plain arrays; napari itself is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.tracks import Tracks
+
+from .judged import JudgedLinks
+
+AXES = ("t", "z", "y", "x")
+COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
+"""Names of colours, as CSS has them, by what a link is."""
+
+_UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
+_CONFIDENCE = ("link_probability", "link_margin", "speed")
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer of napari: `as_tuple` gives what its readers and `Layer.create` take.
+
+    Parameters
+    ----------
+    kind : {"tracks", "points"}
+    name : str
+    data : (N, 5) or (N, 4) float64 array
+        Rows track_id, t, z, y, x of tracks, sorted by track, then time; t, z, y, x of points.
+    features : mapping of str to (N,) array
+        One value a row, all finite in tracks.
+    scale : (float, float, float, float)
+        Of t, z, y, x.
+    unit : str
+        Of z, y, x after scaling.
+    graph : mapping of int to list of int
+        Of tracks: the tracks from which a track divided or merged.
+    color_by : str
+        Of tracks: the feature that colours them.
+    colour : str
+        The one colour of all rows, as CSS names it; empty if features colour them. napari stretches a
+        colormap from the least to the greatest value, so tracks of one colour need a colormap object of
+        its own, which is not made here: ``colormaps_dict={layer.color_by: Colormap([layer.colour] * 2)}``.
+    """
+
+    kind: str
+    name: str
+    data: NDArray[np.float64]
+    features: Mapping[str, NDArray]
+    scale: tuple[float, float, float, float]
+    unit: str
+    graph: Mapping[int, list[int]] = field(default_factory=dict)
+    color_by: str = ""
+    colour: str = ""
+
+    def as_tuple(self) -> tuple[NDArray[np.float64], dict[str, Any], str]:
+        """Data, attributes and kind of the layer.
+
+        napari knows units of the unit registry alone, and drops those of all layers if one has none:
+        another unit stands as pixel.
+        """
+        unit = self.unit if self.unit in _UNITS else "pixel"
+        attributes = {
+            "name": self.name, "features": dict(self.features), "scale": self.scale,
+            "units": ("pixel", unit, unit, unit), "axis_labels": AXES,
+        }  # fmt: skip
+        if self.kind == "tracks":
+            graph = {child: list(parents) for child, parents in self.graph.items()}
+            attributes |= {"graph": graph, "color_by": self.color_by}
+        elif self.colour:
+            attributes |= {"border_color": self.colour, "face_color": "transparent", "symbol": "ring"}
+        return self.data, attributes, self.kind
+
+
+def points_layer(
+    detections: Detections, *, spacing: tuple[float, float, float] = (1, 1, 1), name: str = "Detections"
+) -> Layer:
+    """Detections as points.
+
+    Parameters
+    ----------
+    detections : Detections
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x, if the positions are in voxels.
+    name : str
+
+    Examples
+    --------
+    >>> points_layer(Detections.from_table([3], [[0, 1, 2]])).data.tolist()
+    [[3.0, 0.0, 1.0, 2.0]]
+    """
+    data = np.column_stack([detections.frame, detections.position])
+    return Layer("points", name, data, dict(detections.features), (1, *spacing), detections.unit)
+
+
+def tracks_layer(
+    tracks: Tracks, *, spacing: tuple[float, float, float] = (1, 1, 1), name: str = "Tracks"
+) -> Layer:
+    """Tracks, with features to colour them by.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x, if the positions are in voxels.
+    name : str
+
+    Returns
+    -------
+    Layer
+        Its tracks are numbered as in `tracks`. Features: speed (of the scaled positions, a frame),
+        track_length (detections), and link_cost, link_margin, link_probability where they are known.
+        What a link has stands with the detection that it reaches; the first detection of a track has the
+        value of the link that leaves it. Coloured by confidence: probability, else margin, else speed.
+
+    Examples
+    --------
+    A detection divides:
+
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 3], [0, 4, 0]])
+    >>> layer = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2]])))
+    >>> layer.data.tolist()
+    [[0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0, 3.0], [2.0, 1.0, 0.0, 4.0, 0.0]]
+    >>> layer.graph, layer.features["speed"].tolist()
+    ({1: [0], 2: [0]}, [3.0, 3.0, 4.0])
+    """
+    of_link = {"speed": link_speed(tracks, spacing)}
+    for measure in ("link_cost", "link_margin", "link_probability"):
+        values = getattr(tracks, measure)
+        if values is not None:
+            of_link[measure] = values
+    order = np.lexsort((tracks.detections.frame, tracks.track_id))
+    features: dict[str, NDArray] = {
+        measure: _of_detections(tracks, values)[order] for measure, values in of_link.items()
+    }
+    features["track_length"] = np.bincount(tracks.track_id)[tracks.track_id][order]
+    colour = next(name for name in _CONFIDENCE if name in features)
+    data = np.column_stack([tracks.track_id, tracks.detections.frame, tracks.detections.position])[order]
+    return Layer(
+        "tracks", name, data, features, (1, *spacing), tracks.detections.unit, _graph(tracks),
+        colour,
+    )  # fmt: skip
+
+
+def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (1, 1, 1)) -> list[Layer]:
+    """Right, wrong and missing links, each in a layer and a colour of their own, and a point for each error.
+
+    Parameters
+    ----------
+    judged : JudgedLinks
+        From `outbid.viewers.judged.judge_links`.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x, if the positions are in voxels.
+
+    Returns
+    -------
+    list of Layer
+        Tracks *True links*, *False links* (found, but not in the truth) and *Missed links* (in the truth,
+        at its positions), without detections that no such link touches; points *Errors*, by time, where a
+        false or missed link ends, with a feature kind. Divisions are judged like other links.
+
+    Examples
+    --------
+    >>> from .judged import judge_links
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
+    >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
+    >>> [(layer.name, len(layer.data)) for layer in error_layers(judge_links(found, truth))]
+    [('True links', 2), ('False links', 2), ('Missed links', 2), ('Errors', 2)]
+    """
+    groups = {
+        "true": (judged.tracks, judged.right),
+        "false": (judged.tracks, ~judged.right),
+        "missed": (judged.truth, ~judged.found_again),
+    }
+    layers = [
+        replace(
+            tracks_layer(_only(of, chosen), spacing=spacing, name=f"{kind.title()} links"),
+            color_by="track_length",
+            colour=COLOURS[kind],
+        )
+        for kind, (of, chosen) in groups.items()
+    ]
+    return [*layers, _error_points({kind: groups[kind] for kind in ("false", "missed")}, spacing)]
+
+
+def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
+    """(E,) float64: way of each link by its frames, of positions times spacing.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 2], [[0, 0, 0], [0, 0, 3]])
+    >>> link_speed(Tracks(seen, np.array([[0, 1]])), (1, 1, 2)).tolist()
+    [3.0]
+    """
+    source, target = tracks.links.T
+    place, frame = tracks.detections.position * np.asarray(spacing, dtype=np.float64), tracks.detections.frame
+    return np.linalg.norm(place[target] - place[source], axis=1) / (frame[target] - frame[source])
+
+
+def _of_detections(tracks: Tracks, of_link: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) float64: values of links as values of detections; napari's colours need all of them finite."""
+    values = np.full(len(tracks.detections), np.nan)
+    source, target = tracks.links.T
+    values[source[::-1]] = of_link[::-1]  # of several that leave, the first is kept
+    values[target] = of_link
+    known = np.isfinite(values)
+    values[~known] = values[known].min() if known.any() else 0.0
+    return values
+
+
+def _graph(tracks: Tracks) -> dict[int, list[int]]:
+    """Parents of every track that begins at a division or merge."""
+    parent, child = np.unique(tracks.track_id[tracks.links], axis=0).T
+    between = parent != child
+    graph: dict[int, list[int]] = {}
+    for mother, daughter in zip(parent[between].tolist(), child[between].tolist(), strict=True):
+        graph.setdefault(daughter, []).append(mother)
+    return graph
+
+
+def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
+    """The chosen links and the detections that they join."""
+    links = tracks.links[chosen]
+    kept, renumbered = np.unique(links, return_inverse=True)
+    return Tracks(tracks.detections.take(kept), renumbered.reshape(-1, 2).astype(np.int64))
+
+
+def _error_points(
+    groups: Mapping[str, tuple[Tracks, NDArray[np.bool_]]], spacing: tuple[float, float, float]
+) -> Layer:
+    """Where false and missed links end."""
+    ends = [of.links[chosen, 1] for of, chosen in groups.values()]
+    seen = [of.detections for of, _ in groups.values()]
+    kind = np.repeat(list(groups), [len(end) for end in ends])
+    frame = np.concatenate([of.frame[end] for of, end in zip(seen, ends, strict=True)])
+    position = np.concatenate([of.position[end] for of, end in zip(seen, ends, strict=True)])
+    order = np.argsort(frame, kind="stable")
+    data = np.column_stack([frame, position])[order]
+    features = {"kind": kind[order]}
+    return Layer("points", "Errors", data, features, (1, *spacing), seen[0].unit, colour="yellow")
