@@ -14,7 +14,7 @@ from outbid.tracker.assign import SOLVERS, solver_named
 from outbid.tracker.assign.bid_and_augment import BidAndAugment
 from outbid.tracker.assign.jonker_volgenant import in_child
 
-EXACT = ("bid_and_augment", "sparsified", "auction", "jonker_volgenant")
+EXACT = ("bid_and_augment", "sparsified", "auction", "hungarian", "jonker_volgenant")
 
 
 def reference_cost(problem: AssignmentProblem) -> float:
@@ -293,7 +293,10 @@ def test_unmatched_costs_must_come_for_both_sides_finite_and_one_each():
 
 
 def test_an_unknown_solver_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match="bid_and_augment, sparsified, auction, greedy_switching, jonker_volgenant, greedy"):
+    with pytest.raises(
+        ValueError,
+        match="bid_and_augment, sparsified, auction, hungarian, greedy_switching, jonker_volgenant, greedy",
+    ):
         solver_named("simplex")
 
 

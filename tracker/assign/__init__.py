@@ -28,7 +28,15 @@ __all__ = [
     "solver_named",
 ]
 
-SOLVERS = ("bid_and_augment", "sparsified", "auction", "greedy_switching", "jonker_volgenant", "greedy")
+SOLVERS = (
+    "bid_and_augment",
+    "sparsified",
+    "auction",
+    "hungarian",
+    "greedy_switching",
+    "jonker_volgenant",
+    "greedy",
+)
 
 
 def solver_named(name: str) -> AbstractAssignmentSolver:
