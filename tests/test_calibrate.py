@@ -209,3 +209,14 @@ def test_real_movies_with_frames_left_out(real_data, name, stride, least):
     kept = (truth.detections.frame - truth.detections.first_frame) % stride == 0
     thinned = Tracks.from_track_ids(truth.detections.every(stride), truth.track_id[kept])
     assert f1_of(calibrate(thinned.detections)[1], thinned) > least
+
+
+def test_where_particles_are_sparse_the_gate_forgives_jumps_of_whole_frames():
+    rng = np.random.default_rng(3)
+    place = rng.uniform(0, 100, (150, 3)) + np.cumsum(rng.normal(0, 0.3, (40, 150, 3)), axis=0)
+    for frame, jump in ((8, 1), (16, -1.2), (24, 1.2), (32, -1)):  # the spacing is 10
+        place[frame:] += jump
+    movie = Detections.from_table(np.repeat(np.arange(40), 150), place.reshape(-1, 3))
+    links = calibrate(movie)[1].pairs
+    assert len(links) == 39 * 150
+    assert (links[:, 1] - links[:, 0] == 150).all()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .detections import Detections
 from .divisions import Divisions, find_divisions
-from .estimates import LAGS, first_step, motion_from, tail_from
+from .estimates import LAGS, first_step, motion_from, spacing_of, tail_from
 from .flow import flow_of
 from .link import Links
 from .motion import Motion
@@ -26,6 +26,9 @@ PASSES = 10
 
 _REACH = 4.5
 """Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
+_ROOM, _MOST_REACH = 0.6, 18.0
+"""Where particles are sparse the gate is this share of their spacing, up to so many standard deviations: few
+strangers are that near, and whole frames may jump."""
 _SAMPLE = 40_000
 _SETTLED = 0.002
 """Share of the links that may still change when the passes end."""
@@ -163,12 +166,13 @@ def calibrate(
     # Where nothing moves, or nothing can be linked, any small step will do.
     sigma = first_step(movie.position, movie.frame_start)
     sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
-    model = LinkModel(
-        Motion.static((sigma,) * axes), (0.9,), 0.05, 0.05, (_REACH * sigma,) * axes, two_sided=two_sided
-    )
+    room = _ROOM * spacing_of(movie.position, movie.frame_start)
+    step = np.full(axes, sigma)
+    gate = _gate(step, room)
+    model = LinkModel(Motion.static((sigma,) * axes), (0.9,), 0.05, 0.05, gate, two_sided=two_sided)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), None
     pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)
-    gate, gaps, flowing, done = model.gate, 1, True, 0
+    gaps, flowing, done = 1, True, 0
     for done in range(1, PASSES + 1):
         known = linking
         linking = link_pass(movie, pairs, model, known, shift, solver=solver)
@@ -180,7 +184,7 @@ def calibrate(
         if flowing:
             shift, crowd = flow_of(movie.frame_start, movie.position, _steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
-        model = _learned(movie, linking, shift, model, max_gap if done >= 2 else 0)
+        model, step = _learned(movie, linking, shift, model, max_gap if done >= 2 else 0, room)
         while done >= 4 and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
             model = replace(model, follow=model.follow[:-1])
@@ -188,7 +192,7 @@ def calibrate(
         if len(model.follow) != gaps or not np.allclose(gate, model.gate, rtol=0.1):
             pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)
             gate, gaps = model.gate, len(model.follow)
-    found = Calibration(model, crowd, np.asarray(gate) / _REACH, {}, done, movie.names)
+    found = Calibration(model, crowd, step, {}, done, movie.names)
     found = replace(found, uncertainty=_uncertainty(movie, linking, shift, model))
     links = links_of(movie, linking)
     if divisions:
@@ -219,21 +223,25 @@ def _steps(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _learned(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int
-) -> LinkModel:
-    """The model that the links tell."""
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int, room: float
+) -> tuple[LinkModel, NDArray[np.float64]]:
+    """The model and the root mean square step (axes,) that the links tell."""
     covariance, weight, step2 = _covariances(movie, linking, shift, np.ones(len(movie.frame), dtype=bool))
     if weight[0] == 0:
-        return model
+        return model, np.sqrt(step2)
     follow, end, start = _rates(movie, linking, max_gap)
     certain = linking.probability > 0.01
     freedom, scale = tail_from(
         linking.distance2[certain], linking.size[certain], linking.probability[certain]
     )
-    gate = tuple((_REACH * np.sqrt(np.maximum(step2, 1e-300))).tolist())
-    return LinkModel(
-        motion_from(covariance, weight), follow, end, start, gate, freedom, scale, model.two_sided
-    )
+    step = np.sqrt(np.maximum(step2, 1e-300))
+    motion = motion_from(covariance, weight)
+    return LinkModel(motion, follow, end, start, _gate(step, room), freedom, scale, model.two_sided), step
+
+
+def _gate(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
+    """Radii along the axes outside of which no particle is looked for in the next frame."""
+    return tuple(np.clip(room, _REACH * step, _MOST_REACH * step).tolist())
 
 
 def _covariances(

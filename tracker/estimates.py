@@ -23,6 +23,36 @@ _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
 
+def spacing_of(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> float:
+    """Median distance of a detection to the nearest other one of its frame; 0 if there is none.
+
+    Parameters
+    ----------
+    position : (N, axes) float64 array
+    frame_start : (F + 1,) int64 array
+    """
+    within = _nearest(position, frame_start)[1]
+    return float(np.median(within)) if len(within) else 0.0
+
+
+def _nearest(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distances to the nearest detection of the next frame and of the same (sorted), in some frames."""
+    between, within, taken = [np.empty(0)], [np.empty(0)], 0
+    for frame in np.random.default_rng(0).permutation(max(len(frame_start) - 2, 0)):
+        here = position[frame_start[frame] : frame_start[frame + 1]]
+        there = position[frame_start[frame + 1] : frame_start[frame + 2]]
+        if len(here) < 2 or len(there) < 2:
+            continue
+        between.append(cKDTree(there).query(here)[0])
+        within.append(cKDTree(here).query(here, 2)[0][:, 1])
+        taken += len(here)
+        if taken > _SAMPLE:
+            break
+    return np.concatenate(between), np.sort(np.concatenate(within))
+
+
 def first_step(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> float:
     r"""Standard deviation of a step along an axis, before anything is linked.
 
@@ -44,20 +74,10 @@ def first_step(position: NDArray[np.float64], frame_start: NDArray[np.int64]) ->
     float
         0 if no two consecutive frames hold two detections.
     """
-    axes, between, within, taken = position.shape[1], [], [], 0
-    for frame in np.random.default_rng(0).permutation(len(frame_start) - 2):
-        here = position[frame_start[frame] : frame_start[frame + 1]]
-        there = position[frame_start[frame + 1] : frame_start[frame + 2]]
-        if len(here) < 2 or len(there) < 2:
-            continue
-        between.append(cKDTree(there).query(here)[0])
-        within.append(cKDTree(here).query(here, 2)[0][:, 1])
-        taken += len(here)
-        if taken > _SAMPLE:
-            break
-    if not between:
+    axes = position.shape[1]
+    nearest, stranger = _nearest(position, frame_start)
+    if len(nearest) == 0:
         return 0.0
-    nearest, stranger = np.concatenate(between), np.sort(np.concatenate(within))
     farthest = float(nearest.max())
     if farthest == 0:
         return 0.0
