@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .assign import Assignment as Assignment
     from .assign import AssignmentProblem as AssignmentProblem
     from .assign import DenseCosts as DenseCosts
+    from .assign import PointCosts as PointCosts
     from .assign import SparseCosts as SparseCosts
     from .assign import Status as Status
     from .assign import assign as assign
@@ -66,7 +67,15 @@ if TYPE_CHECKING:
     from .tracks import Tracks as Tracks
 
 _PUBLIC = {
-    "assign": ["Assignment", "AssignmentProblem", "DenseCosts", "SparseCosts", "Status", "assign"],
+    "assign": [
+        "Assignment",
+        "AssignmentProblem",
+        "DenseCosts",
+        "PointCosts",
+        "SparseCosts",
+        "Status",
+        "assign",
+    ],
     "detect": ["DetectionSettings", "detect"],
     "detections": ["Detections"],
     "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],

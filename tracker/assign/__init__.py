@@ -11,7 +11,7 @@ from importlib import import_module
 from .._arrays import on_device
 from . import certificate
 from .assignment import Assignment, Status
-from .problem import AssignmentProblem, DenseCosts, SparseCosts, check_problem, on_host
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, check_problem, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Assignment",
     "AssignmentProblem",
     "DenseCosts",
+    "PointCosts",
     "SparseCosts",
     "Status",
     "assign",
@@ -104,11 +105,11 @@ def assign(
 def solve_and_certify(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver) -> Assignment:
     """`assign` for a problem that is valid by its construction, such as the candidates of a gate."""
     chosen = solver_named(solver) if isinstance(solver, str) else solver
-    if on_device(problem.costs.values) and not chosen.works_on_device(problem):
+    if on_device(problem.array) and not chosen.works_on_device(problem):
         problem = on_host(problem)
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:
         return _transposed(assign(problem.transposed(), chosen), problem)
-    answer = chosen.compute(problem)
+    answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
     bare = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.FEASIBLE, answer.stats)
     if bare.gap > certificate.tolerance(problem, bare.primal_cost):

@@ -64,7 +64,7 @@ class Auction(AbstractAssignmentSolver):
                 raise ValueError("The problem is infeasible: there are rows but no columns.")
             return Answer(np.full(rows, -1, np.int32), problem.unmatched()[1])
         is_square = problem.is_perfect and rows == cols
-        costs = problem.costs if is_square else _squared(problem)
+        costs = problem.stored_costs if is_square else _squared(problem)
         if isinstance(costs, DenseCosts) and np.isinf(costs.values.max()):
             costs = costs.sparse()
         if isinstance(costs, SparseCosts) and problem.is_perfect:
@@ -165,7 +165,7 @@ def _squared(problem: AssignmentProblem) -> SparseCosts:
     unmatched takes its own copy, a column its own; the copies of matched ones take each other, at cost 0.
     """
     rows, cols = problem.shape
-    costs = problem.costs.sparse()
+    costs = problem.stored_costs.sparse()
     row_unmatched, col_unmatched = problem.unmatched()
     i, j = costs.rows, costs.indices.astype(np.int64)
     value = costs.values.astype(col_unmatched.dtype)

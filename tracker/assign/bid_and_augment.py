@@ -38,9 +38,9 @@ class BidAndAugment(AbstractAssignmentSolver):
     budget: int = 30
 
     def compute(self, problem: AssignmentProblem) -> Answer:
-        on = kernels("outbid.tracker.assign.bid_and_augment", problem.costs.values)
-        xp = array_module(problem.costs.values)
-        costs = problem.costs.sparse()
+        on = kernels("outbid.tracker.assign.bid_and_augment", problem.array)
+        xp = array_module(problem.array)
+        costs = problem.stored_costs.sparse()
         rows, cols = problem.shape
         row_unmatched, v = problem.unmatched()
         dtype = v.dtype if v.dtype.kind == "f" or costs.values.dtype != np.int32 else np.dtype(np.int32)
@@ -65,10 +65,10 @@ class BidAndAugment(AbstractAssignmentSolver):
         """Sparse int32 costs with optional rows and columns, all below 2^29: what fits the packed prices."""
         if problem.row_unmatched is None or problem.col_unmatched is None:
             return False
-        costs = (problem.costs.values, problem.row_unmatched, problem.col_unmatched)
+        costs = (problem.array, problem.row_unmatched, problem.col_unmatched)
         return (
             isinstance(problem.costs, SparseCosts)
             and problem.is_integer
-            and problem.costs.values.dtype == np.int32
+            and problem.array.dtype == np.int32
             and all(int(abs(cost).max()) < 2**29 for cost in costs if cost.size)
         )

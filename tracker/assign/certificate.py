@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, to_host
-from .dense import DenseMatrix
-from .problem import AssignmentProblem, DenseCosts, largest_number
+from .points import matrix_of
+from .problem import AssignmentProblem, SparseCosts, largest_cost
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
     """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
     row_unmatched, col_unmatched = problem.unmatched()
-    xp = array_module(problem.costs.values)
+    xp = array_module(problem.array)
     v = xp.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
     u = row_unmatched.copy()
-    if isinstance(problem.costs, DenseCosts):
-        DenseMatrix(problem.costs.values).lower_to_slack(v, u)
+    if not isinstance(problem.costs, SparseCosts):
+        matrix_of(problem.costs).lower_to_slack(v, u)
     else:
         _kernels(problem).lower_to_slack(
             problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u
@@ -41,11 +41,11 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
     ValueError
         If the matching uses a column twice or a pair that is not allowed.
     """
-    xp = array_module(problem.costs.values)
+    xp = array_module(problem.array)
     cost = xp.zeros(len(col_of_row), dtype=np.int64 if problem.is_integer else np.float64)
-    if isinstance(problem.costs, DenseCosts):
+    if not isinstance(problem.costs, SparseCosts):
         matched = xp.nonzero(col_of_row >= 0)[0]
-        cost[matched] = problem.costs.values[matched, col_of_row[matched]]
+        cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
         forbidden = xp.isinf(cost).sum()
         repeated = len(matched) - len(xp.unique(col_of_row[matched]))
     else:
@@ -103,10 +103,8 @@ def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
     """Largest gap that rounding alone may leave: 0 for integers."""
     if problem.is_integer:
         return 0
-    costs = (problem.costs.values, problem.row_unmatched, problem.col_unmatched)
-    largest = max(largest_number(cost) for cost in costs if cost is not None)
-    return 1e-12 * max(abs(primal), largest * (sum(problem.shape) + 1))
+    return 1e-12 * max(abs(primal), largest_cost(problem) * (sum(problem.shape) + 1))
 
 
 def _kernels(problem: AssignmentProblem) -> ModuleType:
-    return kernels("outbid.tracker.assign.certificate", problem.costs.values)
+    return kernels("outbid.tracker.assign.certificate", problem.array)

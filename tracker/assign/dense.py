@@ -50,7 +50,7 @@ class DenseMatrix:
         from . import dense_cpu
 
         low, high = np.empty((2, len(self.values)), self.values.dtype)
-        _in_blocks(dense_cpu.extremes, len(low), self.values, low, high)
+        in_blocks(dense_cpu.extremes, len(low), self.values, low, high)
         return int(low.min()), int(high.max())
 
     def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
@@ -67,7 +67,7 @@ class DenseMatrix:
             return
         dtype = self._key_dtype(v)
         least = np.full(len(u), np.iinfo(dtype).max if dtype == np.int32 else u.max(), dtype)
-        _in_blocks(dense_cpu.lower_to_slack, len(u), self.values, v.astype(dtype, copy=False), least)
+        in_blocks(dense_cpu.lower_to_slack, len(u), self.values, v.astype(dtype, copy=False), least)
         np.minimum(u, least, out=u)
 
     def nearest_of_rows(
@@ -94,8 +94,8 @@ class DenseMatrix:
         rows, cols = self.values.shape
         nearest, count = np.empty((rows, min(most, cols)), np.int32), np.zeros(rows, np.int32)
         dtype = self._key_dtype(v)
-        arrays = (self.values, v.astype(dtype), _limit_in(limit, dtype), nearest, count)
-        _in_blocks(dense_cpu.nearest_of_rows, rows, *arrays)
+        arrays = (self.values, v.astype(dtype), limit_in(limit, dtype), nearest, count)
+        in_blocks(dense_cpu.nearest_of_rows, rows, *arrays)
         return nearest, count
 
     def nearest_of_cols(
@@ -125,9 +125,13 @@ class DenseMatrix:
         nearest, count = np.empty((cols, min(most, rows)), np.int32), np.zeros(cols, np.int32)
         dtype = self._key_dtype(u)
         keys = np.empty(nearest.shape, dtype)
-        arrays = (self.values, u.astype(dtype), _limit_in(limit, dtype), keys, nearest, count)
-        _in_blocks(dense_cpu.nearest_of_cols, cols, *arrays)
+        arrays = (self.values, u.astype(dtype), limit_in(limit, dtype), keys, nearest, count)
+        in_blocks(dense_cpu.nearest_of_cols, cols, *arrays, 0)
         return nearest, count, np.where(count > 0, keys[:, 0].astype(limit.dtype), limit)
+
+    def pairs(self, rows: NDArray, cols: NDArray) -> NDArray:
+        """(P,) costs of pairs."""
+        return self.values[rows, cols]
 
     def _key_dtype(self, dual: NDArray) -> np.dtype:
         """int32 where it holds all differences of costs and duals, else the type of the duals."""
@@ -138,21 +142,23 @@ class DenseMatrix:
         return np.dtype(np.int32) if narrow else dual.dtype
 
 
-def _limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
+def limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
     """A copy of the limits, cut off to what no key reaches: between infinities there is no difference."""
     most = 2 * _NARROW if dtype == np.int32 else np.finfo(dtype).max if dtype.kind == "f" else 2**62
     return np.minimum(limit, most).astype(dtype)
 
 
-def _in_blocks(kernel: Callable[..., None], length: int, *arrays: NDArray) -> None:
+def in_blocks(kernel: Callable[..., None], length: int, *arrays: NDArray | float) -> None:
     """Run a kernel on blocks of rows or columns, one for each processor that this process may use."""
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     bounds = [length * k // workers for k in range(workers + 1)]
     blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
     work = partial(_run_block, kernel, arrays)
-    for _ in in_threads(work, blocks, workers if arrays[0].size > 1 << 16 else 1):
+    for _ in in_threads(work, blocks, workers if max(map(np.size, arrays)) > 1 << 16 else 1):
         pass
 
 
-def _run_block(kernel: Callable[..., None], arrays: tuple[NDArray, ...], block: tuple[int, int]) -> None:
+def _run_block(
+    kernel: Callable[..., None], arrays: tuple[NDArray | float, ...], block: tuple[int, int]
+) -> None:
     kernel(*arrays, *block)

@@ -86,22 +86,23 @@ def nearest_of_rows(costs, v, limit, nearest, count, first, last):  # pragma: no
 
 
 @njit(nogil=True, cache=True)
-def nearest_of_cols(costs, u, limit, keys, nearest, count, first, last):  # pragma: no cover
+def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  # pragma: no cover
     """For each column of a block the rows of least c_ij - u_i below a limit.
 
-    u (R,); limit (C,), lowered here to the largest key of a full list. Written: keys (C,k), the values
-    c_ij - u_i in ascending order; nearest (C,k) i4, their rows; count (C,) i4, zero at first.
+    u (R,); limit (C,), lowered here to the largest key of a full list; row: the number of the first. Written:
+    keys (C,k), the values c_ij - u_i in ascending order; nearest (C,k) i4, their rows; count (C,) i4, zero
+    before the first block of rows.
     """
     room = nearest.shape[1]
     for i in range(costs.shape[0]):
-        row, base = costs[i], u[i]
+        cost, base = costs[i], u[i]
         for start in range(first, last, _STRIDE):
             stop = min(start + _STRIDE, last)
-            if _least(row[start:stop], limit[start:stop]) < base:
+            if _least(cost[start:stop], limit[start:stop]) < base:
                 for j in range(start, stop):
-                    key = u.dtype.type(row[j] - base)
+                    key = u.dtype.type(cost[j] - base)
                     if key < limit[j]:
-                        _insert(keys[j], nearest[j], count[j], key, i)
+                        _insert(keys[j], nearest[j], count[j], key, row + i)
                         count[j] = min(count[j] + 1, room)
                         if count[j] == room:
                             limit[j] = keys[j, room - 1]

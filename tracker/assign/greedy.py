@@ -28,7 +28,7 @@ class Greedy(AbstractAssignmentSolver):
     def compute(self, problem: AssignmentProblem) -> Answer:
         from .greedy_cpu import take_free_pairs
 
-        costs = problem.costs.sparse()
+        costs = problem.stored_costs.sparse()
         row_unmatched, col_unmatched = problem.unmatched()
         pair_row = costs.rows
         saving = costs.values - (

@@ -146,16 +146,16 @@ def _full(problem: AssignmentProblem) -> tuple[NDArray, NDArray, NDArray, int | 
     """(R,C) costs, (R,) and (C,) unmatched costs, all finite, and the cost of a forbidden pair."""
     row_out, col_out = problem.unmatched()
     dtype = col_out.dtype
-    given = [problem.costs.values, col_out] + ([] if problem.is_perfect else [row_out])
+    given = [problem.stored_costs.values, col_out] + ([] if problem.is_perfect else [row_out])
     largest = max(largest_number(part) for part in given)
     # Dearer than any matching, yet sums of some are still numbers.
     forbidden = dtype.type(4 * (int(largest) + 1) * (sum(problem.shape) + 1))
     if problem.is_perfect:
         row_out = np.full_like(row_out, forbidden)
-    if isinstance(problem.costs, DenseCosts):
-        costs = np.ascontiguousarray(problem.costs.values, dtype)
+    if isinstance(problem.stored_costs, DenseCosts):
+        costs = np.ascontiguousarray(problem.stored_costs.values, dtype)
         return np.where(np.isinf(costs), forbidden, costs), row_out, col_out, forbidden
-    return _filled(problem.costs, forbidden), row_out, col_out, forbidden
+    return _filled(problem.stored_costs, forbidden), row_out, col_out, forbidden
 
 
 def _filled(costs: SparseCosts, forbidden: np.generic) -> NDArray:

@@ -203,10 +203,10 @@ def _square(problem: AssignmentProblem) -> NDArray:
     square = np.zeros((size, size), col_unmatched.dtype)
     costs = square[:rows]
     costs[:] = never
-    if isinstance(problem.costs, DenseCosts):
-        costs[:, :cols] = problem.costs.values
+    if isinstance(problem.stored_costs, DenseCosts):
+        costs[:, :cols] = problem.stored_costs.values
     else:
-        costs[problem.costs.rows, problem.costs.indices] = problem.costs.values
+        costs[problem.stored_costs.rows, problem.stored_costs.indices] = problem.stored_costs.values
     if not problem.is_perfect:
         costs[:, :cols] -= col_unmatched
         np.minimum(costs, row_unmatched[:, None], out=costs)
@@ -220,14 +220,14 @@ def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]
     row_unmatched, col_unmatched = problem.unmatched()
     rows = np.nonzero(col_of_row < problem.shape[1])[0]
     cols = col_of_row[rows]
-    if isinstance(problem.costs, SparseCosts):
+    if isinstance(problem.stored_costs, SparseCosts):
         full = np.full(len(rows), np.inf)
-        costs = problem.costs
+        costs = problem.stored_costs
         taken = costs.indices == np.where(col_of_row < problem.shape[1], col_of_row, -1)[costs.rows]
         pair_cost = dict(zip(costs.rows[taken].tolist(), costs.values[taken].tolist(), strict=True))
         full[:] = [pair_cost.get(int(i), np.inf) for i in rows]
     else:
-        full = problem.costs.values[rows, cols]
+        full = problem.stored_costs.values[rows, cols]
     helps = full < row_unmatched[rows] + col_unmatched[cols]
     chosen = np.full(len(col_of_row), -1, np.int32)
     chosen[rows[helps]] = cols[helps]
@@ -241,6 +241,6 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     matched = np.nonzero(other.col_of_row >= 0)[0]
     col_of_row[other.col_of_row[matched]] = matched
     u = np.minimum(other.col_dual, row_unmatched)
-    costs = problem.costs.sparse()
+    costs = problem.stored_costs.sparse()
     np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))
     return Answer(col_of_row, v, other.stats)

@@ -55,10 +55,10 @@ class JonkerVolgenant(AbstractAssignmentSolver):
     time_limit: float = 60.0
 
     def compute(self, problem: AssignmentProblem) -> Answer:
-        if isinstance(problem.costs, DenseCosts):
-            col_of_row = _solve_dense(problem, problem.costs)
+        if isinstance(problem.stored_costs, DenseCosts):
+            col_of_row = _solve_dense(problem, problem.stored_costs)
         else:
-            col_of_row = _solve_sparse(problem, problem.costs, self.time_limit)
+            col_of_row = _solve_sparse(problem, problem.stored_costs, self.time_limit)
         return Answer(col_of_row, _col_duals(problem, col_of_row))
 
 
@@ -149,10 +149,14 @@ def _col_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
     for _ in range(problem.shape[0] + 1):
         u = np.where(matched, pair_cost - v[col_of_row] if len(v) else 0, row_unmatched)
         lower = v.copy()
-        if isinstance(problem.costs, DenseCosts):
-            lower = np.min([lower, *(problem.costs.values - u[:, None])], axis=0).astype(v.dtype)
+        if isinstance(problem.stored_costs, DenseCosts):
+            lower = np.min([lower, *(problem.stored_costs.values - u[:, None])], axis=0).astype(v.dtype)
         else:
-            np.minimum.at(lower, problem.costs.indices, problem.costs.values - u[problem.costs.rows])
+            np.minimum.at(
+                lower,
+                problem.stored_costs.indices,
+                problem.stored_costs.values - u[problem.stored_costs.rows],
+            )
         if np.array_equal(lower, v):
             break
         v = lower

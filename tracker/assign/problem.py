@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, kernels, to_host
+from .._arrays import array_module, free_memory, kernels, to_host
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,63 @@ class SparseCosts:
 
 
 @dataclass(frozen=True, eq=False)
+class PointCosts:
+    r"""Distances of all pairs of two point sets, evaluated where they are needed and never stored.
+
+    :math:`c_{ij} = |a_i - b_j|`, or its square. Coordinates are subtracted first, so that points far from
+    the origin lose nothing.
+
+    Parameters
+    ----------
+    source : (R, D) float64 array
+    target : (C, D) float64 array
+        In the same unit.
+    metric : {"euclidean", "squared"}
+
+    Examples
+    --------
+    >>> PointCosts(np.zeros((2, 3)), np.ones((4, 3)), "squared").dense().values[0]
+    array([3., 3., 3., 3.])
+    """
+
+    source: NDArray[np.float64]
+    target: NDArray[np.float64]
+    metric: str = "euclidean"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.source), len(self.target)
+
+    def transposed(self) -> PointCosts:
+        return PointCosts(self.target, self.source, self.metric)
+
+    def dense(self) -> DenseCosts:
+        """All distances as a matrix.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit into memory.
+        """
+        from .points import PointMatrix
+
+        needed = 8 * len(self.source) * len(self.target)
+        if needed > 0.8 * free_memory():
+            raise ValueError(
+                f"A matrix of all distances takes {needed / 2**30:.1f} GiB, more than is free. "
+                "Choose solver sparsified, which needs none, or gate the pairs."
+            )
+        return DenseCosts(PointMatrix(self).block(0, len(self.source)))
+
+    def sparse(self) -> SparseCosts:
+        """All pairs as `SparseCosts`."""
+        return self.dense().sparse()
+
+
+Costs = DenseCosts | SparseCosts | PointCosts
+
+
+@dataclass(frozen=True, eq=False)
 class AssignmentProblem:
     r"""Match rows to columns at least cost; each at most once.
 
@@ -90,7 +147,7 @@ class AssignmentProblem:
 
     Parameters
     ----------
-    costs : DenseCosts or SparseCosts
+    costs : DenseCosts, SparseCosts or PointCosts
     row_unmatched : (R,) array or None
         Cost :math:`r_i` of leaving row i unmatched; finite.
     col_unmatched : (C,) array or None
@@ -103,7 +160,7 @@ class AssignmentProblem:
     (2, 2)
     """
 
-    costs: DenseCosts | SparseCosts
+    costs: Costs
     row_unmatched: NDArray | None = None
     col_unmatched: NDArray | None = None
 
@@ -111,6 +168,16 @@ class AssignmentProblem:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.costs.shape
+
+    @property
+    def stored_costs(self) -> DenseCosts | SparseCosts:
+        """The costs as they are stored; of points a matrix is made."""
+        return self.costs.dense() if isinstance(self.costs, PointCosts) else self.costs
+
+    @property
+    def array(self) -> NDArray:
+        """An array of the costs, to tell their type and where they live."""
+        return self.costs.source if isinstance(self.costs, PointCosts) else self.costs.values
 
     @property
     def is_perfect(self) -> bool:
@@ -121,13 +188,19 @@ class AssignmentProblem:
     def is_integer(self) -> bool:
         """Whether all costs are integers, so that every sum and the certificate are exact."""
         unmatched = (self.row_unmatched, self.col_unmatched)
-        return self.costs.values.dtype.kind in "iub" and all(
+        return self.array.dtype.kind in "iub" and all(
             cost is None or cost.dtype.kind in "iub" for cost in unmatched
         )
 
     def transposed(self) -> AssignmentProblem:
         """The same problem with rows and columns exchanged."""
         return AssignmentProblem(self.costs.transposed(), self.col_unmatched, self.row_unmatched)
+
+    def with_stored_costs(self) -> AssignmentProblem:
+        """The same problem with a matrix in place of points."""
+        if not isinstance(self.costs, PointCosts):
+            return self
+        return AssignmentProblem(self.stored_costs, self.row_unmatched, self.col_unmatched)
 
     def unmatched(self) -> tuple[NDArray, NDArray]:
         """Unmatched costs of rows and columns, as int64 or float64.
@@ -136,15 +209,17 @@ class AssignmentProblem:
         """
         dtype = np.int64 if self.is_integer else np.float64
         if self.row_unmatched is None or self.col_unmatched is None:
-            xp = array_module(self.costs.values)
+            xp = array_module(self.array)
             return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
         return self.row_unmatched.astype(dtype), self.col_unmatched.astype(dtype)
 
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
     """The problem with all its arrays in main memory."""
-    costs: DenseCosts | SparseCosts = problem.costs
-    if isinstance(costs, SparseCosts):
+    costs: Costs = problem.costs
+    if isinstance(costs, PointCosts):
+        costs = PointCosts(to_host(costs.source), to_host(costs.target), costs.metric)
+    elif isinstance(costs, SparseCosts):
         costs = SparseCosts(to_host(costs.indptr), to_host(costs.indices), to_host(costs.values), costs.shape)
     else:
         costs = DenseCosts(to_host(costs.values))
@@ -170,13 +245,16 @@ def check_problem(problem: AssignmentProblem) -> None:
         overflow, or a stored pair is infinite, out of range or there twice.
     """
     rows, cols = problem.shape
-    values = problem.costs.values
     if (problem.row_unmatched is None) != (problem.col_unmatched is None):
         raise ValueError(
             "Give unmatched costs for rows and columns, or for neither, "
             "which asks for a perfect matching of the smaller side."
         )
-    named = [("costs", values)]
+    if isinstance(problem.costs, PointCosts):
+        _check_points(problem.costs)
+        named = []
+    else:
+        named = [("costs", problem.costs.values)]
     for name, cost, length in (
         ("row_unmatched", problem.row_unmatched, rows),
         ("col_unmatched", problem.col_unmatched, cols),
@@ -188,7 +266,7 @@ def check_problem(problem: AssignmentProblem) -> None:
     for name, cost in named:
         _check_numbers(name, cost, max(rows, cols))
     if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        for name, cost in named[1:]:
+        for name, cost in named[-2:]:
             if cost.dtype.kind == "f" and np.isinf(cost).any():
                 raise ValueError(
                     f"{name} holds an infinite cost. Give finite unmatched costs, or None on both sides."
@@ -217,6 +295,35 @@ def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
         raise ValueError(
             f"{name} holds integers so large that their sums overflow. Divide them, or use floats."
         )
+
+
+def _check_points(costs: PointCosts) -> None:
+    if costs.metric not in ("euclidean", "squared"):
+        raise ValueError(f"There is no metric {costs.metric!r}. Choose one of: euclidean, squared.")
+    source, target = costs.source, costs.target
+    if source.ndim != 2 or target.ndim != 2 or source.shape[1] != target.shape[1]:
+        raise ValueError(
+            f"Points need shapes (R, D) and (C, D) with the same D; got {source.shape} and {target.shape}."
+        )
+    for name, points in (("source", source), ("target", target)):
+        if points.dtype != np.float64:
+            raise TypeError(f"{name} must be float64; got {points.dtype}. Convert it with astype(float).")
+        if not np.isfinite(points).all():
+            where = _where(~np.isfinite(points))
+            raise ValueError(f"{name} holds a coordinate that is no finite number, at {where}.")
+        if points.size and np.abs(points).max() > 1e140:
+            raise ValueError(f"{name} holds coordinates whose squares overflow. Divide all by their largest.")
+
+
+def largest_cost(problem: AssignmentProblem) -> float:
+    """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
+    costs = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
+    if not isinstance(problem.costs, PointCosts):
+        return max(largest_number(cost) for cost in [problem.costs.values, *costs])
+    points = np.concatenate([problem.costs.source, problem.costs.target])
+    extent = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+    farthest = extent**2 if problem.costs.metric == "squared" else extent
+    return max([farthest, *(largest_number(cost) for cost in costs)])
 
 
 def largest_number(cost: NDArray) -> float:

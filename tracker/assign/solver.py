@@ -44,6 +44,9 @@ class AbstractAssignmentSolver(ABC):
             If some row cannot be matched that must be.
         """
 
+    works_on_points = False
+    """Whether `compute` takes `PointCosts`; else they are made a matrix before."""
+
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
         """Whether there are GPU kernels for this problem; without, it is solved on the host."""
         return False

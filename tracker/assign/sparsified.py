@@ -12,13 +12,14 @@ from .._arrays import kernels
 from .auction import Auction
 from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
-from .problem import AssignmentProblem, DenseCosts, forbidden, largest_number
+from .points import matrix_of
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, forbidden, largest_cost
 from .solver import AbstractAssignmentSolver, Answer
 
 
 @dataclass(frozen=True)
 class Sparsified(AbstractAssignmentSolver):
-    """Exact for dense problems; reads the matrix a handful of times where others read it hundreds of times.
+    """Exact for dense problems and points; looks at all pairs a handful of times, where others do hundreds.
 
     The pairs of least reduced cost of every row and column are candidates; `BidAndAugment`'s kernels solve
     that sparse problem exactly. One pass over the whole matrix then looks for pairs whose cost is below the
@@ -47,11 +48,12 @@ class Sparsified(AbstractAssignmentSolver):
     of_row: int = 16
     of_col: int = 8
     rounds: int = 20
+    works_on_points = True
 
     def compute(self, problem: AssignmentProblem) -> Answer:
-        if not isinstance(problem.costs, DenseCosts) or min(problem.shape) == 0:
-            return BidAndAugment().compute(problem)
-        work = _Work(problem)
+        if isinstance(problem.costs, SparseCosts) or min(problem.shape) == 0:
+            return BidAndAugment().compute(problem.with_stored_costs())
+        work = _Work(problem, problem.costs)
         work.choose_candidates(self.of_row, self.of_col)
         stuck = work.solve()
         passes = 0
@@ -63,23 +65,23 @@ class Sparsified(AbstractAssignmentSolver):
             work.add(nearest, count)
             stuck = work.search(work.release())
         # What defeats candidates defeats paths too, yet hardly an auction; but it needs free prices.
-        start = Auction().compute(problem) if work.is_square else None
-        return work.answer(work.search_everywhere(start), passes)
+        stored = problem.with_stored_costs()
+        start = Auction().compute(stored) if work.is_square else None
+        return work.answer(work.search_everywhere(DenseMatrix(stored.array), start), passes)
 
 
 class _Work:
     """The candidates, the matching and the duals of one computation."""
 
-    def __init__(self, problem: AssignmentProblem) -> None:
-        self.matrix = DenseMatrix(problem.costs.values)
-        self.costs = self.matrix.values
+    def __init__(self, problem: AssignmentProblem, costs: DenseCosts | PointCosts) -> None:
+        self.matrix = matrix_of(costs)
         self.row_unmatched, self.col_unmatched = problem.unmatched()
         self.never = forbidden(self.col_unmatched.dtype)
         self.is_perfect = problem.is_perfect
         # In a square perfect matching any dual will do for a free column: none stays free.
         self.is_square = problem.is_perfect and problem.shape[0] == problem.shape[1]
         # Rounding makes no candidates.
-        self.rounding = 0 if problem.is_integer else 1e-14 * largest_number(self.costs)
+        self.rounding = 0 if problem.is_integer else 1e-14 * largest_cost(problem)
         self.v = self.col_unmatched.copy()
         self.owner = np.full(problem.shape[1], -1, np.int32)
         self.edge = np.full(problem.shape[0], -1, np.int64)
@@ -99,11 +101,16 @@ class _Work:
             self.v = np.where(col_count > 0, least, 0)
         of_rows, row_count = self.matrix.nearest_of_rows(self.v, self.row_unmatched, of_row)
         most = int(row_count.sum()) + int(col_count.sum())
-        narrow = self.costs.dtype == np.int32 and self.v.dtype == np.int64
-        values = np.empty(most, np.int32 if narrow else self.v.dtype)
         indptr, indices = np.empty(len(u) + 1, np.int64), np.empty(most, np.int32)
-        sparsified_cpu.merge(self.costs, of_rows, row_count, of_cols, col_count, indptr, indices, values)
-        self.indptr, self.indices, self.values = indptr, indices[: indptr[-1]], values[: indptr[-1]]
+        sparsified_cpu.merge(of_rows, row_count, of_cols, col_count, indptr, indices)
+        self._set_candidates(indptr, indices[: indptr[-1]])
+
+    def _set_candidates(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        values = self.matrix.pairs(rows, indices)
+        narrow = values.dtype == np.int32 and self.v.dtype == np.int64
+        self.indptr, self.indices = indptr, indices
+        self.values = values if narrow else values.astype(self.v.dtype, copy=False)
 
     def solve(self) -> int:
         """Bids and paths among the candidates; returns a row that has no path, or -1."""
@@ -125,12 +132,9 @@ class _Work:
         """Make pairs candidates."""
         from . import sparsified_cpu
 
-        size = len(self.indices) + int(count.sum())
-        larger = np.empty_like(self.indptr), np.empty(size, np.int32), np.empty(size, self.values.dtype)
-        sparsified_cpu.add(
-            self.costs, nearest, count, self.indptr, self.indices, self.values, self.edge, *larger
-        )
-        self.indptr, self.indices, self.values = larger
+        larger = np.empty_like(self.indptr), np.empty(len(self.indices) + int(count.sum()), np.int32)
+        sparsified_cpu.add(nearest, count, self.indptr, self.indices, self.edge, *larger)
+        self._set_candidates(*larger)
 
     def release(self) -> NDArray[np.int32]:
         """Free the rows whose pair is no longer their best; returns all that must search."""
@@ -144,7 +148,7 @@ class _Work:
                 break
         return np.nonzero((self.edge < 0) & (least < self.row_unmatched))[0].astype(np.int32)
 
-    def search_everywhere(self, start: Answer | None) -> NDArray[np.int32]:
+    def search_everywhere(self, matrix: DenseMatrix, start: Answer | None) -> NDArray[np.int32]:
         """Paths over all pairs, for a perfect matching, from another answer or from what the candidates gave.
 
         Raises
@@ -160,16 +164,16 @@ class _Work:
             self.owner[col_of_row] = np.arange(len(col_of_row))
         while loose.any():
             u = np.full(len(col_of_row), self.never)
-            self.matrix.lower_to_slack(self.v, u)
+            matrix.lower_to_slack(self.v, u)
             matched = np.nonzero(col_of_row >= 0)[0]
             held = col_of_row[matched]
-            loose = self.costs[matched, held] - self.v[held] > u[matched] + self.rounding
+            loose = matrix.pairs(matched, held) - self.v[held] > u[matched] + self.rounding
             col_of_row[matched[loose]] = -1
             self._free(matched[loose], held[loose])
             if self.is_square:
                 break
         free = np.nonzero(col_of_row < 0)[0].astype(np.int32)
-        scanned, stuck = dense_cpu.augment(self.costs, self.never, self.v, self.owner, col_of_row, free)
+        scanned, stuck = dense_cpu.augment(matrix.values, self.never, self.v, self.owner, col_of_row, free)
         self.scanned += scanned
         if stuck >= 0:
             raise ValueError(

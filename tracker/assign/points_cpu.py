@@ -1,0 +1,37 @@
+"""CPU kernels of `points`; each call works on rows or pairs of its own, so threads change nothing.
+
+Shapes: source (R,D) f8, by_axis (D,C) f8, the targets axis by axis; squared: whether the root is left out.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def distances(source, by_axis, squared, costs, first, last):  # pragma: no cover
+    """Distances of a block of rows to all targets. Written: costs (R,C) f8."""
+    for i in range(first, last):
+        row = costs[i]
+        row[:] = 0.0
+        for axis in range(len(by_axis)):
+            x, axis_of_target = source[i, axis], by_axis[axis]
+            for j in range(len(row)):
+                row[j] += (x - axis_of_target[j]) * (x - axis_of_target[j])
+        if not squared:
+            for j in range(len(row)):
+                row[j] = np.sqrt(row[j])
+
+
+@njit(nogil=True, cache=True)
+def pairs(source, by_axis, squared, rows, cols, costs, first, last):  # pragma: no cover
+    """Distances of pairs rows (P,), cols (P,), to the bit those of `distances`. Written: costs (P,) f8."""
+    for p in range(first, last):
+        distance = 0.0
+        for axis in range(len(by_axis)):
+            difference = source[rows[p], axis] - by_axis[axis, cols[p]]
+            distance += difference * difference
+        costs[p] = distance if squared else np.sqrt(distance)
