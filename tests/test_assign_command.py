@@ -1,0 +1,74 @@
+"""`outbid assign`: what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import assert_refused, run
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from outbid.tracker.assign import SOLVERS
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    costs = np.random.default_rng(1).integers(0, 100, (30, 40))
+    np.save(tmp_path / "costs.npy", costs)
+    return tmp_path / "costs.npy", costs
+
+
+@pytest.mark.parametrize("solver", set(SOLVERS) - {"greedy", "greedy_switching"})
+def test_every_exact_solver_proves_the_same_cost(matrix, solver):
+    path, costs = matrix
+    best = costs[linear_sum_assignment(costs)].sum()
+    done = run("assign", path, "--solver", solver)
+    assert done.exit_code == 0, done.output
+    assert f"cost {best}, bound {best}, gap 0, 30 pairs, {solver}, cpu, " in done.stdout
+    assert "optimal" in done.stderr
+
+
+def test_heuristics_tell_their_gap_as_json(matrix):
+    path, costs = matrix
+    told = json.loads(run("assign", path, "--solver", "greedy", "--json").stdout)
+    assert told["bound"] <= costs[linear_sum_assignment(costs)].sum() <= told["cost"]
+    assert told["gap"] == told["cost"] - told["bound"]
+    assert told["status"].startswith("The assignment is ")
+
+
+def test_points_from_tables_and_arrays_cost_their_distances(tmp_path):
+    rng = np.random.default_rng(2)
+    a, b = rng.random((20, 3)), rng.random((25, 3))
+    np.save(tmp_path / "a.npy", a)
+    rows = "\n".join(f"0,{z!r},{y!r},{x!r}" for z, y, x in b.tolist())
+    (tmp_path / "b.csv").write_text(f"frame,z,y,x\n{rows}\n")
+    told = json.loads(
+        run("assign", tmp_path / "a.npy", tmp_path / "b.csv", "--cost", "squared", "--json").stdout
+    )
+    squared = cdist(a, b, "sqeuclidean")
+    assert told["cost"] == pytest.approx(squared[linear_sum_assignment(squared)].sum(), rel=1e-12)
+
+
+def test_rows_stay_unmatched_where_that_is_cheaper(matrix):
+    told = json.loads(run("assign", matrix[0], "--unmatched-cost", "0.25", "--json").stdout)
+    assert told["pairs"] < 30
+
+
+def test_what_cannot_be_solved_is_refused_in_one_line(tmp_path, matrix):
+    path, _ = matrix
+    assert_refused(run("assign", path, "--solver", "simplex"), 2, "no solver 'simplex'", "sparsified")
+    assert_refused(run("assign", tmp_path / "none.npy"), 3, "does not exist")
+    assert_refused(run("assign", tmp_path / "costs.txt"), 3, "numpy.save")
+    (tmp_path / "cut.npy").write_bytes(path.read_bytes()[:500])
+    assert_refused(run("assign", tmp_path / "cut.npy"), 3, "cannot be read")
+    np.save(tmp_path / "object.npy", np.array([[{}]]), allow_pickle=True)
+    assert_refused(run("assign", tmp_path / "object.npy"), 3, "cannot be read")
+    np.save(tmp_path / "nan.npy", np.array([[np.nan]]))
+    assert_refused(run("assign", tmp_path / "nan.npy"), 3, "NaN at 0, 0")
+    np.save(tmp_path / "line.npy", np.ones(3))
+    assert_refused(run("assign", tmp_path / "line.npy"), 3, "shape (3,)")
+    np.save(tmp_path / "inf.npy", np.full((2, 2), np.inf))
+    assert_refused(run("assign", tmp_path / "inf.npy"), 5, "infeasible")

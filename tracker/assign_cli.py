@@ -1,0 +1,155 @@
+"""The command `outbid assign`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .terminal import Stopwatch, common_options, compilation_told, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .assign import Assignment, AssignmentProblem
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Solve one assignment problem, proved.
+
+    \b
+    Examples:
+      outbid assign costs.npy
+      outbid assign costs.npy --solver auction --unmatched-cost 5
+      outbid assign a.csv b.csv --cost squared
+
+    COSTS is a matrix (.npy), in which +inf forbids a pair. With TARGET both are points: tables with
+    columns frame, z, y, x, or .npy with a row for each point; their costs are distances.
+    """,
+)
+@click.argument("source", metavar="COSTS", type=_FILE)
+@click.argument("target", metavar="[TARGET]", type=_FILE, required=False)
+@click.option("--solver", default="sparsified", show_default=True, help="Solver of the problem.")
+@click.option(
+    "--cost", "metric", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
+    help="Cost of a pair of points: its distance, or that squared.",
+)  # fmt: skip
+@click.option(
+    "--unmatched-cost", type=float, metavar="U",
+    help="Cost of leaving a row or a column unmatched.  [default: the smaller side is matched whole]",
+)  # fmt: skip
+@click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+@common_options
+def assign(
+    source: Path,
+    target: Path | None,
+    solver: str,
+    metric: str,
+    unmatched_cost: float | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Solve one assignment problem."""
+    from .assign import SOLVERS
+    from .errors import SettingsError
+
+    if solver not in SOLVERS:
+        raise SettingsError(f"There is no solver {solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+    problem = _problem(source, target, metric, unmatched_cost)
+    clock = Stopwatch()
+    with compilation_told():
+        answer, used = _solve(problem, solver, device)
+    summary = {
+        "rows": problem.shape[0], "cols": problem.shape[1], "pairs": int((answer.col_of_row >= 0).sum()),
+        "cost": answer.primal_cost, "bound": answer.dual_cost, "gap": answer.gap,
+        "status": str(answer.status), "solver": solver, "device": used, "seconds": clock.seconds,
+    }  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(summary))
+        return
+    proof = "cost {cost:.15g}, bound {bound:.15g}, gap {gap:g}"
+    line = f"{proof}, {{pairs}} pairs, {{solver}}, {{device}}, {{seconds:.2f}} s"
+    click.echo(line.format_map(summary))
+    say(str(answer.status))
+
+
+def _problem(
+    source: Path, target: Path | None, metric: str, unmatched_cost: float | None
+) -> AssignmentProblem:
+    """What the files hold, checked."""
+    import numpy as np
+
+    from .assign import AssignmentProblem, DenseCosts, PointCosts
+    from .assign.problem import check_problem
+    from .errors import InputError
+
+    costs: DenseCosts | PointCosts
+    if target is None:
+        costs = DenseCosts(_matrix(source))
+    else:
+        costs = PointCosts(_points(source), _points(target), metric)
+    problem = AssignmentProblem(costs)
+    if unmatched_cost is not None:
+        problem = AssignmentProblem(costs, *(np.full(length, unmatched_cost) for length in costs.shape))
+    try:
+        check_problem(problem)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{source}: {error}") from None
+    return problem
+
+
+def _solve(problem: AssignmentProblem, solver: str, device: str) -> tuple[Assignment, str]:
+    """The answer, and where it was found."""
+    from ._arrays import gpu_names
+    from .assign import solve_and_certify, solver_named
+    from .errors import ResourceError, SolverError
+
+    if device == "gpu":
+        try:
+            gpu_names()
+        except RuntimeError as error:
+            raise ResourceError(str(error)) from None
+        if not solver_named(solver).works_on_device(problem):
+            say(f"{solver} has no GPU kernels for this problem; it is solved on the CPU.")
+    try:
+        return solve_and_certify(problem, solver), "cpu"
+    except (ValueError, RuntimeError) as error:
+        raise SolverError(str(error)) from None
+
+
+def _matrix(path: Path) -> NDArray:
+    import numpy as np
+
+    from .errors import InputError
+
+    if path.suffix != ".npy":
+        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
+    try:
+        # A map first: a header that promises more than the file holds is refused before memory is taken.
+        values = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist. Check the name.") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path} cannot be read as an array: {error}") from None
+    if values.ndim != 2:
+        raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")
+    return values
+
+
+def _points(path: Path) -> NDArray:
+    """(N, D) float64 positions."""
+    from . import formats
+    from .errors import InputError
+
+    if path.suffix != ".npy":
+        return formats.read_detections(path).position
+    values = _matrix(path)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{path} holds {values.dtype}; coordinates must be real numbers.")
+    return values.astype(float)
