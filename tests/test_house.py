@@ -131,7 +131,7 @@ def test_importing_the_tracker_is_light() -> None:
 
 def test_importing_the_commands_is_light() -> None:
     code = f"""
-import outbid.tracker.cli, outbid.simulate.cli, sys
+import outbid.tracker.cli, outbid.simulate.cli, outbid.viewers.cli, sys
 print([name for name in {HEAVY} if name in sys.modules])
 """
     assert fresh_python(code) == "[]"

@@ -1,0 +1,278 @@
+"""The report: its numbers against plain loops, and a page that is whole, safe and the same every time."""
+
+import base64
+import io
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import defusedxml.ElementTree as ElementTree
+import matplotlib as mpl
+import matplotlib.image
+import numpy as np
+import pytest
+from commands import assert_refused, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbid.data import sample
+from outbid.tracker import Detections, TrackingSettings, Tracks, read_detections, read_tracks, track
+from outbid.viewers import curves, plots
+from outbid.viewers.judged import judge_links
+from outbid.viewers.report import report, spacing_of
+
+SPACING = (2.0, 0.5, 1.0)
+NASTY = "<script>alert('$x_1$ & \"é\u4e2d')</script>"
+
+
+@st.composite
+def tracks_with_gaps(draw: st.DrawFn) -> Tracks:
+    """A few particles, each seen in some of the frames."""
+    seed, frames = draw(st.integers(0, 999)), draw(st.integers(1, 9))
+    rng = np.random.default_rng(seed)
+    frame, label = np.nonzero(rng.random((frames, 4)) < 0.7)
+    return Tracks.from_track_ids(Detections.from_table(frame, rng.random((len(frame), 3))), label)
+
+
+@pytest.fixture(scope="module")
+def truth() -> Tracks:
+    return read_tracks(sample("walks"))
+
+
+@pytest.fixture(scope="module")
+def found() -> Tracks:
+    settings = TrackingSettings(max_distance=4, max_gap=2)
+    return track(read_detections(sample("walks")), settings).tracks
+
+
+@pytest.fixture(scope="module")
+def page(found: Tracks, truth: Tracks) -> str:
+    return report(found, truth, title="walks")
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def pictures(text: str) -> list[tuple[str, bytes]]:
+    found = re.findall(r'src="data:image/([a-z+]+);base64,([^"]+)"', text)
+    return [(kind, base64.b64decode(content)) for kind, content in found]
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+@given(tracks_with_gaps(), st.integers(1, 10))
+def test_mean_square_displacement_is_what_a_loop_over_all_pairs_gives(tracks: Tracks, most: int) -> None:
+    sums: Counter[int] = Counter()
+    pairs: Counter[int] = Counter()
+    seen, place = tracks.detections, tracks.detections.position * SPACING
+    for i in range(len(seen)):
+        for j in range(i + 1, len(seen)):
+            lag = int(seen.frame[j] - seen.frame[i])
+            if tracks.track_id[i] == tracks.track_id[j] and lag <= most:
+                pairs[lag] += 1
+                sums[lag] += ((place[j] - place[i]) ** 2).sum()
+    curve = curves.mean_square_displacement(tracks, SPACING, most)
+    assert dict(zip(curve.lag.tolist(), curve.pairs.tolist(), strict=True)) == pairs
+    np.testing.assert_allclose(curve.mean_square, [sums[k] / pairs[k] for k in curve.lag.tolist()])
+
+
+def test_accuracy_of_each_frame_is_that_of_its_links(found: Tracks, truth: Tracks) -> None:
+    judged = judge_links(found, truth)
+    curve = curves.accuracy_over_time(judged)
+    assert curve.frame.tolist() == list(range(29))
+    for frame, precision, recall in zip(*curve, strict=True):
+        starts_found = found.detections.frame[found.links[:, 0]] == frame
+        starts_true = truth.detections.frame[truth.links[:, 0]] == frame
+        assert precision == judged.right[starts_found].mean()
+        assert recall == judged.found_again[starts_true].mean()
+    assert np.nanmin(curve.precision) < 1
+
+
+def test_long_movies_are_drawn_by_groups_of_frames() -> None:
+    frame = np.repeat(np.arange(1000), 2)
+    seen = Detections.from_table(frame, np.column_stack([frame * 0, frame * 0, np.arange(2000) % 2 * 20]))
+    truth = Tracks.from_track_ids(seen, np.arange(2000) % 2)
+    tracks = Tracks(seen, truth.links[truth.links[:, 0] < 1000])
+    curve = curves.accuracy_over_time(judge_links(tracks, truth))
+    assert len(curve.frame) <= 300
+    assert (curve.recall[curve.frame < 498].min(), curve.recall[curve.frame > 502].max()) == (1, 0)
+    middle, count = curves.detections_a_frame(tracks)
+    assert len(middle) <= 300
+    assert set(count) == {2.0}  # the last group is of fewer frames
+
+
+def test_steps_leave_out_gaps() -> None:
+    seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [1, 0, 0], [1, 0, 9]])
+    assert curves.step_lengths(Tracks.from_track_ids(seen, [0, 0, 0]), SPACING).tolist() == [2]
+
+
+def test_track_lengths_count_single_detections() -> None:
+    seen = Detections.from_table([0, 0, 1], [[0, 0, 0], [0, 5, 0], [0, 0, 1]])
+    assert curves.track_lengths(Tracks(seen, np.array([[0, 2]]))).tolist() == [2, 1]
+
+
+def test_the_worst_links_are_the_least_probable_else_of_least_margin_else_the_dearest() -> None:
+    seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in (0, 1, 3, 9)])
+    links = np.array([[0, 1], [1, 2], [2, 3]])
+    cost, margin = np.array([5.0, 9.0, 7.0]), np.array([3.0, np.nan, 1.0])
+    probability = np.array([0.9, 0.1, 0.5])
+    chosen = [
+        curves.worst_links(Tracks(seen, links, cost, margin, probability), 2),
+        curves.worst_links(Tracks(seen, links, cost, margin), 3),
+        curves.worst_links(Tracks(seen, links, cost), 9),
+        curves.worst_links(Tracks(seen, links), 1),
+    ]
+    assert [(one.measure, one.row.tolist()) for one in chosen] == [
+        ("probability", [1, 2]), ("margin", [2, 0]), ("cost", [1, 2, 0]), ("speed", [2]),
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_is_whole_and_loads_nothing(page: str) -> None:
+    read = Page(page)
+    assert read.open == []
+    assert "script" not in read.tags
+    assert {name for name, _ in read.attributes} <= {
+        "lang", "charset", "http-equiv", "content", "name", "class", "src", "alt",
+    }  # fmt: skip
+    assert all((value or "").startswith("data:image/") for name, value in read.attributes if name == "src")
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_page_tells_the_scores_and_shows_every_plot(page: str) -> None:
+    assert re.search(r"<th>link_f1</th><td>0\.970\d</td>", page)
+    kinds = Counter(kind for kind, _ in pictures(page))
+    assert kinds == {"png": 1, "svg+xml": 6}
+    for kind, content in pictures(page):
+        if kind == "png":
+            shown = mpl.image.imread(io.BytesIO(content), format="png")
+            assert len(np.unique(shown[..., :3].reshape(-1, 3), axis=0)) > 100
+        else:
+            assert ElementTree.fromstring(content).tag.endswith("svg")
+
+
+def test_the_same_input_gives_the_same_page_whatever_the_user_s_style(
+    page: str, found: Tracks, truth: Tracks
+) -> None:
+    with mpl.rc_context({"font.size": 20, "lines.linewidth": 7, "axes.facecolor": "black"}):
+        assert report(found, truth, title="walks") == page
+
+
+def test_what_comes_from_files_cannot_become_part_of_the_page() -> None:
+    seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], unit=NASTY)
+    tracks = Tracks(seen, np.array([[0, 1]]))
+    record = {NASTY: {NASTY: [NASTY]}, "settings": NASTY}
+    inputs = {NASTY: {"name": NASTY, "sha256": NASTY}}
+    read = Page(report(tracks, tracks, title=NASTY, record=record, inputs=inputs))
+    assert "script" not in read.tags
+    assert read.open == []
+    # Title, heading, unit, record (name twice, value, settings), file (what, name, sum), units of scores.
+    assert read.text.count(NASTY) == 12
+
+
+@pytest.mark.parametrize("unit", ["$", "\\frac", "$$", "a_b^c", "\u4e2d", "x" * 99, "\n"])
+def test_any_unit_can_be_drawn(unit: str) -> None:
+    with plots.style():
+        drawn = plots.image(plots.steps(np.array([1.0, 2.0]), unit))
+        assert drawn != plots.image(plots.steps(np.array([1.0, 2.0]), "pixel"))
+
+
+@given(tracks_with_gaps())
+def test_any_tracks_have_a_worst_link_only_if_they_have_links(tracks: Tracks) -> None:
+    assert len(curves.worst_links(tracks, 12).row) == min(12, len(tracks.links))
+
+
+@pytest.mark.parametrize("frames", [[], [3], [2, 2], [0, 5]])
+def test_tracks_of_next_to_nothing_have_a_page(frames: list[int]) -> None:
+    seen = Detections.from_table(frames, np.zeros((len(frames), 3)))
+    tracks = Tracks.from_track_ids(seen, np.arange(len(frames)))
+    joined = Tracks.from_track_ids(seen, [0, 0]) if frames == [0, 5] else tracks
+    assert Page(report(joined, tracks)).open == []
+
+
+def test_lengths_are_taken_in_the_spacing_of_the_record() -> None:
+    record = {"settings": {"spacing": [3, 1, 1]}}
+    seen = Detections.from_table([0, 1], [[0, 0, 0], [1, 0, 0]])
+    text = report(Tracks(seen, np.array([[0, 1]])), record=record)
+    assert "<th>speed</th>" in text
+    assert "<td>3</td></tr>" in text
+
+
+@pytest.mark.parametrize("told", [None, "wide", [1, 2], [1, 2, "3"], [1, 2, 0], [1, 2, float("nan")], {}])
+def test_a_record_without_a_usable_spacing_tells_none(told: object) -> None:
+    assert spacing_of({"settings": {"spacing": told}}) == (1, 1, 1)
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def tracked(tmp_path: Path) -> Path:
+    """Tracks in a file, with their run record."""
+    path = tmp_path / "tracks.csv"
+    done = run("track", sample("walks"), "-o", path, "--max-distance", 4)
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def test_the_command_writes_record_scores_and_files(tracked: Path) -> None:
+    done = run("report", tracked, sample("walks"))
+    assert (done.exit_code, done.stdout) == (0, "")
+    text = (tracked.parent / "tracks_report.html").read_text("utf-8")
+    assert "<th>settings.max_distance</th><td>4</td>" in text
+    assert re.search(r"<th>file of the truth</th><td>walks.csv, sha256 [0-9a-f]{64}</td>", text)
+    assert str(tracked.parent) not in text
+    before = (tracked.parent / "tracks_report.html").read_bytes()
+    assert run("report", tracked, sample("walks"), "--overwrite").exit_code == 0
+    assert (tracked.parent / "tracks_report.html").read_bytes() == before
+
+
+def test_an_output_that_is_there_or_no_page_is_refused(tracked: Path) -> None:
+    there = tracked.parent / "there.html"
+    there.write_text("mine")
+    assert_refused(run("report", tracked, "-o", there), 2, "exists")
+    assert there.read_text() == "mine"
+    done = run("report", tracked, "-o", tracked, "--overwrite")
+    assert done.exit_code == 2
+    assert "let it end in .html" in done.stderr
+
+
+def test_without_matplotlib_the_error_says_what_to_install(
+    tracked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import outbid.viewers
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "outbid.viewers.plots", raising=False)
+    monkeypatch.delattr(outbid.viewers, "plots", raising=False)
+    done = run("report", tracked)
+    assert_refused(done, 4, "pip install 'outbid[report]'")
+    assert not (tracked.parent / "tracks_report.html").exists()

@@ -1,0 +1,215 @@
+"""The plots of a report, as figures of matplotlib; drawn without a screen, the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from outbid.tracker.tracks import Tracks
+
+from .curves import Accuracy, Displacement, WorstLinks
+from .judged import JudgedLinks
+
+_STYLE: dict[str, Any] = {
+    "svg.hashsalt": "outbid", "svg.fonttype": "path", "font.size": 9.0, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
+}  # fmt: skip
+_BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a8a8a"
+_MOST_LINES = 100_000
+"""Links in a picture of all tracks; of more, whole tracks are left out evenly."""
+
+
+def style() -> AbstractContextManager[None]:
+    """In which to draw: the settings of this module, whatever the user's own are."""
+    return matplotlib.style.context(["default", _STYLE], after_reset=True)
+
+
+def image(figure: Figure, kind: str = "svg") -> str:
+    """The figure as a data URI: ``svg``, or ``png`` where there are too many lines for it."""
+    buffer = io.BytesIO()
+    # No date and no version: the same input gives the same bytes.
+    told = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    figure.savefig(buffer, format=kind, dpi=130, metadata=told)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    return f"data:{mime};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def accuracy(curve: Accuracy) -> Figure:
+    """Precision and recall of the links over time."""
+    figure, axes = _figure()
+    marker = "o" if len(curve.frame) == 1 else ""
+    axes.plot(curve.frame, curve.precision, color=_BLUE, lw=1.4, marker=marker, label="precision")
+    axes.plot(curve.frame, curve.recall, color=_ORANGE, lw=1.4, ls="--", marker=marker, label="recall")
+    low = np.nanmin([*curve.precision, *curve.recall, 1.0])
+    axes.set(xlabel="frame", ylabel="share of right links", ylim=(max(0.0, low - 0.05 * (1.05 - low)), 1.005))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, loc="best")
+    return figure
+
+
+def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure:
+    """Detections a frame over time."""
+    figure, axes = _figure()
+    axes.plot(frame, count, color=_BLUE, lw=1.2, marker="o" if len(frame) == 1 else "")
+    axes.set(xlabel="frame", ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def steps(lengths: NDArray[np.float64], unit: str) -> Figure:
+    """Histogram of step lengths, with the median."""
+    figure, axes = _figure()
+    if len(lengths):
+        axes.hist(lengths, bins=min(60, max(10, int(np.sqrt(len(lengths))))), color=_BLUE)
+        median = float(np.median(lengths))
+        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:.3g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel=f"step from frame to frame ({_shown(unit)})", ylabel="links", xlim=(0, None))
+    return figure
+
+
+def lengths_of_tracks(lengths: NDArray[np.int64]) -> Figure:
+    """Histogram of track lengths, with the median."""
+    figure, axes = _figure()
+    if len(lengths):
+        width = -(-int(lengths.max()) // 60)
+        edges = np.arange(1, lengths.max() + 2 * width, width) - 0.5
+        axes.hist(lengths, bins=edges.tolist(), color=_BLUE)
+        median = float(np.median(lengths))
+        axes.axvline(median, color=_ORANGE, lw=1.4, label=f"median {median:g}")
+        axes.legend(frameon=False)
+        if np.bincount(lengths).max() > 20 * np.median(np.bincount(lengths)[np.bincount(lengths) > 0]):
+            axes.set_yscale("log")
+    axes.set(xlabel="detections in a track", ylabel="tracks")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def displacement(curve: Displacement, unit: str) -> Figure:
+    """Mean square displacement over lag, both logarithmic, with lines of diffusion and of straight motion."""
+    figure, axes = _figure()
+    positive = curve.mean_square > 0
+    lag, mean = curve.lag[positive], curve.mean_square[positive]
+    if len(lag):
+        axes.loglog(lag, mean, color=_BLUE, lw=1.4, marker="o", ms=3)
+        low, high = axes.get_ylim()
+        for power, style, label in ((1, ":", "diffusion: slope 1"), (2, "--", "straight: slope 2")):
+            axes.plot(lag, mean[0] * (lag / lag[0]) ** power, color=_GREY, lw=1, ls=style, label=label)
+        axes.set_ylim(low / 1.3, max(high, 1.3 * mean[0] * lag[-1] / lag[0]))
+        axes.legend(frameon=False)
+    axes.set(xlabel="lag (frames)", ylabel=f"mean square displacement\n({_shown(unit)}, squared)")
+    return figure
+
+
+def overview(tracks: Tracks, unit: str, spacing: tuple[float, float, float]) -> Figure:
+    """All tracks from above, and from the side if they are not in a plane, coloured by time."""
+    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    every = -(-len(tracks.links) // _MOST_LINES) or 1
+    links = tracks.links[tracks.track_id[tracks.links[:, 1]] % every == 0]
+    flat = bool(np.ptp(place[:, 0]) == 0) if len(place) else True
+    views = [(2, 1)] if flat else [(2, 1), (2, 0)]
+    figure = Figure(figsize=(4.9 * len(views), 4.6), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(views)))
+    for axes, (across, up) in zip(panels, views, strict=True):
+        lines = LineCollection(
+            list(place[links][..., [across, up]]), cmap="viridis", linewidths=0.7,
+            array=tracks.detections.frame[links[:, 0]].astype(np.float64),
+        )  # fmt: skip
+        axes.add_collection(lines)
+        axes.plot(*place[:, [across, up]].T, ",", color=_GREY, zorder=0)
+        axes.set(xlabel=f"{'zyx'[across]} ({_shown(unit)})", ylabel=f"{'zyx'[up]}", aspect="equal")
+        axes.invert_yaxis()  # as images are shown
+        axes.grid(visible=False)
+    if len(links):
+        figure.colorbar(lines, ax=list(panels), label="frame", shrink=0.8)
+    return figure
+
+
+def gallery(
+    tracks: Tracks, worst: WorstLinks, spacing: tuple[float, float, float], judged: JudgedLinks | None
+) -> Figure:
+    """Each link from above in the middle of a panel of its own, with what is around it."""
+    columns = 4
+    rows = -(-len(worst.row) // columns)
+    figure = Figure(figsize=(9.6, 2.65 * rows + 0.3), layout="constrained")
+    panels: Sequence[Axes] = np.ravel(figure.subplots(rows, columns, squeeze=False)).tolist()
+    half = _half_width(tracks, worst.row, spacing)
+    for axes, link, value in zip(panels, worst.row.tolist(), worst.value.tolist(), strict=False):
+        _panel(axes, tracks, link, half, spacing, judged)
+        source, target = tracks.detections.frame[tracks.links[link]]
+        verdict = "" if judged is None else ("  right" if judged.right[link] else "  wrong")
+        colour = "black" if judged is None else (_GREEN if judged.right[link] else _RED)
+        told = f"frame {source} to {target}\n{worst.measure} {value:.3g}{verdict}"
+        axes.set_title(told, fontsize=8, color=colour)
+    for axes in panels[len(worst.row) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def _panel(
+    axes: Axes, tracks: Tracks, link: int, half: float, spacing: tuple[float, float, float],
+    judged: JudgedLinks | None,
+) -> None:  # fmt: skip
+    """Detections of both frames, the link, the other links between them, and the true ones."""
+    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    source, target = tracks.links[link]
+    middle = (place[source] + place[target])[1:] / 2
+    for frame, marker, colour in (
+        (tracks.detections.frame[source], "o", _BLUE), (tracks.detections.frame[target], "x", _ORANGE),
+    ):  # fmt: skip
+        near = place[tracks.detections.rows_of(int(frame))]
+        near = near[(np.abs(near[:, 1:] - middle) <= half).all(axis=1)]
+        axes.plot(near[:, 2], near[:, 1], marker, ms=4.5, mfc="none", mec=colour, mew=1)
+    _draw_links(axes, tracks, tracks.detections.frame[source], place, middle, half, (_GREY, "-", 1.0))
+    if judged is not None:
+        true_place = judged.truth.detections.position * np.asarray(spacing, dtype=np.float64)
+        frame = tracks.detections.frame[source]
+        _draw_links(axes, judged.truth, frame, true_place, middle, half, (_GREEN, ":", 2.2))
+    axes.plot(place[[source, target], 2], place[[source, target], 1], color="black", lw=1.6, zorder=1)
+    axes.set(xlim=(middle[1] - half, middle[1] + half), ylim=(middle[0] + half, middle[0] - half))
+    axes.set(aspect="equal")
+    axes.tick_params(labelsize=6)
+    axes.grid(visible=False)
+
+
+def _draw_links(
+    axes: Axes, tracks: Tracks, frame: int, place: NDArray[np.float64], middle: NDArray[np.float64],
+    half: float, look: tuple[str, str, float],
+) -> None:  # fmt: skip
+    """The links that start in a frame, as far as they are near."""
+    first, stop = np.searchsorted(tracks.detections.frame, [frame, frame + 1])
+    begin, end = np.searchsorted(tracks.links[:, 0], [first, stop])
+    links = tracks.links[begin:end]
+    near = (np.abs(place[links[:, 0], 1:] - middle) <= 2 * half).all(axis=1)
+    lines = list(place[links[near]][..., [2, 1]])
+    colour, dashes, width = look
+    axes.add_collection(LineCollection(lines, colors=colour, linestyles=dashes, linewidths=width, zorder=0))
+
+
+def _half_width(tracks: Tracks, rows: NDArray[np.int64], spacing: tuple[float, float, float]) -> float:
+    """Of all panels alike: each holds its link, and the neighbours that it could be mistaken for."""
+    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
+    way = np.abs(place[tracks.links[rows, 1]] - place[tracks.links[rows, 0]])[:, 1:].max(initial=0.0)
+    return float(max(1.5 * way, 1e-3 * np.ptp(place[:, 1:], axis=0).max(initial=0.0), 1e-9))
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(4.7, 3.0), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _shown(unit: str) -> str:
+    """A unit from a file as text of a plot: fonts lack signs, and a dollar begins a formula."""
+    plain = unit.isascii() and unit.isprintable() and len(unit) <= 20
+    return unit.replace("\\", "").replace("$", "\\$") if plain else "unit of the positions"
