@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -156,6 +157,22 @@ class Tracks:
         source, target = self.links[~self._inside_track].T
         parent_of_track[self.track_id[target]] = self.track_id[source]
         return parent_of_track[self.track_id]
+
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        seen = self.detections
+        facts = {
+            "detections": len(seen),
+            "frames": f"{seen.first_frame} to {seen.first_frame + seen.frame_count - 1}"
+            if len(seen)
+            else "none",
+            "tracks": self.track_count,
+            "links": len(self.links),
+            "divisions": int((self.successors >= 2).sum()),
+            "unit": escape(seen.unit),
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
+        return f"<table><caption>Tracks</caption>{rows}</table>"
 
     @cached_property
     def _inside_track(self) -> NDArray[np.bool_]:

@@ -82,6 +82,19 @@ class Assignment:
         """How far the cost may be above the optimum; 0 proves that it is the optimum."""
         return self.primal_cost - self.dual_cost
 
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        facts = {
+            "rows × columns": " × ".join(str(length) for length in self.problem.shape),
+            "matched": int((self.col_of_row >= 0).sum()),
+            "cost": self.primal_cost,
+            "lower bound": self.dual_cost,
+            "gap": self.gap,
+            "status": self.status,
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
+        return f"<table><caption>Assignment</caption>{rows}</table>"
+
     @cached_property
     def margin(self) -> NDArray:
         """(R,) lower bound on how much the optimum would rise if a row's pair were forbidden; 0 if unmatched.

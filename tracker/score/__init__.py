@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.metadata import version
 from typing import Any
 
@@ -54,13 +55,24 @@ class Scores:
     provenance: dict[str, Any]
 
     def __str__(self) -> str:
-        shown = {
-            name: f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
-            for name, value in self.values.items()
-        }
+        shown = self._shown()
         left = max((len(name) for name in shown), default=0)
         right = max((len(value) for value in shown.values()), default=0)
         return "\n".join(f"{name:<{left}}  {value:>{right}}" for name, value in shown.items())
+
+    def _repr_html_(self) -> str:
+        """The table that is printed, for notebooks."""
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in self._shown().items()
+        )
+        return f"<table><caption>Scores</caption>{rows}</table>"
+
+    def _shown(self) -> dict[str, str]:
+        """Counts as they are, other scores to four places."""
+        return {
+            name: f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
+            for name, value in self.values.items()
+        }
 
 
 def score(
