@@ -3,7 +3,7 @@
 Uniform integers are int32 in [0, n/10], [0, n] and [0, 10n]; Euclidean costs are float64 distances between
 two unrelated uniform clouds in the unit cube. The quickest of some runs counts, compilation is done before.
 Of Outbid all that `assign` does is timed: checks, solution and certificate. `cost_above` is lapx's cost less
-ours, for it rounds costs to float32.
+ours, for it rounds costs to float32. `outbid_points` is given the clouds and never stores a matrix.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from outbid.tracker import AssignmentProblem, DenseCosts, assign
+from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, assign
 
 RANGES = {"integers to n/10": 0.1, "integers to n": 1.0, "integers to 10n": 10.0}
 KINDS = [*RANGES, "distances in 3D"]
 
 
 def matrix(kind: str, size: int) -> NDArray:
-    rng = np.random.default_rng(0)
     if kind in RANGES:
+        rng = np.random.default_rng(0)
         return rng.integers(0, round(RANGES[kind] * size) + 1, (size, size), dtype=np.int32)
-    return cdist(rng.random((size, 3)), rng.random((size, 3)))
+    return cdist(*clouds(size))
+
+
+def clouds(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(0)
+    return rng.random((size, 3)), rng.random((size, 3))
 
 
 def case(kind: str, size: int, repeats: int, slowest_peer: int) -> measure.Row:
@@ -38,6 +43,10 @@ def case(kind: str, size: int, repeats: int, slowest_peer: int) -> measure.Row:
     seconds, answer = measure.best_of(repeats, lambda: assign(problem, "sparsified"))
     row: measure.Row = {"outbid": seconds, "cost": answer.primal_cost, "gap": answer.gap}
     row["passes"] = answer.stats["passes"]
+    if kind not in RANGES:
+        points = AssignmentProblem(PointCosts(*clouds(size)))
+        assign(AssignmentProblem(PointCosts(*clouds(100))), "sparsified")
+        row["outbid_points"], _ = measure.best_of(repeats, lambda: assign(points, "sparsified"))
     lap = importlib.import_module("lap")
     seconds, found = measure.best_of(repeats, lambda: lap.lapjvs(costs))
     row |= {"lapx_lapjvs": seconds, "cost_above": float(costs[found[1], found[2]].sum() - answer.primal_cost)}
