@@ -1,4 +1,4 @@
-"""Small samples that come with the package: tracks whose truth is known.
+"""Small samples that come with the package, tracks whose truth is known; `catalogue` fetches public data.
 
 ``walks`` is simulated: some 120 particles on persistent walks in a box of 30 x 40 x 40 for 30 frames, seen
 with noise, misses and clutter; 3429 detections. Its run record stands beside it, and repeats it::
