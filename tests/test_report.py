@@ -114,9 +114,9 @@ def test_accuracy_of_each_frame_is_that_of_its_links(found: Tracks, truth: Track
 
 
 def test_long_movies_are_drawn_by_groups_of_frames() -> None:
-    frame = np.repeat(np.arange(1000), 2)
-    seen = Detections.from_table(frame, np.column_stack([frame * 0, frame * 0, np.arange(2000) % 2 * 20]))
-    truth = Tracks.from_track_ids(seen, np.arange(2000) % 2)
+    frame = np.repeat(np.arange(1001), 2)  # 250 groups of four and one frame more
+    seen = Detections.from_table(frame, np.column_stack([frame * 0, frame * 0, np.arange(2002) % 2 * 20]))
+    truth = Tracks.from_track_ids(seen, np.arange(2002) % 2)
     tracks = Tracks(seen, truth.links[truth.links[:, 0] < 1000])
     curve = curves.accuracy_over_time(judge_links(tracks, truth))
     assert len(curve.frame) <= 300

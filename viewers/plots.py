@@ -132,7 +132,8 @@ def overview(tracks: Tracks, unit: str, spacing: tuple[float, float, float]) -> 
         axes.invert_yaxis()  # as images are shown
         axes.grid(visible=False)
     if len(links):
-        figure.colorbar(lines, ax=list(panels), label="frame", shrink=0.8)
+        whole = MaxNLocator(integer=True)
+        figure.colorbar(lines, ax=list(panels), label="frame", shrink=0.8, ticks=whole)
     return figure
 
 
