@@ -113,6 +113,9 @@ def test_detections_round_trip(
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(made=tracks())
+@example(
+    made=Tracks(Detections.from_table([0, 1], np.zeros((2, 3))), np.array([[0, 1]]), *np.full((3, 1), -0.0))
+)
 def test_tracks_round_trip(suffix: str, made: Tracks, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("trip") / f"tracks{suffix}"
     write_tracks(path, made, record={"command": "track", "settings": {"max_distance": 1.5}})

@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from ..detections import Detections
 from ..errors import InputError
-from ..tracks import Tracks
+from ..tracks import LINK_MEASURES, Tracks
 from . import table
 from .atomic import write_whole
 from .columns import is_nameless, roles_of
@@ -168,13 +168,18 @@ def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) ->
         pyarrow.csv.ReadOptions(column_names=layout.names),
         pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=quotes > 0),
         pyarrow.csv.ConvertOptions(
-            column_types={roles[axis]: pa.float64() for axis in "zyx" if axis in roles},
+            column_types=dict.fromkeys(_reals(roles), pa.float64()),
             null_values=_BLANK,
             strings_can_be_null=True,
             decimal_point=layout.decimal,
         ),
     )
     return rows.select(named)
+
+
+def _reals(roles: Mapping[str, str]) -> list[str]:
+    """Columns of real numbers, also where all of them are whole: -0 is no integer."""
+    return [name for role, name in roles.items() if role in ("z", "y", "x") or role.startswith(LINK_MEASURES)]
 
 
 def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -193,7 +198,7 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
 
 def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path, reason: str) -> InputError:
     """The first row that has too many or too few fields, or no number where one is needed."""
-    places = [layout.names.index(roles[axis]) for axis in "zyx" if axis in roles]
+    places = [layout.names.index(name) for name in _reals(roles)]
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):
         where = f"{path}, line {line}: "
