@@ -64,6 +64,12 @@ def test_an_empty_frame_between_is_not_linked_across():
     assert links(movie([0], [], [0])) == []
 
 
+@pytest.mark.timeout(10)
+def test_frame_numbers_may_be_times_with_millions_of_empty_frames_between():
+    times = Detections.from_table([0, 1, 20_000_000, 20_000_001], np.zeros((4, 3)))
+    assert links(times) == [[0, 1], [2, 3]]
+
+
 def test_frames_may_start_anywhere():
     shifted = Detections.from_table([100, 101], np.zeros((2, 3)))
     assert links(shifted) == [[0, 1]]

@@ -43,6 +43,8 @@ def _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sort
     for shift in range(0, bits, _DIGIT):
         for b in range(len(block_start) - 1):
             start, stop = block_start[b], block_start[b + 1]
+            if start == stop:  # there may be millions of them
+                continue
             counter[:] = 0
             for i in range(start, stop):
                 counter[(raw[source[i]] >> shift) & ((1 << _DIGIT) - 1)] += 1

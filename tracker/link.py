@@ -198,9 +198,12 @@ def joined(parts: list[Links], *, fallbacks: int = 0) -> Links:
 
 def _runs(frame_start: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     """Runs of frames (first, last) that overlap in one frame and hold about `most` detections."""
-    runs, first = [], 0
-    for frame in range(1, len(frame_start) - 1):
-        if frame_start[frame + 1] - frame_start[first] > most or frame == len(frame_start) - 2:
+    runs, first, final = [], 0, len(frame_start) - 2
+    # Only frames that hold something: numbers may be times, with many empty frames between.
+    for frame in np.nonzero(np.diff(frame_start))[0].tolist():
+        if frame > first and frame_start[frame + 1] - frame_start[first] > most:
             runs.append((first, frame))
             first = frame
+    if final > first:
+        runs.append((first, final))
     return runs
