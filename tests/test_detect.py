@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker import InputError, SettingsError, read_detections, read_record
+from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_record
 from outbid.tracker.blobs import FILTERS, local_maxima, noise_gain, response
-from outbid.tracker.detect import DetectionSettings, centroids, detect, detect_labels
+from outbid.tracker.detect import centroids, detect, detect_labels
 from outbid.tracker.detect_cli import detect as command
+from outbid.tracker.detect_preview import preview
 from outbid.tracker.formats.images import open_movie
+from outbid.tracker.spots import DetectionSettings
+
+MODULE = import_module("outbid.tracker.detect")
 
 
 def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
@@ -132,6 +137,93 @@ def test_neither_workers_nor_chunks_change_a_result() -> None:
     assert one.position.tobytes() == four.position.tobytes()
 
 
+def speckled(seed: int = 0) -> NDArray:
+    rng = np.random.default_rng(seed)
+    light = sum(
+        60 * rng.random() * blob((8, 60, 70), rng.uniform((0, 0, 0), (8, 60, 70)), 2) for _ in range(25)
+    )
+    return rng.poisson(50 + light).astype(np.uint16)
+
+
+@pytest.mark.parametrize("radius", [3.0, None])
+@pytest.mark.parametrize("threshold", [None, 2.0, 8.0, 20.0, -1.0])
+def test_a_preview_shows_what_will_be_found(radius: float | None, threshold: float | None) -> None:
+    movie = [speckled(0), speckled(1)]
+    found, used = detect(movie, DetectionSettings(radius, threshold=threshold, spacing=(2, 1, 1)))
+    seen = preview(movie[1], DetectionSettings(radius, spacing=(2, 1, 1)), first=movie[0])
+    assert (seen.settings.radius, seen.settings.radius_z) == (used.radius, used.radius_z)
+    least = max(seen.automatic if threshold is None else threshold, 0)
+    rows = found.rows_of(1)
+    shown = seen.position[: seen.count_above(least)]
+    assert len(shown) > 3
+    assert sorted(shown.tolist()) == sorted(found.position[rows].tolist())
+    assert (np.diff(seen.quality) <= 0).all()
+
+
+def test_a_preview_is_a_table_with_the_choice_marked() -> None:
+    seen = preview(speckled(), DetectionSettings(3))
+    steps = seen.thresholds()
+    assert seen.automatic in steps
+    assert (np.diff(seen.count_above(steps)) <= 0).all()
+    marked = [line for line in seen.table().splitlines() if "automatic" in line]
+    assert len(marked) == 1
+    assert int(marked[0].split()[1]) == seen.count_above(seen.automatic)
+    assert "given" in preview(speckled(), DetectionSettings(3, threshold=5)).table()
+    for nothing in (np.zeros((1, 9, 9)), np.full((3, 9, 9), 7)):
+        empty = preview(nothing, DetectionSettings())
+        assert len(empty.quality) == 0
+        assert empty.count_above(0) == 0
+        assert "0" in empty.table()
+
+
+def test_dark_spots_are_bright_ones_upside_down() -> None:
+    image = speckled()
+    bright, used = detect([image], DetectionSettings())
+    dark, used_too = detect([1000 - image.astype(np.int32)], DetectionSettings(dark=True))
+    assert used.radius == used_too.radius
+    np.testing.assert_array_equal(bright.position, dark.position)
+
+
+def test_a_large_background_costs_no_digits() -> None:
+    image = speckled().astype(np.float32)
+    here, _ = detect([image], DetectionSettings(3))
+    there, _ = detect([image + 2.0**20], DetectionSettings(3))
+    np.testing.assert_allclose(here.position, there.position, atol=1e-9)
+
+
+def test_bytes_in_foreign_order_are_the_same_numbers() -> None:
+    image = speckled()
+    here, _ = detect([image], DetectionSettings(3))
+    there, _ = detect([image.astype(">u2")], DetectionSettings(3))
+    np.testing.assert_array_equal(here.position, there.position)
+
+
+def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> list[str]:
+        raise RuntimeError("CuPy is not installed.")
+
+    monkeypatch.setattr(MODULE, "gpu_names", none)
+    with pytest.raises(ResourceError, match="CuPy is not installed"):
+        detect([speckled()], DetectionSettings(3, device="gpu"))
+    monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
+    _, used = detect([speckled()], DetectionSettings(3), count=1)
+    assert used.device == "cpu"
+
+
+def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def full(_: object) -> object:
+        raise MemoryError("out of memory to allocate")
+
+    monkeypatch.setattr(MODULE, "gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
+    monkeypatch.setattr(import_module("outbid.tracker.spots"), "to_device", full)
+    found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
+    expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
+    np.testing.assert_array_equal(found.position, expected.position)
+    assert used.device == "cpu", "the record tells where it ended"
+    assert "does not fit" in caplog.text
+
+
 def test_memory_of_one_frame() -> None:
     shape = (4, 128, 128)
     noise = np.random.default_rng(0).poisson(50, shape).astype(np.uint16)
@@ -164,7 +256,8 @@ def test_centroids_and_label_movies() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [("radius", 0), ("radius", float("nan")), ("radius_z", 2), ("spacing", (1, 0, 1)), ("spacing", (1, 1)),
-     ("threshold", float("inf")), ("filter", "magic")],
+     ("threshold", float("inf")), ("filter", "magic"),
+     ("device", "quantum")],
 )  # fmt: skip
 def test_settings_check_themselves(name: str, value: object) -> None:
     with pytest.raises(SettingsError):
@@ -200,6 +293,10 @@ def test_the_command(tmp_path: Path) -> None:
     record = read_record(tmp_path / "a.csv")
     assert record["settings"]["spacing"] == [2.0, 0.5, 0.5]
     assert record["input"]["name"] == "a.tif"
+    again = [str(tmp_path / "a.tif"), "-o", str(tmp_path / "again.csv"), "--config", str(tmp_path / "a.csv")]
+    run = CliRunner().invoke(command, again)
+    assert run.exit_code == 0, run.output
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     (tmp_path / "masks").mkdir()
     for frame in range(2):
         tifffile.imwrite(tmp_path / f"masks/m{frame}.tif", np.eye(8, dtype=np.uint8) * 3)
@@ -209,3 +306,26 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert run.exit_code == 0, run.output
     assert read_detections(tmp_path / "b.csv").position.tolist() == [[0, 7, 7]] * 2
+
+
+def test_the_preview_command(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.stack([speckled(0), speckled(1)]), imagej=True, metadata={"axes": "TZYX"})
+    run = CliRunner().invoke(command, [str(path), "--preview", "--frame", "1", "--radius", "3", "--json"])
+    assert run.exit_code == 0, run.output
+    told = json.loads(run.stdout)
+    found, _ = detect([speckled(1)], DetectionSettings(3))
+    assert told["spots"] == len(found) == told["spots_above"][told["thresholds"].index(told["automatic"])]
+    run = CliRunner().invoke(command, [str(path), "--preview"])
+    assert "<- automatic" in run.stdout
+    assert "--threshold" in run.stderr
+    for wrong, said in (
+        (["--preview", "--frame", "2"], "no frame 2"),
+        (["--preview", "--labels"], "--labels"),
+        (["--preview", "-o", str(tmp_path / "b.csv")], "--output"),
+        ([], "--output"),
+    ):
+        run = CliRunner().invoke(command, [str(path), *wrong])
+        assert run.exit_code != 0
+        assert said in f"{run.output}{run.exception}"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.tif"]

@@ -41,6 +41,17 @@ def frames(movie: Movie) -> np.ndarray:
     return np.array(list(movie.frames()))
 
 
+@pytest.mark.parametrize("kind", ["imagej", "ome zlib", "shaped", "pages"])
+def test_frames_by_their_numbers(kind: str, tmp_path: Path) -> None:
+    movie = open_movie(write(tmp_path / "a.tif", kind))
+    whole = frames(movie)
+    for numbers in ([2], [0, 3], [1, 1, 0], []):
+        assert [image.tolist() for image in movie.frames(numbers)] == [whole[n].tolist() for n in numbers]
+    for wrong in (-1, movie.frame_count):
+        with pytest.raises(SettingsError, match=f"no frame {wrong}"):
+            list(movie.frames([0, wrong]))
+
+
 KINDS = ["imagej", "ome", "ome zlib", "shaped", "pages", "big"]
 
 

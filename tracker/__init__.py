@@ -12,12 +12,14 @@ only, and `outbid.viewers` stands with the commands.
     `divisions`          starts joined to mothers, as assignments of their own
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `score`              tracks against the truth, one family of scores a file
-    `detect`             image stacks to detections: spots (`blobs`: filters, maxima, noise), or labels
+    `detect`             image stacks to detections: spots, or centroids of labels
+    `spots`, `radius`    the spots of a frame, and their usual size; `detect_preview`: against the threshold
     `formats`            files in and out, one format a file
 3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
     `tracks`             `Tracks`: which detection follows which
 2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
+    `blobs`              filters that answer to spots, their maxima and noise
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from .assign import SparseCosts as SparseCosts
     from .assign import Status as Status
     from .assign import assign as assign
-    from .detect import DetectionSettings as DetectionSettings
     from .detect import detect as detect
     from .detections import Detections as Detections
     from .errors import InputError as InputError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from .match import match as match
     from .score import Scores as Scores
     from .score import score as score
+    from .spots import DetectionSettings as DetectionSettings
     from .track import TrackingRun as TrackingRun
     from .track import TrackingSettings as TrackingSettings
     from .track import track as track
@@ -76,12 +78,13 @@ _PUBLIC = {
         "Status",
         "assign",
     ],
-    "detect": ["DetectionSettings", "detect"],
+    "detect": ["detect"],
     "detections": ["Detections"],
     "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],
     "formats": ["read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"],
     "match": ["Match", "match"],
     "score": ["Scores", "score"],
+    "spots": ["DetectionSettings"],
     "track": ["TrackingRun", "TrackingSettings", "track"],
     "tracks": ["Tracks"],
 }

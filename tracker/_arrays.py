@@ -55,6 +55,11 @@ def array_module(array: Any) -> ModuleType:
     return _cupy() if on_device(array) else np
 
 
+def ndimage_module(array: Any) -> ModuleType:
+    """`cupyx.scipy.ndimage` for an array on a GPU, else `scipy.ndimage`: the same filters on either."""
+    return import_module("cupyx.scipy.ndimage" if on_device(array) else "scipy.ndimage")
+
+
 def kernels(module: str, array: Any) -> ModuleType:
     """The kernels that work where an array lives: `module` with "_cpu" or "_gpu" after its name.
 

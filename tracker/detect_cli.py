@@ -6,10 +6,15 @@ import json
 import logging
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .terminal import Stopwatch, common_options, config_option, progress_bar, say
+
+if TYPE_CHECKING:
+    from .formats.images import Movie
+    from .spots import DetectionSettings
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -22,16 +27,17 @@ _FILE = click.Path(path_type=Path)
     \b
     Examples:
       outbid detect movie.tif -o points.csv
+      outbid detect movie.tif --preview
       outbid detect stacks/ -o points.parquet --spacing 5 1 1
       outbid detect movie.tif -o points.csv --axes TYX --radius 3 --threshold 20
       outbid detect masks/ -o points.csv --labels
 
     MOVIE is a TIFF file (ImageJ, OME or plain), or a folder with an image for each frame. Positions are
-    in the unit of the voxel size.
+    in the unit of the voxel size. --preview shows how the number of spots depends on the threshold.
     """,
 )
 @click.argument("source", metavar="MOVIE", type=_FILE)
-@click.option("-o", "--output", type=_FILE, required=True, help="Table of detections, or .geff or .xml.")
+@click.option("-o", "--output", type=_FILE, help="Table of detections, or .geff or .xml.")
 @click.option(
     "--radius", type=float, metavar="R",
     help="Radius of a spot, in the unit of the voxel size.  [default: estimated from the first frame]",
@@ -42,18 +48,27 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option(
     "--filter",
-    "kind",
     type=click.Choice(["log", "dog"]),
     default="dog",
     show_default=True,
     help="Difference of Gaussians, or their Laplacian.",
 )
+@click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
 @click.option("--labels", is_flag=True, help="MOVIE is of label images: take the centroids of the labels.")
 @click.option(
     "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE tells]"
 )
 @click.option("--axes", metavar="AXES", help="Axes of MOVIE where it does not tell or is wrong: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to look at.")
+@click.option(
+    "--preview", is_flag=True,
+    help="Print the number of spots of a frame against the threshold, and the automatic choice.",
+)  # fmt: skip
+@click.option("--frame", type=int, default=0, show_default=True, metavar="N", help="Frame of the preview.")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
+    help="Where to filter.",
+)  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
@@ -61,15 +76,19 @@ _FILE = click.Path(path_type=Path)
 @common_options
 def detect(
     source: Path,
-    output: Path,
+    output: Path | None,
     radius: float | None,
     radius_z: float | None,
     threshold: float | None,
-    kind: str,
+    filter: str,  # noqa: A002 - the name in run records
+    dark: bool,
     labels: bool,
     spacing: tuple[float, float, float] | None,
     axes: str | None,
     channel: int,
+    preview: bool,
+    frame: int,
+    device: str,
     workers: int,
     overwrite: bool,
     as_json: bool,
@@ -78,15 +97,24 @@ def detect(
     from dataclasses import asdict
 
     from . import formats
-    from .detect import DetectionSettings, detect_labels
     from .detect import detect as run_detect
+    from .detect import detect_labels
     from .formats.images import open_movie
+    from .spots import DetectionSettings
 
     clock = Stopwatch()
-    formats.check_output(output, overwrite=overwrite)
+    if preview and (labels or output):
+        raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
+    if not preview and output is None:
+        raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
+    if output is not None:
+        formats.check_output(output, overwrite=overwrite)
     movie = open_movie(source, axes=axes, channel=channel, spacing=spacing)
-    settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, kind)
+    settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
+    if output is None:
+        _preview(movie, settings, frame, as_json)
+        return
     with progress_bar("Detecting") as progress:
         if labels:
             found = detect_labels(
@@ -101,14 +129,34 @@ def detect(
     resolved = asdict(settings) | {"labels": labels, "axes": axes, "channel": channel}
     record = {
         "command": "detect", "version": metadata.version("outbid"), "input": formats.input_of(source),
-        "settings": resolved, "seed": None, "device": "cpu",
+        "settings": resolved, "seed": None, "device": settings.device,
     }  # fmt: skip
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
         "output": str(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
         "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
-        "seconds": clock.seconds,
+        "device": settings.device, "seconds": clock.seconds,
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
     say("{detections} detections in {frames} frames ({axes}), {seconds:.2f} s: {output}".format_map(summary))
+
+
+def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
+    """Show how many spots a frame has at which threshold."""
+    from .detect_preview import preview
+
+    first, image = movie.frames([0, frame])
+    seen = preview(image, settings, first=first)
+    steps = seen.thresholds()
+    summary = {
+        "frame": frame, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
+        "unit": movie.unit, "noise": seen.noise, "automatic": seen.automatic,
+        "spots": int(seen.count_above(seen.threshold)),
+        "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
+    }  # fmt: skip
+    click.echo(json.dumps(summary) if as_json else seen.table())
+    say(
+        "Frame {frame}: radius {radius:.3g} {unit}, noise {noise:.3g}; automatic threshold {automatic:.4g}. "
+        "Another one: --threshold Q.".format_map(summary)
+    )

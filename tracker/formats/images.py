@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,21 +60,33 @@ class Movie:
         size = dict(zip(self.axes, self.sizes, strict=True))
         return size.get("Z", 1), size["Y"], size["X"]
 
-    def frames(self) -> Iterator[NDArray]:
+    def frames(self, numbers: Sequence[int] | None = None) -> Iterator[NDArray]:
         """Each frame as (z, y, x) array, of the type that the file has.
+
+        Parameters
+        ----------
+        numbers : sequence of int, optional
+            Of the frames, from 0 up; all by default.
 
         Raises
         ------
         InputError
             If an image is damaged, or not like the first one.
+        SettingsError
+            If there is no frame of a number.
         """
+        chosen = range(self.frame_count) if numbers is None else numbers
+        for number in chosen:
+            if not 0 <= number < self.frame_count:
+                raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
         if len(self.files) > 1:
-            for file in self.files:
-                yield _image(file, self)
+            for number in chosen:
+                yield _image(self.files[number], self)
         elif self.files[0].suffix.lower() == ".png":
-            yield _image(self.files[0], self)
+            for _ in chosen:
+                yield _image(self.files[0], self)
         else:
-            yield from _frames(self.files[0], self)
+            yield from _frames(self.files[0], self, chosen)
 
 
 def open_movie(
@@ -176,9 +188,9 @@ def _named_axes(path: Path, told: Told, given: str | None, *, several: bool) -> 
     return named
 
 
-def _frames(path: Path, movie: Movie) -> Iterator[NDArray]:
+def _frames(path: Path, movie: Movie, numbers: Sequence[int]) -> Iterator[NDArray]:
     size = dict(zip(movie.axes, movie.sizes, strict=True))
-    for planes in planes_by_frame(path, movie.axes, movie.sizes, movie.channel):
+    for planes in planes_by_frame(path, movie.axes, movie.sizes, movie.channel, numbers):
         yield _grey(planes.reshape(*movie.shape, size.get("S", 1)))
 
 
@@ -194,7 +206,7 @@ def _image(path: Path, movie: Movie) -> NDArray:
     if told.sizes != movie.sizes:
         raise InputError(f"{path} has size {told.sizes}, and the first image {movie.sizes}. Leave it out.")
     if not png:
-        return next(_frames(path, movie))
+        return next(_frames(path, movie, [0]))
     pillow = _pillow()
     try:
         with pillow.open(path) as image:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,8 +215,10 @@ def _positive(text: str | None) -> float | None:
     return value if math.isfinite(value) and value > 0 else None
 
 
-def planes_by_frame(path: Path, axes: str, sizes: tuple[int, ...], channel: int) -> Iterator[NDArray]:
-    """The planes of each frame in the order of z, of one channel.
+def planes_by_frame(
+    path: Path, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int]
+) -> Iterator[NDArray]:
+    """The planes of each of these frames in the order of z, of one channel.
 
     Raises
     ------
@@ -228,7 +230,7 @@ def planes_by_frame(path: Path, axes: str, sizes: tuple[int, ...], channel: int)
     lengths = [size[axis] for axis in leading]
     with _opened(path) as tiff:
         series = tiff.series[0]
-        for t in range(size.get("T", 1)):
+        for t in frames:
             where = {"T": [t], "C": [channel], "Z": list(range(size.get("Z", 1)))}
             index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
             planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]

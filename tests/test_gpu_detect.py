@@ -1,0 +1,97 @@
+"""Detection on the GPU against the CPU: the same filters through CuPy's ndimage; run with -m gpu."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, DetectionSettings, detect
+from outbid.tracker._arrays import gpu_names, on_device, to_device, to_host
+from outbid.tracker.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def _needs_gpu():
+    try:
+        gpu_names()
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
+
+
+def frame(shape, seed=0, spots=60):
+    rng = np.random.default_rng(seed)
+    light = np.full(shape, 40.0)
+    axes = np.ogrid[tuple(slice(0, n) for n in shape)]
+    for centre in rng.uniform(0, shape, (spots, 3)):
+        light += 90 * np.exp(-sum((a - c) ** 2 / 8 for a, c in zip(axes, centre, strict=True)))
+    return rng.poisson(light).astype(np.uint16)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+@pytest.mark.parametrize("shape", [(12, 60, 70), (1, 90, 80), (2, 40, 50), (40, 9, 7), (3, 2, 1)])
+def test_each_step_answers_as_on_the_host(kind, shape):
+    image = frame(shape).astype(np.float32)
+    sigma = (1.2, 1.8, 1.8)
+    here, there = response(image, sigma, kind), response(to_device(image), sigma, kind)
+    assert on_device(there)
+    assert there.dtype == np.float32
+    np.testing.assert_allclose(to_host(there), here, atol=1e-3)
+    # From the same answer on, every number is the same.
+    again = to_device(here)
+    assert noise_of(again, sigma) == pytest.approx(noise_of(here, sigma), rel=1e-12)
+    maxima = local_maxima(here, 1.0)
+    np.testing.assert_array_equal(to_host(local_maxima(again, 1.0)), maxima)
+    shift = to_host(shift_to_vertex(again, to_device(maxima)))
+    np.testing.assert_allclose(shift, shift_to_vertex(here, maxima), atol=1e-14)
+
+
+def test_ties_and_plateaus_are_resolved_alike():
+    values = np.random.default_rng(1).integers(0, 4, (6, 30, 40)).astype(np.float32)
+    np.testing.assert_array_equal(to_host(local_maxima(to_device(values), 1.0)), local_maxima(values, 1.0))
+
+
+@pytest.mark.parametrize(
+    "chosen", [{}, {"radius": 3.0}, {"radius": 3.0, "threshold": 9.0}, {"radius": 2.0, "filter": "log"}]
+)
+@pytest.mark.parametrize("kind", ["<u2", ">u2", "f4", "f8", "u1", "i4"])
+def test_movies_get_the_cpus_detections(chosen, kind):
+    movie = [frame((8, 80, 90), seed).clip(0, 255).astype(kind) for seed in range(2)]
+    (here, used), (there, used_there) = (
+        detect(movie, DetectionSettings(**chosen, device=device)) for device in ("cpu", "gpu")
+    )
+    assert (used.device, used_there.device) == ("cpu", "gpu")
+    assert used.radius == used_there.radius
+    assert len(here) > 40
+    np.testing.assert_array_equal(there.frame, here.frame)
+    np.testing.assert_allclose(there.position, here.position, atol=2e-3)
+    np.testing.assert_allclose(there.features["quality"], here.features["quality"], rtol=1e-4)
+    assert isinstance(there, Detections)
+    assert not on_device(there.position)
+
+
+def test_auto_takes_the_gpu_where_it_is_worth_it(monkeypatch):
+    movie = [frame((4, 40, 40))]
+    assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "cpu"
+    monkeypatch.setattr(import_module("outbid.tracker.detect"), "_WORTH_A_GPU", 100)
+    assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "gpu"
+
+
+def test_what_does_not_fit_the_gpu_goes_on_the_cpu():
+    import cupy  # noqa: TID251  (the limit is set on the device itself)
+
+    movie = [frame((8, 200, 200))] * 2
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(size=1 << 20)
+    try:
+        found, used = detect(movie, DetectionSettings(3.0, device="gpu"))
+    finally:
+        pool.set_limit(size=0)
+    assert used.device == "cpu"
+    np.testing.assert_array_equal(
+        found.position, detect(movie, DetectionSettings(3.0, device="cpu"))[0].position
+    )
