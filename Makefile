@@ -28,7 +28,7 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
 test: lint
-	$(VENV)/bin/pytest $(PYTEST)
+	.ci/on_a_screen $(VENV)/bin/pytest $(PYTEST)
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .

@@ -1,9 +1,15 @@
 """What all tests share: where the repository and the real data are."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from napari_window import Window
 
 hypothesis.settings.register_profile("outbid", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("outbid")
@@ -24,3 +30,27 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data (../shared/data) are not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def _napari_window(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Window]":
+    """A window of napari for all tests, for it takes seconds to open one."""
+    if not os.environ.get("DISPLAY"):
+        pytest.skip("no screen: run in one (`make test` does so, or xvfb-run -a pytest …)")
+    pytest.importorskip("napari", reason="napari is not installed: pip install 'outbid[napari]'")
+    pytest.importorskip("qtpy.QtWidgets", reason="Qt does not start here", exc_type=ImportError)
+    os.environ["NAPARI_CONFIG"] = str(tmp_path_factory.mktemp("napari") / "settings.yaml")
+    from napari_window import Window
+
+    window = Window(Path(os.environ.get("OUTBID_PICTURES") or tmp_path_factory.mktemp("pictures")))
+    yield window
+    window.close()
+
+
+@pytest.fixture
+def window(_napari_window: "Window") -> "Iterator[Window]":
+    """The window of napari, without layers and forms; errors that its callbacks raised fail the test."""
+    _napari_window.clear()
+    yield _napari_window
+    _napari_window.clear()
+    assert _napari_window.errors == []

@@ -26,7 +26,8 @@ only, and `outbid.viewers` stands with the commands.
     `errors`             what can go wrong, by who can mend it
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
-``…_gpu.py`` to launch them. One more thing is one more file.
+``…_gpu.py`` to launch them. napari and Qt are known to
+`outbid.viewers.forms` and `outbid.viewers.window` alone. One more thing is one more file.
 
 The public names below are looked up at their use, so that importing the package is quick. Where a
 module has the name of a function (`match`, `track`, …), ``from outbid.tracker import match`` gives the

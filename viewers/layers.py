@@ -35,7 +35,7 @@ class Layer:
     features : mapping of str to (N,) array
         One value a row, all finite in tracks.
     scale : (float, float, float, float)
-        Of t, z, y, x.
+        Of t, z, y, x; without z in 2D, where the rows have none.
     unit : str
         Of z, y, x after scaling.
     graph : mapping of int to list of int
@@ -52,11 +52,21 @@ class Layer:
     name: str
     data: NDArray[np.float64]
     features: Mapping[str, NDArray]
-    scale: tuple[float, float, float, float]
+    scale: tuple[float, ...]
     unit: str
     graph: Mapping[int, list[int]] = field(default_factory=dict)
     color_by: str = ""
     colour: str = ""
+
+    def in_plane(self) -> Layer:
+        """The layer of 2D data, without z: napari joins layers at their last axes, so all of them need it.
+
+        Examples
+        --------
+        >>> points_layer(Detections.from_table([3], [[1, 2]])).in_plane().data.tolist()
+        [[3.0, 1.0, 2.0]]
+        """
+        return replace(self, data=np.delete(self.data, -3, axis=1), scale=(self.scale[0], *self.scale[-2:]))
 
     def as_tuple(self) -> tuple[NDArray[np.float64], dict[str, Any], str]:
         """Data, attributes and kind of the layer.
@@ -67,7 +77,8 @@ class Layer:
         unit = self.unit if self.unit in _UNITS else "pixel"
         attributes = {
             "name": self.name, "features": dict(self.features), "scale": self.scale,
-            "units": ("pixel", unit, unit, unit), "axis_labels": AXES,
+            "units": ("pixel", unit, unit, unit)[: len(self.scale)],
+            "axis_labels": AXES if len(self.scale) == 4 else (AXES[0], *AXES[-2:]),
         }  # fmt: skip
         if self.kind == "tracks":
             graph = {child: list(parents) for child, parents in self.graph.items()}

@@ -1,0 +1,161 @@
+"""Boxes of the forms: numbers that may be found out, sizes of a voxel, layers of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QSpinBox, QWidget
+
+
+class NumberBox(QDoubleSpinBox):
+    """A number, shown as short as it can be read; at its minimum it may say that it is found out.
+
+    Parameters
+    ----------
+    value : float or None
+        None is what `automatic` says.
+    minimum, maximum : float
+    automatic : str
+        What stands at the minimum instead of it, for example ``"learned"``; empty if the minimum is a number.
+    """
+
+    def __init__(
+        self, value: float | None, minimum: float = 0.0, maximum: float = 1e9, automatic: str = ""
+    ) -> None:
+        super().__init__()
+        self.setDecimals(6)
+        self.setRange(minimum, maximum)
+        self.setMinimumWidth(60)
+        self.setStepType(QAbstractSpinBox.StepType.AdaptiveDecimalStepType)
+        self.setSpecialValueText(automatic)
+        self.set_number(value)
+
+    def textFromValue(self, value: float) -> str:
+        """How Qt shows the value."""
+        return f"{value:.6g}"
+
+    def number(self) -> float | None:
+        """The value, None where it is found out."""
+        return None if self.specialValueText() and self.value() == self.minimum() else self.value()
+
+    def set_number(self, value: float | None) -> None:
+        """Show a value, or that it is found out."""
+        self.setValue(self.minimum() if value is None else value)
+
+
+class CountBox(QSpinBox):
+    """A whole number; at its minimum it may say that it is found out, as `NumberBox`."""
+
+    def __init__(
+        self, value: int | None, minimum: int = 0, maximum: int = 1_000_000_000, automatic: str = ""
+    ) -> None:
+        super().__init__()
+        self.setMinimumWidth(60)
+        self.setRange(minimum, maximum)
+        self.setSpecialValueText(automatic)
+        self.set_number(value)
+
+    def number(self) -> int | None:
+        """The value, None where it is found out."""
+        return None if self.specialValueText() and self.value() == self.minimum() else self.value()
+
+    def set_number(self, value: int | None) -> None:
+        """Show a value, or that it is found out."""
+        self.setValue(self.minimum() if value is None else value)
+
+
+class AxesBox(QWidget):
+    """Three numbers, along z, y, x, and their unit.
+
+    Parameters
+    ----------
+    values : tuple of 3 float
+    minimum : float
+    """
+
+    edited = Signal()
+
+    def __init__(self, values: tuple[float, float, float], minimum: float = 0.0) -> None:
+        super().__init__()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(3)
+        self.boxes = [NumberBox(value, minimum) for value in values]
+        for axis, box in zip("zyx", self.boxes, strict=True):
+            box.setToolTip(f"along {axis}")
+            box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+            box.setMinimumWidth(36)
+            box.setKeyboardTracking(False)
+            box.valueChanged.connect(self.edited)
+            row.addWidget(box, 1)
+        self.unit = QLabel()
+        row.addWidget(self.unit)
+
+    def values(self) -> tuple[float, float, float]:
+        """Along z, y, x."""
+        z, y, x = (box.value() for box in self.boxes)
+        return z, y, x
+
+    def set_values(self, values: tuple[float, float, float], unit: str = "") -> None:
+        """Show sizes without telling that they were edited."""
+        for box, value in zip(self.boxes, values, strict=True):
+            box.blockSignals(True)
+            box.setValue(value)
+            box.blockSignals(False)
+        self.unit.setText(unit)
+
+
+class LayerBox(QComboBox):
+    """The layers of a viewer that a form can take.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    takes : callable
+        Whether a layer is among them.
+    first : str
+        An entry before the layers that stands for none of them; empty for no such entry.
+    """
+
+    chosen = Signal()
+    """Another layer is chosen, or none any more."""
+
+    def __init__(self, viewer: Any, takes: Callable[[Any], bool], first: str = "") -> None:
+        super().__init__()
+        self._viewer, self._takes, self._first = viewer, takes, first
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(8)
+        for event in ("inserted", "removed", "reordered", "renamed"):
+            getattr(viewer.layers.events, event).connect(self.renew)  # which does not keep the box alive
+        self.renew()
+        self.currentIndexChanged.connect(self.chosen)
+
+    def renew(self, _: object = None) -> None:
+        """Offer the layers that there are now; the choice stays while its layer is there."""
+        before = self.layer()
+        layers = [layer for layer in reversed(self._viewer.layers) if self._takes(layer)]
+        self.blockSignals(True)
+        self.clear()
+        if self._first:
+            self.addItem(self._first, None)
+        for layer in layers:
+            self.addItem(layer.name, layer)
+        kept = self._row_of(before)
+        self.setCurrentIndex(kept if kept >= 0 else 0 if self.count() else -1)
+        self.blockSignals(False)
+        if self.layer() != before:
+            self.chosen.emit()
+
+    def layer(self) -> Any | None:
+        """The layer that is chosen."""
+        return self.currentData(Qt.ItemDataRole.UserRole)
+
+    def choose(self, layer: Any | None) -> None:
+        """Choose a layer, or the entry that stands for none."""
+        self.setCurrentIndex(self._row_of(layer))
+
+    def _row_of(self, layer: Any | None) -> int:
+        rows = range(self.count())
+        return next((row for row in rows if self.itemData(row) == layer), -1)

@@ -1,0 +1,130 @@
+"""Arrays into napari's layers: where a layer lies, its colours, and a result instead of an older one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from napari.layers import Layer as NapariLayer
+from napari.utils import Colormap
+
+from ..layers import Layer
+
+_SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
+_CONFIDENCE = Colormap(["red", "orange", "yellow", "limegreen"], name="confidence")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a layer lies, for the layers that are made of it: all of its own axes, time first.
+
+    Parameters
+    ----------
+    scale, translate : tuple of float
+    units : tuple of str
+    axis_labels : tuple of str
+    """
+
+    scale: tuple[float, ...]
+    translate: tuple[float, ...]
+    units: tuple[str, ...]
+    axis_labels: tuple[str, ...]
+
+    @property
+    def spacing(self) -> tuple[float, float, float]:
+        """Size of a voxel along z, y, x; 1 along z in 2D."""
+        z, y, x = (1.0, *self.scale[1:])[-3:]
+        return float(z), float(y), float(x)
+
+    @property
+    def unit(self) -> str:
+        """Unit of z, y, x."""
+        return self.units[-1]
+
+    @property
+    def symbol(self) -> str:
+        """The unit as fields show it."""
+        return _SYMBOLS.get(self.unit, self.unit)
+
+
+def place_of(layer: Any) -> Place:
+    """Where a layer of napari lies."""
+    return Place(
+        tuple(map(float, layer.scale)), tuple(map(float, layer.translate)), tuple(map(str, layer.units)),
+        tuple(layer.axis_labels),
+    )  # fmt: skip
+
+
+def show(
+    viewer: Any,
+    layer: Layer,
+    place: Place | None = None,
+    *,
+    metadata: Mapping[str, object] | None = None,
+    instead_of: Any | None = None,
+) -> Any:
+    """Show arrays as a layer of napari.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    layer : Layer
+    place : Place, optional
+        Where it lies; without z if that has none. Default: as the layer itself says.
+    metadata : mapping, optional
+        What the layer carries along.
+    instead_of : napari layer, optional
+        That is given the data instead, and keeps its name and looks; if it is in the viewer still.
+
+    Returns
+    -------
+    napari layer
+    """
+    if place is not None and len(place.scale) == 3:
+        layer = layer.in_plane()
+    data, attributes, kind = layer.as_tuple()
+    attributes |= {"metadata": dict(metadata or {})}
+    if place is not None:
+        attributes |= {
+            "scale": place.scale, "translate": place.translate, "units": place.units,
+            "axis_labels": place.axis_labels,
+        }  # fmt: skip
+    if instead_of is None or instead_of not in viewer.layers:
+        if kind == "tracks":
+            attributes |= {"colormaps_dict": colormaps(layer), "blending": "translucent"}
+        elif not layer.colour:
+            attributes |= {
+                "face_color": "transparent",
+                "border_color": "orange",
+                "out_of_slice_display": False,
+            }
+        return viewer.add_layer(NapariLayer.create(data, attributes, kind))
+    _replace(instead_of, data, attributes, kind)
+    return instead_of
+
+
+def colormaps(layer: Layer) -> dict[str, Colormap]:
+    """Colours of features that stay the same from layer to layer, or the one colour of all rows."""
+    fixed = {"link_probability": _CONFIDENCE}
+    if layer.colour:
+        fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
+    return fixed
+
+
+def _replace(shown: Any, data: Any, attributes: Mapping[str, Any], kind: str) -> None:
+    """Give a layer other data; on tracks that wipes features, graph and colours, so they come after it."""
+    if kind == "tracks":
+        asked, shown.color_by = shown.color_by, "track_id"
+        shown.graph = {}
+        shown.data = data
+        shown.features = attributes["features"]
+        shown.graph = attributes["graph"]
+        shown.color_by = asked if asked in attributes["features"] else attributes["color_by"]
+    else:
+        shown.data = data
+        shown.features = attributes["features"]
+    shown.metadata = attributes["metadata"]
+    for name in ("scale", "translate", "units", "axis_labels"):
+        if name in attributes:
+            setattr(shown, name, attributes[name])

@@ -1,0 +1,83 @@
+"""A function that runs beside the window: it tells how far it is, and stops when nobody wants its result."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+from qtpy.QtCore import QObject, Signal
+
+Tell = Callable[[int, int], None]
+"""What a task calls with what is done and what there is to do; it raises where the work was cancelled."""
+Task = Callable[[Tell], object]
+
+_TELL_EVERY = 0.05  # seconds
+
+
+class Work(QObject):
+    """One run of a task in a thread of its own, from its start to its end.
+
+    The thread touches no widget and no layer: what it tells comes as signals, which Qt delivers in the
+    thread of the window. napari's ``thread_worker`` is not used: it loses errors that are RuntimeErrors in
+    generators, and two of them at once leave Python's warnings silenced.
+
+    Parameters
+    ----------
+    task : callable
+        Given a function to tell its progress to; returns a result.
+    """
+
+    told = Signal(int, int)
+    """Done, and in all."""
+    returned = Signal(object)
+    failed = Signal(object)
+    """The exception."""
+    ended = Signal()
+    """In any case, also of cancelled work, when the thread is free again."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self._task = task
+        self._cancelled = threading.Event()
+        self._last = 0.0
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name="outbid", daemon=True).start()
+
+    def cancel(self) -> None:
+        """Drop the result; the thread ends when the task tells its progress the next time."""
+        self._cancelled.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants the result any more."""
+        return self._cancelled.is_set()
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.cancelled:
+            raise _CancelledError
+        if monotonic() - self._last > _TELL_EVERY:
+            self._last = monotonic()
+            self.told.emit(done, total)
+
+    def _run(self) -> None:
+        try:
+            result = self._task(self._tell)
+        except _CancelledError:
+            pass
+        except Exception as error:  # whatever it is, the window shows it
+            self.failed.emit(error)
+        else:
+            self.returned.emit(result)
+        self._task = _nothing  # what it holds may be large
+        self.ended.emit()
+
+
+class _CancelledError(Exception):
+    """Ends a task whose result nobody wants."""
+
+
+def _nothing(_: Tell) -> None:
+    """Stand in for a task that is done."""

@@ -1,0 +1,46 @@
+"""The part of a movie around what is looked at: small enough to be tracked while one waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outbid.tracker.detections import Detections
+
+MOST_DETECTIONS = 5_000
+LEAST_FRAMES = 5
+
+
+def part_around(
+    detections: Detections,
+    frame: int,
+    place: tuple[float, float] | None = None,
+    most: int = MOST_DETECTIONS,
+) -> Detections:
+    """The frames around one, as many as hold `most` detections; at least five, cut to a square if need be.
+
+    Parameters
+    ----------
+    detections : Detections
+    frame : int
+        Number of the frame in the middle.
+    place : (float, float), optional
+        y, x of the middle of the square. Default: the median of the positions.
+    most : int
+
+    Examples
+    --------
+    >>> seen = Detections.from_table(np.repeat(np.arange(100), 10), np.zeros((1000, 3)))
+    >>> np.unique(part_around(seen, 50, most=70).frame).tolist()
+    [47, 48, 49, 50, 51, 52, 53]
+    """
+    distance = np.abs(detections.frame.astype(np.int64) - frame)
+    if len(distance) == 0:
+        return detections
+    within = np.cumsum(np.bincount(np.minimum(distance, 10_000_000)))
+    reach = max(int(np.searchsorted(within, most, side="right")) - 1, LEAST_FRAMES // 2)
+    part = detections.take(distance <= reach)
+    if len(part) <= most:
+        return part
+    middle = np.median(part.position[:, 1:], axis=0) if place is None else np.asarray(place)
+    away = np.abs(part.position[:, 1:] - middle).max(axis=1)
+    return part.take(away <= np.partition(away, most - 1)[most - 1])

@@ -1,0 +1,143 @@
+"""Layers of napari as detections, tracks and frames, from plain arrays: the way back from `layers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import InputError
+from outbid.tracker.tracks import LINK_MEASURES, Tracks
+
+
+def detections_from(
+    data: NDArray, *, unit: str = "pixel", features: Mapping[str, ArrayLike] | None = None
+) -> Detections:
+    """Detections of a points layer.
+
+    Parameters
+    ----------
+    data : (N, 4) or (N, 3) array
+        Rows t, z, y, x, or t, y, x, in any order.
+    unit : str
+        Of z, y, x.
+    features : mapping of str to (N,) array_like, optional
+
+    Raises
+    ------
+    InputError
+        If there is no point or no time, or t is not the number of a frame.
+
+    Examples
+    --------
+    >>> detections_from(np.array([[1.0, 5, 6], [0, 7, 8]])).position.tolist()
+    [[0.0, 7.0, 8.0], [0.0, 5.0, 6.0]]
+    """
+    if data.ndim != 2 or data.shape[1] not in (3, 4):
+        axes = data.shape[-1] if data.ndim == 2 else 0
+        raise InputError(
+            f"The points have {axes} axes; needed are t, y, x or t, z, y, x. Add a first column: the frame."
+        )
+    if len(data) == 0:
+        raise InputError("The layer has no points. Add some, or choose another layer.")
+    return Detections.from_table(data[:, 0], data[:, 1:], unit=unit, features=features)
+
+
+def tracks_from(
+    data: NDArray,
+    *,
+    unit: str = "pixel",
+    features: Mapping[str, ArrayLike] | None = None,
+    graph: Mapping[int, Sequence[int]] | None = None,
+) -> Tracks:
+    """Tracks of a tracks layer.
+
+    Parameters
+    ----------
+    data : (N, 5) or (N, 4) array
+        Rows track_id, t, z, y, x, or track_id, t, y, x, sorted by track, then time, as napari keeps them.
+    unit : str
+        Of z, y, x.
+    features : mapping of str to (N,) array_like, optional
+        Those that `outbid.viewers.layers.tracks_layer` makes of links become what is known of links again.
+    graph : mapping of int to list of int, optional
+        Parents of tracks.
+
+    Raises
+    ------
+    InputError
+        If t is not the number of a frame, or a track starts before its parent ends.
+
+    Examples
+    --------
+    >>> from .layers import tracks_layer
+    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 3], [0, 4, 0]])
+    >>> layer = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2]])))
+    >>> tracks_from(layer.data, graph=layer.graph).links.tolist()
+    [[0, 1], [0, 2]]
+    """
+    rows = np.arange(len(data))
+    seen = Detections.from_table(data[:, 1], data[:, 2:], unit=unit, features={"row": rows})
+    place = np.empty(len(rows), np.int64)  # of the layer's rows among the detections
+    place[seen.features["row"]] = rows
+    number = data[:, 0].astype(np.int64)
+    follows = number[1:] == number[:-1]
+    pairs = [np.column_stack([rows[:-1][follows], rows[1:][follows]]), _graph_links(number, graph or {})]
+    links = place[np.concatenate(pairs)].reshape(-1, 2).astype(np.int64)
+    links = links[np.lexsort((links[:, 1], links[:, 0]))]
+    target = seen.features["row"][links[:, 1]]
+    known = {name: np.asarray(values) for name, values in (features or {}).items()}
+    measures = {
+        name: known[name][target].astype(np.float64) if name in known else None for name in LINK_MEASURES
+    }
+    return Tracks(Detections(seen.frame, seen.position, unit), links, **measures)
+
+
+def _graph_links(number: NDArray[np.int64], graph: Mapping[int, Sequence[int]]) -> NDArray[np.int64]:
+    """Rows of the last detection of each parent and of the first of its child."""
+    pairs = [(parent, child) for child, parents in graph.items() for parent in np.atleast_1d(parents)]
+    parent, child = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    if not np.isin(np.concatenate([parent, child]), number).all():
+        raise InputError("The graph of the tracks names a track that has no rows. Remove it from the graph.")
+    last = np.searchsorted(number, parent, side="right") - 1
+    return np.column_stack([last, np.searchsorted(number, child)])
+
+
+def frame_count(shape: Sequence[int]) -> int:
+    """Frames of an image layer with axes t, z, y, x or t, y, x.
+
+    Raises
+    ------
+    InputError
+        If it has no time, or more axes.
+    """
+    if len(shape) not in (3, 4):
+        raise InputError(
+            f"The image has {len(shape)} axes; needed are t, y, x or t, z, y, x. Open it as a movie, or "
+            "split its channels (right click on the layer)."
+        )
+    return shape[0]
+
+
+def frames_from(data: Any, frames: range | None = None) -> Iterator[NDArray]:
+    """Frames of an image layer one by one, as (z, y, x) arrays.
+
+    Parameters
+    ----------
+    data : (T, Z, Y, X) or (T, Y, X) array-like
+        An array, or whatever gives one of a part of itself, as dask's and zarr's arrays do.
+    frames : range, optional
+        Numbers of the frames; all of them by default.
+
+    Examples
+    --------
+    >>> [frame.shape for frame in frames_from(np.zeros((2, 5, 6)))]
+    [(1, 5, 6), (1, 5, 6)]
+    """
+    count = frame_count(data.shape)
+    for number in frames if frames is not None else range(count):
+        image = np.asarray(data[number])
+        yield image[None] if image.ndim == 2 else image
