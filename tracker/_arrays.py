@@ -92,7 +92,7 @@ def release_device_memory() -> None:
     _cupy().get_default_memory_pool().free_all_blocks()
 
 
-def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
+def cuda_function(source: str, name: str, *, cooperative: bool = False, options: tuple[str, ...] = ()) -> Any:
     """A kernel of a .cu file in this package, compiled at its first use on each GPU.
 
     Parameters
@@ -104,23 +104,25 @@ def cuda_function(source: str, name: str, *, cooperative: bool = False) -> Any:
     cooperative : bool
         Whether all its threads wait for each other. Such kernels are compiled apart, because cooperative
         compilation limits every launch of a module to one resident wave.
+    options : tuple of str
+        Given to the compiler, such as the types that a source leaves open ("-DKEY=i8").
     """
-    return _function(source, name, cooperative, _cupy().cuda.Device().id)
+    return _function(source, name, cooperative, options, _cupy().cuda.Device().id)
 
 
 @cache
-def _function(source: str, name: str, cooperative: bool, device: int) -> Any:
-    return _cuda_module(source, cooperative, device).get_function(name)
+def _function(source: str, name: str, cooperative: bool, options: tuple[str, ...], device: int) -> Any:
+    return _cuda_module(source, cooperative, options, device).get_function(name)
 
 
 @cache
-def _cuda_module(source: str, cooperative: bool, device: int) -> Any:  # noqa: ARG001  (a module a device)
+def _cuda_module(source: str, cooperative: bool, options: tuple[str, ...], device: int) -> Any:  # noqa: ARG001
     path = Path(__file__).parent / source
     # Headers are put in here, so that the compiler's cache sees when they change.
     text = re.sub(r'#include "(.+)"', lambda name: (path.parent / name[1]).read_text(), path.read_text())
     # Without fused multiply-adds a distance has the same bits as on the CPU.
     return _cupy().RawModule(
-        code=text, options=("-std=c++17", "--fmad=false"), enable_cooperative_groups=cooperative
+        code=text, options=("-std=c++17", "--fmad=false", *options), enable_cooperative_groups=cooperative
     )
 
 

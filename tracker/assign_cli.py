@@ -86,7 +86,7 @@ def _problem(
     import numpy as np
 
     from .assign import AssignmentProblem, DenseCosts, PointCosts
-    from .assign.problem import check_problem
+    from .assign.check import check_problem
     from .errors import InputError
 
     costs: DenseCosts | PointCosts
@@ -108,17 +108,24 @@ def _solve(problem: AssignmentProblem, solver: str, device: str) -> tuple[Assign
     """The answer, and where it was found."""
     from ._arrays import gpu_names
     from .assign import solve_and_certify, solver_named
+    from .assign.problem import on_gpu
     from .errors import ResourceError, SolverError
 
-    if device == "gpu":
+    used = "cpu"
+    if device != "cpu":
         try:
-            gpu_names()
+            used = "gpu" if gpu_names() else "cpu"
         except RuntimeError as error:
-            raise ResourceError(str(error)) from None
-        if not solver_named(solver).works_on_device(problem):
-            say(f"{solver} has no GPU kernels for this problem; it is solved on the CPU.")
+            if device == "gpu":
+                raise ResourceError(str(error)) from None
+        if used == "gpu" and not solver_named(solver).works_on_device(problem):
+            used = "cpu"
+            if device == "gpu":
+                say(f"{solver} has no GPU kernels for this problem; it is solved on the CPU.")
     try:
-        return solve_and_certify(problem, solver), "cpu"
+        return solve_and_certify(on_gpu(problem) if used == "gpu" else problem, solver), used
+    except MemoryError as error:
+        raise ResourceError(f"The problem does not fit into memory: {error}. Try --device cpu.") from None
     except (ValueError, RuntimeError) as error:
         raise SolverError(str(error)) from None
 

@@ -11,7 +11,8 @@ from importlib import import_module
 from .._arrays import on_device
 from . import certificate
 from .assignment import Assignment, Status
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, check_problem, on_host
+from .check import check_problem
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -39,6 +40,9 @@ SOLVERS = (
     "greedy",
 )
 
+_MANY = 400
+"""Rows from which it pays on a CPU to choose candidates among all pairs."""
+
 
 def solver_named(name: str) -> AbstractAssignmentSolver:
     """The solver of that name with its default settings.
@@ -59,17 +63,16 @@ def solver_named(name: str) -> AbstractAssignmentSolver:
     return getattr(module, name.title().replace("_", ""))()
 
 
-def assign(
-    problem: AssignmentProblem, solver: str | AbstractAssignmentSolver = "bid_and_augment"
-) -> Assignment:
+def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | None = None) -> Assignment:
     """Solve an assignment problem and prove the answer.
 
     Parameters
     ----------
     problem : AssignmentProblem
         R rows and C columns.
-    solver : str or AbstractAssignmentSolver
-        A name in `SOLVERS`, or a solver with settings of its own.
+    solver : str or AbstractAssignmentSolver, optional
+        A name in `SOLVERS`, or a solver with settings of its own. By default ``sparsified`` for matrices and
+        points, ``bid_and_augment`` for sparse costs and, on the host, for small matrices.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def assign(
     Raises
     ------
     TypeError
-        If costs are not real numbers.
+        If costs are not real numbers, or some arrays live on a GPU and others do not.
     ValueError
         If a cost is NaN or minus infinity, shapes disagree, or no perfect matching exists.
 
@@ -92,6 +95,9 @@ def assign(
     >>> answer.col_of_row.tolist(), answer.primal_cost, answer.gap
     ([1, 0, 2], 5, 0)
 
+    For the largest sum in place of the least, see `DenseCosts.of_gains`. Arrays on a GPU (CuPy) are
+    solved there by solvers that have kernels for it, and on the host by the others.
+
     Rows and columns are optional where staying unmatched has a price:
 
     >>> unmatched = np.array([1, 1, 1])
@@ -102,8 +108,12 @@ def assign(
     return solve_and_certify(problem, solver)
 
 
-def solve_and_certify(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver) -> Assignment:
+def solve_and_certify(
+    problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | None = None
+) -> Assignment:
     """`assign` for a problem that is valid by its construction, such as the candidates of a gate."""
+    if solver is None:
+        solver = _default(problem)
     chosen = solver_named(solver) if isinstance(solver, str) else solver
     if on_device(problem.array) and not chosen.works_on_device(problem):
         problem = on_host(problem)
@@ -115,6 +125,13 @@ def solve_and_certify(problem: AssignmentProblem, solver: str | AbstractAssignme
     if bare.gap > certificate.tolerance(problem, bare.primal_cost):
         return bare
     return Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
+
+
+def _default(problem: AssignmentProblem) -> str:
+    """The quickest exact solver for this kind of costs."""
+    if isinstance(problem.costs, SparseCosts):
+        return "bid_and_augment"
+    return "sparsified" if on_device(problem.array) or min(problem.shape) >= _MANY else "bid_and_augment"
 
 
 def _transposed(answer: Assignment, problem: AssignmentProblem) -> Assignment:

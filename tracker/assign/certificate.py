@@ -8,6 +8,7 @@ every matching (weak duality), so no solver has to be believed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, to_host
 from .points import matrix_of
-from .problem import AssignmentProblem, SparseCosts, largest_cost
+from .problem import AssignmentProblem, SparseCosts, forbidden, largest_cost
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
@@ -75,21 +76,47 @@ def margins(
 ) -> NDArray:
     """(R,) lower bounds on how much the optimum rises without each pair; see `Assignment.margin`."""
     row_unmatched, col_unmatched = problem.unmatched()
-    costs = problem.costs.sparse()
-    margin = array_module(row_dual).zeros_like(row_dual)
-    col_slack = col_unmatched - col_dual
-    _kernels(problem).margins(
-        costs.indptr,
-        costs.indices,
-        costs.values,
-        col_of_row,
-        row_unmatched,
-        row_dual,
-        col_dual,
-        col_slack,
-        margin,
+    xp = array_module(row_dual)
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # rows are those that may be left over
+        row_unmatched = xp.zeros_like(row_dual)
+        col_unmatched = xp.full_like(col_dual, forbidden(col_dual.dtype))
+    margin = xp.zeros_like(row_dual)
+    if isinstance(problem.costs, SparseCosts):
+        costs = problem.costs
+        state = (col_of_row, row_unmatched, row_dual, col_dual, col_unmatched - col_dual, margin)
+        _kernels(problem).margins(costs.indptr, costs.indices, costs.values, *state)
+        return margin
+    matrix = matrix_of(problem.costs)
+    rows = xp.nonzero(col_of_row >= 0)[0]
+    cols = col_of_row[rows]
+    row_of_col = xp.full(problem.shape[1], -1, np.int32)
+    row_of_col[cols] = rows
+    of_rows = matrix.nearest_of_rows(col_dual, row_unmatched, 2)
+    of_cols = matrix.nearest_of_cols(row_dual, col_unmatched, 2)[:2]
+    row_least = _least_besides(
+        col_of_row, row_unmatched, *of_rows, lambda i, j: matrix.pairs(i, j) - col_dual[j]
     )
+    col_least = _least_besides(
+        row_of_col, col_unmatched, *of_cols, lambda j, i: matrix.pairs(i, j) - row_dual[i]
+    )
+    margin[rows] = (row_least - row_dual)[rows] + (col_least - col_dual)[cols]
     return margin
+
+
+def _least_besides(
+    held: NDArray,
+    bound: NDArray,
+    nearest: NDArray,
+    count: NDArray,
+    reduced: Callable[[NDArray, NDArray], NDArray],
+) -> NDArray:
+    """Least reduced cost of each line's two nearest besides the one it holds, or its bound."""
+    least = bound.copy()
+    for k in range(nearest.shape[1]):
+        lines = array_module(held).nonzero((count > k) & (nearest[:, k] != held))[0]
+        value = reduced(lines, nearest[lines, k])
+        least[lines] = array_module(held).minimum(least[lines], value)
+    return least
 
 
 def total(values: NDArray) -> int | float:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import in_threads
+from .._arrays import array_module, in_threads
 
 _NARROW = 2**28
 """Below it, integers and their differences are compared as int32, twice as many at a time."""
@@ -39,10 +39,7 @@ class DenseMatrix:
     """
 
     def __init__(self, values: NDArray) -> None:
-        wanted = values.dtype if values.dtype.str[1:] in ("i4", "i8", "f4", "f8") else None
-        if wanted is None:
-            wanted = np.dtype(np.float64 if values.dtype.kind == "f" else np.int64)
-        self.values = np.ascontiguousarray(values, dtype=wanted.newbyteorder("="))
+        self.values = readable(values)
 
     @cached_property
     def extremes(self) -> tuple[int, int]:
@@ -129,23 +126,41 @@ class DenseMatrix:
         in_blocks(dense_cpu.nearest_of_cols, cols, *arrays, 0)
         return nearest, count, np.where(count > 0, keys[:, 0].astype(limit.dtype), limit)
 
+    def matrix(self) -> NDArray:
+        """(R, C) costs of all pairs."""
+        return self.values
+
     def pairs(self, rows: NDArray, cols: NDArray) -> NDArray:
         """(P,) costs of pairs."""
         return self.values[rows, cols]
 
     def _key_dtype(self, dual: NDArray) -> np.dtype:
         """int32 where it holds all differences of costs and duals, else the type of the duals."""
-        if self.values.dtype != np.int32 or dual.dtype.kind == "f" or self.values.size == 0:
+        if self.values.dtype != np.int32 or self.values.size == 0:
             return dual.dtype
-        low, high = self.extremes
-        narrow = min(low, dual.min()) > -_NARROW and max(high, dual.max()) < _NARROW
-        return np.dtype(np.int32) if narrow else dual.dtype
+        return key_dtype(self.extremes, dual)
+
+
+def readable(values: NDArray) -> NDArray:
+    """The costs as the kernels read them: int32, int64, float32 or float64, row after row."""
+    wanted = values.dtype if values.dtype.str[1:] in ("i4", "i8", "f4", "f8") else None
+    if wanted is None:
+        wanted = np.dtype(np.float64 if values.dtype.kind == "f" else np.int64)
+    return array_module(values).ascontiguousarray(values, dtype=wanted.newbyteorder("="))
+
+
+def key_dtype(extremes: tuple[int, int], dual: NDArray) -> np.dtype:
+    """int32 where it holds all differences of int32 costs and duals, else the type of the duals."""
+    if dual.dtype.kind == "f" or dual.size == 0:
+        return dual.dtype
+    narrow = min(extremes[0], int(dual.min())) > -_NARROW and max(extremes[1], int(dual.max())) < _NARROW
+    return np.dtype(np.int32) if narrow else dual.dtype
 
 
 def limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
     """A copy of the limits, cut off to what no key reaches: between infinities there is no difference."""
     most = 2 * _NARROW if dtype == np.int32 else np.finfo(dtype).max if dtype.kind == "f" else 2**62
-    return np.minimum(limit, most).astype(dtype)
+    return array_module(limit).minimum(limit, most).astype(dtype)
 
 
 def in_blocks(kernel: Callable[..., None], length: int, *arrays: NDArray | float) -> None:

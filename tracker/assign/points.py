@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import on_device
 from .dense import DenseMatrix, in_blocks, limit_in
 from .problem import DenseCosts, PointCosts
 
@@ -55,6 +58,10 @@ class PointMatrix:
         in_blocks(points_cpu.pairs, len(rows), self.source, self.by_axis, self.squared, rows, cols, found)
         return found
 
+    def matrix(self) -> NDArray[np.float64]:
+        """(R, C) costs of all pairs."""
+        return self.block(0, self.shape[0])
+
     def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
         """u_i := min(u_i, min_j (c_ij - v_j)); see `DenseMatrix`."""
         for first, last in self._blocks():
@@ -92,5 +99,8 @@ class PointMatrix:
 
 
 def matrix_of(costs: DenseCosts | PointCosts) -> DenseMatrix | PointMatrix:
-    """What answers questions about all pairs."""
+    """What answers questions about all pairs, where the costs or points live."""
+    if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
+        on_gpu: Any = import_module(".dense_gpu", __package__)
+        return on_gpu.DeviceMatrix(costs)
     return PointMatrix(costs) if isinstance(costs, PointCosts) else DenseMatrix(costs.values)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, free_memory, kernels, to_host
+from .._arrays import (
+    array_module,
+    free_device_memory,
+    free_memory,
+    on_device,
+    to_device,
+    to_host,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +39,22 @@ class DenseCosts:
 
     def sparse(self) -> SparseCosts:
         """The allowed pairs as `SparseCosts`, columns ascending."""
+        xp = array_module(self.values)
         allowed = self.values < np.inf
-        indptr = np.concatenate([[0], np.cumsum(allowed.sum(axis=1))]).astype(np.int64)
-        return SparseCosts(indptr, np.nonzero(allowed)[1].astype(np.int32), self.values[allowed], self.shape)
+        indptr = xp.zeros(self.shape[0] + 1, np.int64)
+        indptr[1:] = xp.cumsum(allowed.sum(axis=1))
+        return SparseCosts(indptr, xp.nonzero(allowed)[1].astype(np.int32), self.values[allowed], self.shape)
+
+    @classmethod
+    def of_gains(cls, gains: NDArray) -> DenseCosts:
+        """Costs whose least sum is the largest sum of gains; ``-inf`` forbids a pair.
+
+        Examples
+        --------
+        >>> DenseCosts.of_gains(np.array([[3, 0]], np.uint8)).values
+        array([[-3,  0]])
+        """
+        return cls(-gains.astype(np.int64) if gains.dtype.kind in "ub" else -gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +81,18 @@ class SparseCosts:
     @property
     def rows(self) -> NDArray[np.int64]:
         """(P,) int64: row of each pair."""
-        return np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.indptr))
+        xp = array_module(self.values)
+        if xp is np:
+            return np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.indptr))
+        return xp.searchsorted(self.indptr, xp.arange(len(self.indices)), side="right").astype(np.int64) - 1
 
     def transposed(self) -> SparseCosts:
-        order = np.argsort(self.indices, kind="stable")
-        count = np.bincount(self.indices, minlength=self.shape[1])
+        xp = array_module(self.values)
+        order = xp.argsort(self.indices, kind="stable")
+        indptr = xp.zeros(self.shape[1] + 1, np.int64)
+        indptr[1:] = xp.cumsum(xp.bincount(self.indices, minlength=self.shape[1]))
         return SparseCosts(
-            np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+            indptr,
             self.rows[order].astype(np.int32),
             self.values[order],
             (self.shape[1], self.shape[0]),
@@ -115,15 +141,15 @@ class PointCosts:
         ValueError
             If they do not fit into memory.
         """
-        from .points import PointMatrix
+        from .points import matrix_of
 
         needed = 8 * len(self.source) * len(self.target)
-        if needed > 0.8 * free_memory():
+        if needed > 0.8 * (free_device_memory() if on_device(self.source) else free_memory()):
             raise ValueError(
                 f"A matrix of all distances takes {needed / 2**30:.1f} GiB, more than is free. "
                 "Choose solver sparsified, which needs none, or gate the pairs."
             )
-        return DenseCosts(PointMatrix(self).block(0, len(self.source)))
+        return DenseCosts(matrix_of(self).matrix())
 
     def sparse(self) -> SparseCosts:
         """All pairs as `SparseCosts`."""
@@ -216,16 +242,25 @@ class AssignmentProblem:
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
     """The problem with all its arrays in main memory."""
+    return _moved(problem, to_host)
+
+
+def on_gpu(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with all its arrays in the current GPU's memory."""
+    return _moved(problem, to_device)
+
+
+def _moved(problem: AssignmentProblem, move: Callable[[NDArray], NDArray]) -> AssignmentProblem:
     costs: Costs = problem.costs
     if isinstance(costs, PointCosts):
-        costs = PointCosts(to_host(costs.source), to_host(costs.target), costs.metric)
+        costs = PointCosts(move(costs.source), move(costs.target), costs.metric)
     elif isinstance(costs, SparseCosts):
-        costs = SparseCosts(to_host(costs.indptr), to_host(costs.indices), to_host(costs.values), costs.shape)
+        costs = SparseCosts(move(costs.indptr), move(costs.indices), move(costs.values), costs.shape)
     else:
-        costs = DenseCosts(to_host(costs.values))
+        costs = DenseCosts(move(costs.values))
     if problem.row_unmatched is None or problem.col_unmatched is None:
         return AssignmentProblem(costs)
-    return AssignmentProblem(costs, to_host(problem.row_unmatched), to_host(problem.col_unmatched))
+    return AssignmentProblem(costs, move(problem.row_unmatched), move(problem.col_unmatched))
 
 
 def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
@@ -233,95 +268,13 @@ def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
     return np.float64(np.inf) if np.dtype(dtype).kind == "f" else np.int64(2**60)
 
 
-def check_problem(problem: AssignmentProblem) -> None:
-    """Refuse what no solver could answer.
-
-    Raises
-    ------
-    TypeError
-        If costs are objects, strings or complex numbers.
-    ValueError
-        If shapes disagree, a cost is NaN or minus infinity, an integer is so large that sums could
-        overflow, or a stored pair is infinite, out of range or there twice.
-    """
-    rows, cols = problem.shape
-    if (problem.row_unmatched is None) != (problem.col_unmatched is None):
-        raise ValueError(
-            "Give unmatched costs for rows and columns, or for neither, "
-            "which asks for a perfect matching of the smaller side."
-        )
-    if isinstance(problem.costs, PointCosts):
-        _check_points(problem.costs)
-        named = []
-    else:
-        named = [("costs", problem.costs.values)]
-    for name, cost, length in (
-        ("row_unmatched", problem.row_unmatched, rows),
-        ("col_unmatched", problem.col_unmatched, cols),
-    ):
-        if cost is not None:
-            if cost.shape != (length,):
-                raise ValueError(f"{name} has shape {cost.shape}; it needs one cost for each of {length}.")
-            named.append((name, cost))
-    for name, cost in named:
-        _check_numbers(name, cost, max(rows, cols))
-    if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        for name, cost in named[-2:]:
-            if cost.dtype.kind == "f" and np.isinf(cost).any():
-                raise ValueError(
-                    f"{name} holds an infinite cost. Give finite unmatched costs, or None on both sides."
-                )
-    if isinstance(problem.costs, SparseCosts):
-        _check_pairs(problem.costs)
-
-
-def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
-    if cost.dtype.kind not in "iubf":
-        raise TypeError(f"{name} must be real numbers; got an array of {cost.dtype}.")
-    if cost.size == 0:
-        return
-    if cost.dtype.kind == "f":
-        low = cost.min()
-        if np.isnan(low):
-            raise ValueError(f"{name} holds NaN at {_where(np.isnan(cost))}. Replace it, or forbid the pair.")
-        if low == -np.inf:
-            raise ValueError(f"{name} holds minus infinity at {_where(cost == low)}; costs must be larger.")
-        largest = largest_number(cost)
-        if largest > 1e300 / (terms + 1):
-            raise ValueError(
-                f"{name} holds {largest:g}, so large that sums overflow. Divide all costs by it."
-            )
-    elif max(abs(int(cost.min())), abs(int(cost.max()))) * (terms + 1) >= 2**58:
-        raise ValueError(
-            f"{name} holds integers so large that their sums overflow. Divide them, or use floats."
-        )
-
-
-def _check_points(costs: PointCosts) -> None:
-    if costs.metric not in ("euclidean", "squared"):
-        raise ValueError(f"There is no metric {costs.metric!r}. Choose one of: euclidean, squared.")
-    source, target = costs.source, costs.target
-    if source.ndim != 2 or target.ndim != 2 or source.shape[1] != target.shape[1]:
-        raise ValueError(
-            f"Points need shapes (R, D) and (C, D) with the same D; got {source.shape} and {target.shape}."
-        )
-    for name, points in (("source", source), ("target", target)):
-        if points.dtype != np.float64:
-            raise TypeError(f"{name} must be float64; got {points.dtype}. Convert it with astype(float).")
-        if not np.isfinite(points).all():
-            where = _where(~np.isfinite(points))
-            raise ValueError(f"{name} holds a coordinate that is no finite number, at {where}.")
-        if points.size and np.abs(points).max() > 1e140:
-            raise ValueError(f"{name} holds coordinates whose squares overflow. Divide all by their largest.")
-
-
 def largest_cost(problem: AssignmentProblem) -> float:
     """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
     costs = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
     if not isinstance(problem.costs, PointCosts):
         return max(largest_number(cost) for cost in [problem.costs.values, *costs])
-    points = np.concatenate([problem.costs.source, problem.costs.target])
-    extent = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+    points = array_module(problem.array).concatenate([problem.costs.source, problem.costs.target])
+    extent = float(np.linalg.norm(to_host(np.ptp(points, axis=0)))) if len(points) else 0.0
     farthest = extent**2 if problem.costs.metric == "squared" else extent
     return max([farthest, *(largest_number(cost) for cost in costs)])
 
@@ -332,31 +285,6 @@ def largest_number(cost: NDArray) -> float:
         return 0.0
     low, high = float(cost.min()), float(cost.max())
     if np.isinf(high):
-        finite = cost[np.isfinite(cost)]
-        return max(abs(float(finite.min())), abs(float(finite.max()))) if finite.size else 0.0
+        finite = array_module(cost).where(np.isinf(cost), 0, cost)
+        return max(abs(float(finite.min())), abs(float(finite.max())))
     return max(abs(low), abs(high))
-
-
-def _check_pairs(costs: SparseCosts) -> None:
-    rows, cols = costs.shape
-    indptr, indices, values = costs.indptr, costs.indices, costs.values
-    if indptr.shape != (rows + 1,) or indices.shape != values.shape or values.ndim != 1:
-        raise ValueError(
-            f"Sparse costs of {rows} rows need indptr ({rows + 1},) and as many indices as values; "
-            f"got {indptr.shape}, {indices.shape} and {values.shape}."
-        )
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise ValueError("indptr must start at 0, never decrease and end at the number of pairs.")
-    if len(indices) and (indices.min() < 0 or indices.max() >= cols):
-        raise ValueError(f"A pair names a column outside 0 to {cols - 1}.")
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise ValueError(f"Pair {_where(np.isinf(values))} costs infinity. Leave forbidden pairs out.")
-    on = kernels("outbid.tracker.assign.certificate", values)
-    repeated = on.first_repeated_pair(indptr, indices, cols)
-    if repeated >= 0:
-        raise ValueError(f"Row {repeated} holds the same column twice. Keep the cheaper of the two pairs.")
-
-
-def _where(mask: NDArray[np.bool_]) -> str:
-    """Index of the first True, as words."""
-    return ", ".join(str(int(i)) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))

@@ -1,0 +1,173 @@
+"""Matrices and points in a GPU's memory: the door, the certificate and what solvers ask; run with -m gpu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from problems import FAMILIES, optional
+
+from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid.tracker._arrays import gpu_names, on_device, to_device, to_host
+from outbid.tracker.assign import SOLVERS
+from outbid.tracker.assign.points import matrix_of
+from outbid.tracker.assign.problem import on_gpu
+
+pytestmark = pytest.mark.gpu
+EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
+
+
+@pytest.fixture(autouse=True)
+def _needs_gpu():
+    try:
+        gpu_names()
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
+
+
+def clouds(seed: int, rows: int, cols: int, axes: int = 3) -> PointCosts:
+    rng = np.random.default_rng(seed)
+    return PointCosts(rng.random((rows, axes)), rng.random((cols, axes)))
+
+
+def all_kinds(rows: int, cols: int) -> Iterator[DenseCosts | PointCosts]:
+    rng = np.random.default_rng(1)
+    for dtype in ("i4", "i8", "f4", "f8"):
+        yield DenseCosts(rng.integers(-50, 50, (rows, cols)).astype(dtype))
+    yield DenseCosts(rng.integers(-50, 50, (rows, cols)) * 2**40)
+    for axes in (1, 2, 3, 4):
+        yield clouds(axes, rows, cols, axes)
+    yield PointCosts(rng.random((rows, 2)), rng.random((cols, 2)), "squared")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (70, 50), (90, 300), (300, 90), (513, 129)])
+def test_the_gpu_finds_the_least_reduced_costs_of_rows_and_columns(shape):
+    rng = np.random.default_rng(2)
+    for costs in all_kinds(*shape):
+        here, there = matrix_of(costs), matrix_of(on_gpu(AssignmentProblem(costs)).costs)
+        values = here.values if isinstance(costs, DenseCosts) else here.matrix()
+        scale = np.abs(values).max()
+        v, u = (rng.integers(-5, 5, n) * scale // 5 for n in shape[::-1])
+        if values.dtype.kind == "i":
+            v, u = v.astype(np.int64), u.astype(np.int64)
+        np.testing.assert_array_equal(
+            to_host(there.pairs(*map(to_device, np.nonzero(values == values)))), values.ravel()
+        )
+        slack, expected = to_device(u + scale), u + scale
+        there.lower_to_slack(to_device(v), slack)
+        here.lower_to_slack(v, expected)
+        np.testing.assert_array_equal(to_host(slack), expected)
+        nearest, count = map(to_host, there.nearest_of_rows(to_device(v), to_device(u), 7))
+        check_nearest(values - v, u, nearest, count, 256)
+        nearest, count, least = map(to_host, there.nearest_of_cols(to_device(u), to_device(v), 5))
+        check_nearest((values - u[:, None]).T, v, nearest, count, 64)
+        np.testing.assert_array_equal(least, np.minimum((values - u[:, None]).min(axis=0), v))
+
+
+def check_nearest(reduced: NDArray, limit: NDArray, nearest: NDArray, count: NDArray, classes: int) -> None:
+    """The least is there, in order, below the limit, none twice; all of the least where classes hold one."""
+    below = (reduced < limit[:, None]).sum(axis=1)
+    for i, row in enumerate(reduced):
+        found = row[nearest[i, : count[i]]]
+        assert (np.diff(found) >= 0).all()
+        assert (found < limit[i]).all()
+        assert len(set(nearest[i, : count[i]])) == count[i]
+        assert (count[i] > 0) == (below[i] > 0)
+        assert count[i] == 0 or found[0] == row.min()
+        if len(row) <= classes:
+            np.testing.assert_array_equal(found, np.sort(row[row < limit[i]])[: nearest.shape[1]])
+
+
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("shape", [(60, 60), (40, 80), (80, 40)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_solver_answers_for_matrices_on_the_gpu(family, shape, solver):
+    costs = FAMILIES[family](np.random.default_rng(3), *shape)
+    here, there = (assign(AssignmentProblem(DenseCosts(c)), solver) for c in (costs, to_device(costs)))
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
+    assert there.status is Status.OPTIMAL
+    if costs.dtype.kind == "i":
+        assert there.gap == 0
+
+
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "real_uniform", "two_costs"])
+def test_every_solver_answers_for_optional_rows_and_columns(family, solver):
+    rng = np.random.default_rng(4)
+    problem = optional(FAMILIES[family](rng, 50, 40), rng)
+    here, there = assign(problem, solver), assign(on_gpu(problem), solver)
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
+    assert there.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "squared"])
+@pytest.mark.parametrize("shape", [(60, 60), (30, 50), (50, 30)])
+def test_points_on_the_gpu_cost_what_they_cost_on_the_host(metric, shape):
+    costs = PointCosts(*(getattr(clouds(5, *shape), name) for name in ("source", "target")), metric)
+    problem = AssignmentProblem(costs)
+    here, there = assign(problem), assign(on_gpu(problem))
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-13)
+    assert there.status is Status.OPTIMAL
+    stored = on_gpu(problem).costs.dense()
+    assert on_device(stored.values)
+    np.testing.assert_array_equal(to_host(stored.values), costs.dense().values)
+
+
+@pytest.mark.parametrize("kind", ["perfect", "optional"])
+@pytest.mark.parametrize("shape", [(30, 40), (40, 30), (35, 35)])
+def test_margins_are_the_hosts_where_the_duals_are(kind, shape):
+    rng = np.random.default_rng(6)
+    costs = rng.integers(0, 100, shape)
+    problem = AssignmentProblem(DenseCosts(costs)) if kind == "perfect" else optional(costs, rng)
+    answer = assign(problem)
+    certificate = import_module("outbid.tracker.assign.certificate")
+    given = (answer.col_of_row, answer.row_dual, answer.col_dual)
+    there = certificate.margins(on_gpu(problem), *map(to_device, given))
+    np.testing.assert_array_equal(to_host(there), answer.margin)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "u8", "f2", "?"])
+def test_every_real_dtype_is_read(dtype):
+    costs = np.random.default_rng(7).integers(0, 100, (60, 70)).astype(dtype)
+    here, there = (assign(AssignmentProblem(DenseCosts(c))) for c in (costs, to_device(costs)))
+    assert there.primal_cost == here.primal_cost
+    fortran = to_device(np.asfortranarray(costs))
+    assert assign(AssignmentProblem(DenseCosts(fortran))).primal_cost == here.primal_cost
+
+
+def test_forbidden_pairs_are_not_taken_and_an_infeasible_matrix_is_told():
+    rng = np.random.default_rng(8)
+    costs = rng.random((80, 80))
+    costs[rng.random(costs.shape) < 0.9] = np.inf
+    np.fill_diagonal(costs, 5.0)
+    here, there = (assign(AssignmentProblem(DenseCosts(c))) for c in (costs, to_device(costs)))
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
+    costs[:50, 30:] = np.inf
+    with pytest.raises(ValueError, match="infeasible"):
+        assign(AssignmentProblem(DenseCosts(to_device(costs))))
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ([[np.nan, 1.0]], ValueError, "NaN at 0, 0"),
+        ([[1.0, -np.inf]], ValueError, "minus infinity at 0, 1"),
+        ([[1e308, 1.0]], ValueError, "so large"),
+        (np.array([[2**62, 1]]), ValueError, "so large"),
+        (np.array([[1 + 1j]]), TypeError, "real numbers"),
+    ],
+)
+def test_costs_that_no_solver_could_use_are_refused(values, error, words):
+    with pytest.raises(error, match=words):
+        assign(AssignmentProblem(DenseCosts(to_device(np.asarray(values)))))
+
+
+def test_arrays_in_two_memories_are_refused():
+    costs = DenseCosts(to_device(np.ones((2, 2))))
+    with pytest.raises(TypeError, match=r"row_unmatched.*same memory"):
+        assign(AssignmentProblem(costs, np.ones(2), np.ones(2)))
+    with pytest.raises(TypeError, match=r"target.*same memory"):
+        assign(AssignmentProblem(PointCosts(to_device(np.ones((2, 2))), np.ones((2, 2)))))
