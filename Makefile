@@ -1,5 +1,6 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
+# make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables (some twenty minutes, most of them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make clean  removes all that these made
@@ -18,7 +19,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint bench gpu-test clean
+.PHONY: demo test lint docs bench gpu-test clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -35,6 +36,10 @@ lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.viewers -p outbid.data
 	$(VENV)/bin/lint-imports --no-cache
+
+# Afresh, for a page holds what its commands print.
+docs: $(VENV)/installed $(VENV)/extra-docs
+	$(VENV)/bin/sphinx-build -EW --keep-going -q docs docs/_build
 
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv.
 gpu-test:
@@ -69,4 +74,4 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/built
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OUT) docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -19,7 +19,8 @@ from .terminal import Commands, Stopwatch, common_options, compilation_told, con
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
-_NOT_SHOWN = {"test", "lint", "bench", "all", "cuda12", "cuda13"}  # extras; of CuPy the GPU's line tells
+_NOT_SHOWN = {"test", "lint", "bench", "docs", "all", "cuda12", "cuda13"}
+"""Extras; of CuPy the GPU's line tells."""
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 

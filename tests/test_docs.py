@@ -1,0 +1,58 @@
+"""The documentation: what its pages and the README say is what happens."""
+
+import re
+from pathlib import Path
+
+import blocks
+import pytest
+
+from outbid.tracker.assign import SOLVERS
+from outbid.tracker.formats import FORMATS
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGES = {
+    page.relative_to(REPOSITORY).as_posix(): blocks.blocks_of(page.read_text("utf-8"))
+    for page in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
+}
+
+
+@pytest.mark.parametrize("page", [page for page, found in PAGES.items() if found])
+def test_blocks_do_what_they_say(page: str, tmp_path: Path) -> None:
+    blocks.run_blocks(PAGES[page], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("```sh\noutbid track nowhere.csv\n```\n", "ends with 3"),
+        ("```sh\noutbid info  # exit code 3\n```\n", "ends with 0"),
+        ("```sh\nmake gold\n```\n", "no target gold"),
+        ("```sh\npip install '.[gold]'\n```\n", "no extra"),
+        ("```sh\ncat tracks.csv\n```\n", "cannot be run"),
+        ("```python\nassert False\n```\n", "AssertionError"),
+    ],
+)
+def test_a_block_that_lies_is_found(block: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(blocks.BlockError, match=said):
+        blocks.run_blocks(blocks.blocks_of(block), tmp_path)
+
+
+def test_a_page_shows_what_its_blocks_print(tmp_path: Path) -> None:
+    page = "# Page\n\n```python\nprint(6 * 7)\n```\n\nThe end.\n"
+    shown = blocks.with_output(page, tmp_path)
+    assert re.sub(r"\n```\{code-block\} text\n:class: output\n\n42\n```\n", "", shown) == page
+
+
+def test_tables_name_every_solver_and_every_suffix() -> None:
+    explained = (REPOSITORY / "docs" / "explanation" / "assignment.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", explained, re.MULTILINE)) == set(SOLVERS)
+    files = (REPOSITORY / "docs" / "reference" / "files.md").read_text("utf-8")
+    assert [suffix for suffix in FORMATS if f"`{suffix}`" not in files] == []
+
+
+def test_what_the_readme_shows_is_there_and_small() -> None:
+    targets = re.findall(r"\]\((?!http)([^)#]+)\)", (REPOSITORY / "README.md").read_text("utf-8"))
+    assert [target for target in targets if not (REPOSITORY / target).exists()] == []
+    pictures = [REPOSITORY / target for target in targets if target.endswith((".png", ".svg"))]
+    assert pictures
+    assert max(picture.stat().st_size for picture in pictures) < 100_000
