@@ -1,4 +1,4 @@
-"""The command `outbid report`."""
+"""The commands `outbid report` and `outbid view`."""
 
 from __future__ import annotations
 
@@ -75,3 +75,93 @@ def report(
     content = page.encode("utf-8")
     write_whole(output, lambda file: file.write(content), overwrite=overwrite)
     say(f"{found.track_count} tracks, {clock.seconds:.2f} s: {output}")
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Show FILES together in napari: a movie, points, tracks.
+
+    \b
+    Examples:
+      outbid view movie.tif spots.csv tracks.csv
+      outbid view stacks/ tracks.csv --spacing 5 1 1
+      outbid view movie.tif tracks.csv --truth truth.csv
+      outbid view movie.tif tracks.csv --screenshot picture.png
+
+    A movie is a TIFF file or a folder of images; its frames are read when they are looked at. With a truth,
+    links are green if they are true, red if false, blue if missed. With --screenshot no window opens, and no
+    display is needed.
+    """,
+)
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--truth", type=_FILE, help="Tracks by which the first tracks of FILES are judged.")
+@click.option(
+    "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
+    help="Size of a voxel.  [default: as the movie tells]",
+)  # fmt: skip
+@click.option("--axes", metavar="AXES", help="Axes of the movie where it does not tell: TZYX, TYX …")
+@click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to show.")
+@click.option(
+    "--positions", type=click.Choice(["auto", "voxels", "units"]), default="auto", show_default=True,
+    help="What positions are in: voxels, or the unit of the voxel size; auto goes by the units they tell.",
+)  # fmt: skip
+@click.option(
+    "--gate", type=float, default=5.0, show_default=True, metavar="D",
+    help="Detections this far apart or farther are never the same, in the unit of the voxel size.",
+)  # fmt: skip
+@click.option(
+    "--frames", type=click.IntRange(min=0), nargs=2, metavar="FIRST LAST",
+    help="Frames of points and tracks.  [default: all, or as many as napari can show]",
+)  # fmt: skip
+@click.option("--screenshot", type=_FILE, metavar="PNG", help="Write a picture instead of opening a window.")
+@click.option(
+    "--frame", type=click.IntRange(min=0), metavar="N",
+    help="Frame of the picture.  [default: the last one, with all tracks]",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the picture if it exists.")
+@config_option
+@common_options
+def view(
+    files: tuple[Path, ...],
+    truth: Path | None,
+    spacing: tuple[float, float, float] | None,
+    axes: str | None,
+    channel: int,
+    positions: str,
+    gate: float,
+    frames: tuple[int, int] | None,
+    screenshot: Path | None,
+    frame: int | None,
+    overwrite: bool,
+) -> None:
+    """Show files in napari."""
+    from outbid.tracker.formats.atomic import refuse_output, write_whole
+
+    from .opened import open_files, scene_of
+    from .screen import find_screen
+
+    clock = Stopwatch()
+    if screenshot is not None and screenshot.suffix.lower() != ".png":
+        raise click.BadParameter("it is a picture: let it end in .png.", param_hint="--screenshot")
+    if screenshot is None and frame is not None:
+        raise click.BadParameter("it is the frame of a picture: give --screenshot.", param_hint="--frame")
+    if screenshot is not None:
+        refuse_output(screenshot, overwrite=overwrite)
+    found = open_files(files, truth, spacing=spacing, axes=axes, channel=channel)
+    in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
+    with compilation_told():
+        scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames)
+    if scene.cut:
+        say(scene.cut)
+    find_screen(virtual=screenshot is not None)
+
+    from .window import open_window, png_of, show_until_closed
+
+    viewer = open_window(", ".join(map(str, files)), scene, found.movie)
+    if screenshot is None:
+        show_until_closed()
+        return
+    content = png_of(viewer, scene, frame)
+    write_whole(screenshot, lambda file: file.write(content), overwrite=overwrite)
+    viewer.close()
+    say(f"{len(scene.layers)} layers, {clock.seconds:.2f} s: {screenshot}")

@@ -190,7 +190,7 @@ def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (
     }
     layers = [
         replace(
-            tracks_layer(_only(of, chosen), spacing=spacing, name=f"{kind.title()} links"),
+            _without_graph(tracks_layer(_only(of, chosen), spacing=spacing, name=f"{kind.title()} links")),
             color_by="track_length",
             colour=COLOURS[kind],
         )
@@ -239,6 +239,22 @@ def _only(tracks: Tracks, chosen: NDArray[np.bool_]) -> Tracks:
     links = tracks.links[chosen]
     kept, renumbered = np.unique(links, return_inverse=True)
     return Tracks(tracks.detections.take(kept), renumbered.reshape(-1, 2).astype(np.int64))
+
+
+def _without_graph(layer: Layer) -> Layer:
+    """The links of the graph as tracks of their own: napari draws the graph in white, whatever the colour."""
+    number = layer.data[:, 0].astype(np.int64)
+    pairs = [(parent, child) for child, parents in layer.graph.items() for parent in parents]
+    if not pairs:
+        return layer
+    parent, child = np.array(pairs).T
+    ends = np.column_stack([
+        np.searchsorted(number, parent, side="right") - 1, np.searchsorted(number, child),
+    ]).ravel()  # fmt: skip
+    joins = layer.data[ends]
+    joins[:, 0] = number[-1] + 1 + np.repeat(np.arange(len(pairs)), 2)
+    features = {name: np.concatenate([values, values[ends]]) for name, values in layer.features.items()}
+    return replace(layer, data=np.concatenate([layer.data, joins]), features=features, graph={})
 
 
 def _error_points(

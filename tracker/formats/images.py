@@ -18,7 +18,8 @@ from .memory import refuse_if_larger_than_memory
 from .tiff import Told, look_at_tiff, planes_by_frame
 
 _LOG = logging.getLogger("outbid")
-_IMAGES = (".tif", ".tiff", ".btf", ".png")
+SUFFIXES = (".tif", ".tiff", ".btf", ".png")
+"""Of images that are read."""
 _COPIES = 24
 """Bytes needed to work on a voxel: a few copies in single precision."""
 
@@ -125,8 +126,8 @@ def open_movie(
     if path.is_dir():
         files = _images_in(path)
     first = files[0]
-    if first.suffix.lower() not in _IMAGES:
-        raise InputError(f"{first} is no image that Outbid reads ({', '.join(_IMAGES)}).")
+    if first.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{first} is no image that Outbid reads ({', '.join(SUFFIXES)}).")
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
     told = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
@@ -146,9 +147,9 @@ def open_movie(
 
 def _images_in(folder: Path) -> tuple[Path, ...]:
     """The images of a folder in the order of their numbers; where there are several kinds, the commonest."""
-    images = sorted((file for file in folder.iterdir() if file.suffix.lower() in _IMAGES), key=_natural)
+    images = sorted((file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES), key=_natural)
     if not images:
-        raise InputError(f"{folder} is a folder without images ({', '.join(_IMAGES)}).")
+        raise InputError(f"{folder} is a folder without images ({', '.join(SUFFIXES)}).")
     kinds = Counter(file.suffix.lower() for file in images)
     kind, count = kinds.most_common(1)[0]
     if count < len(images):

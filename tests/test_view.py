@@ -1,0 +1,137 @@
+"""The command `outbid view`: a picture without a display, and what it says where something is missing."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+import pytest
+import tifffile
+from commands import assert_refused, run
+
+from outbid.tracker import Detections, Tracks, write_detections, write_tracks
+
+FRAMES, HEIGHT, WIDTH = 8, 40, 60
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Two spots that move along x, 20 apart along y; the tracks exchange them half-way."""
+    frame, particle = np.divmod(np.arange(2 * FRAMES), 2)
+    place = np.column_stack([np.zeros(len(frame)), 10.0 + 20 * particle, 12.0 + 5 * frame])
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    movie = np.zeros((FRAMES, HEIGHT, WIDTH), np.uint16)
+    for t, (_, row, column) in zip(frame, place, strict=True):
+        movie[t] += (1000 * np.exp(-((y - row) ** 2 + (x - column) ** 2) / 4)).astype(np.uint16)
+    seen = Detections.from_table(frame, place)
+    swapped = np.where(frame < FRAMES // 2, particle, 1 - particle)
+    paths = {name: tmp_path / name for name in ("movie.tif", "spots.csv", "tracks.csv", "truth.csv")}
+    tifffile.imwrite(paths["movie.tif"], movie, imagej=True, metadata={"axes": "TYX"})
+    write_detections(paths["spots.csv"], seen)
+    write_tracks(paths["tracks.csv"], Tracks.from_track_ids(seen, swapped))
+    write_tracks(paths["truth.csv"], Tracks.from_track_ids(seen, particle))
+    return paths
+
+
+def headless(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `outbid view` in a process of its own, as a server without a display does."""
+    dropped = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "NAPARI_CONFIG"}
+    without = {name: value for name, value in os.environ.items() if name not in dropped}
+    command = [str(Path(sys.executable).with_name("outbid")), "view", *map(str, arguments)]
+    return subprocess.run(command, env=without | (env or {}), capture_output=True, text=True, check=False)
+
+
+needs_napari = pytest.mark.skipif(
+    importlib.util.find_spec("napari") is None, reason="napari is not installed: pip install 'outbid[napari]'"
+)
+needs_xvfb = pytest.mark.skipif(which("Xvfb") is None, reason="Xvfb is not installed: apt-get install xvfb")
+
+
+@needs_napari
+@needs_xvfb
+def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, Path], tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    folder = Path(os.environ.get("OUTBID_PICTURES") or tmp_path)
+    picture = folder / "view_truth.png"
+    done = headless(
+        files["movie.tif"], files["tracks.csv"], "--truth", files["truth.csv"], "--screenshot", picture,
+        "--overwrite",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    seen = np.asarray(pillow.open(picture)).astype(int)
+    assert seen.shape == (800, 1200, 3)  # as the movie, the longer side 1200
+    red, green, blue = np.moveaxis(seen, -1, 0)
+    shown = {
+        "true": (green > 120) & (red < 100) & (blue < 100),
+        "false": (red > 150) & (green < 60) & (blue < 60),
+        "missed": (blue > 150) & (red < 60),
+        "spots": (red > 200) & (green > 200) & (blue > 200),
+    }
+    assert {name: bool(of.sum() > 50) for name, of in shown.items()} == dict.fromkeys(shown, True)
+    # The false links cross from one row of spots to the other; the true ones stay in theirs.
+    rows = {name: np.nonzero(of)[0] * HEIGHT / 800 for name, of in shown.items()}
+    assert np.ptp(rows["false"]) > 15
+    assert np.abs(rows["true"][:, None] - [10, 30]).min(axis=1).max() < 3
+    assert not list(Path.cwd().glob("*.yaml"))
+
+
+@needs_napari
+@needs_xvfb
+def test_a_picture_of_stacks_at_a_frame(files: dict[str, Path], tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    movie = np.repeat(tifffile.imread(files["movie.tif"])[:, None], 5, axis=1)
+    for number, stack in enumerate(movie):
+        tifffile.imwrite(stacks / f"t{number}.tif", stack, metadata={"axes": "ZYX"})
+    picture = Path(os.environ.get("OUTBID_PICTURES") or tmp_path) / "view_stacks.png"
+    done = headless(
+        stacks, files["spots.csv"], "--spacing", 4, 1, 1, "--frame", 2, "--screenshot", picture, "--overwrite"
+    )
+    assert done.returncode == 0, done.stderr
+    seen = np.asarray(pillow.open(picture)).astype(int)
+    yellow = (seen[..., 0] > 150) & (seen[..., 2] < 120) & (seen[..., 1] > 100)
+    y, x = (where.mean() for where in np.nonzero(yellow))
+    scale = seen.shape[1] * 0.92 / WIDTH
+    middle = np.array(seen.shape[:2]) / 2
+    # Both rings of frame 2 are at x = 22, around the middle along y.
+    np.testing.assert_allclose(y, middle[0] + (20 - (HEIGHT - 1) / 2) * scale, atol=12)
+    np.testing.assert_allclose(x, middle[1] + (22 - (WIDTH - 1) / 2) * scale, atol=12)
+
+
+@needs_napari
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is always a display")
+def test_what_is_missing_is_said(files: dict[str, Path], tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    done = headless(files["spots.csv"])
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "no display" in done.stderr
+    assert "--screenshot" in done.stderr
+    done = headless(files["spots.csv"], "--screenshot", picture, env={"PATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "apt-get install xvfb" in done.stderr
+    broken = {"DISPLAY": ":4711", "QT_QPA_PLATFORM": "xcb"}
+    done = headless(files["spots.csv"], "--screenshot", picture, env=broken)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "Qt cannot open a window" in done.stderr
+    assert not picture.exists()
+
+
+def test_a_missing_napari_is_said(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbid.viewers.screen.find_spec", lambda _: None)
+    assert_refused(run("view", files["spots.csv"]), 4, "pip install 'outbid[napari]'")
+
+
+def test_options_that_make_no_sense_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    missing = tmp_path / "movie.tif"
+    done = run("view", missing, "--screenshot", tmp_path / "a.jpg")
+    assert done.exit_code == 2
+    assert ".png" in done.stderr
+    assert run("view", missing, "--frame", 3).exit_code == 2
+    (tmp_path / "there.png").touch()
+    assert_refused(run("view", missing, "--screenshot", tmp_path / "there.png"), 2, "--overwrite")
+    assert_refused(run("view", missing), 3, "There is no file")

@@ -1,0 +1,152 @@
+"""Files as what can be shown: a movie, points and tracks, told apart by what they hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from outbid.tracker import formats
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import InputError
+from outbid.tracker.formats.images import SUFFIXES, Movie, open_movie
+from outbid.tracker.tracks import Tracks
+
+from .scene import Grid, Scene, grid_of, on_grid, scene, share_outside
+
+_LOG = logging.getLogger("outbid")
+
+
+@dataclass(eq=False)
+class Opened:
+    """What the files hold, by name of file.
+
+    Parameters
+    ----------
+    movie : (str, Movie) or None
+    points : dict of str to Detections
+    tracks : dict of str to Tracks
+    truth : Tracks or None
+    """
+
+    movie: tuple[str, Movie] | None = None
+    points: dict[str, Detections] = field(default_factory=dict)
+    tracks: dict[str, Tracks] = field(default_factory=dict)
+    truth: Tracks | None = None
+
+
+def open_files(
+    files: Sequence[Path],
+    truth: Path | None = None,
+    *,
+    spacing: tuple[float, float, float] | None = None,
+    axes: str | None = None,
+    channel: int = 0,
+) -> Opened:
+    """Open a movie, points and tracks in any order.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        At most one movie: a TIFF file or a folder of images; and what `outbid.tracker.read_detections` and
+        `read_tracks` read.
+    truth : Path, optional
+        Tracks.
+    spacing, axes, channel
+        Of the movie, as for `outbid.tracker.formats.images.open_movie`.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or there are two movies.
+    SettingsError
+        If `axes` or `channel` do not fit the movie.
+    """
+    found = Opened(truth=None if truth is None else formats.read_tracks(truth))
+    for file in files:
+        name = _free_name(file, {*found.points, *found.tracks, *([found.movie[0]] if found.movie else [])})
+        if _is_movie(file):
+            if found.movie is not None:
+                raise InputError(f"{found.movie[0]} and {file.name} are both movies. Give one of them.")
+            found.movie = name, open_movie(file, axes=axes, channel=channel, spacing=spacing)
+        elif formats.holds_tracks(file):
+            found.tracks[name] = formats.read_tracks(file)
+        else:
+            found.points[name] = formats.read_detections(file)
+    held = [*found.points.values(), *(of.detections for of in found.tracks.values())]
+    if found.movie is None and not any(len(seen) for seen in held):
+        raise InputError(f"There is nothing to show in {', '.join(map(str, files))}. Add a movie or tracks.")
+    return found
+
+
+def scene_of(
+    found: Opened,
+    *,
+    spacing: tuple[float, float, float] | None = None,
+    in_voxels: bool | None = None,
+    gate: float = 5.0,
+    frames: tuple[int, int] | None = None,
+) -> Scene:
+    """Put all that was opened on one grid.
+
+    Parameters
+    ----------
+    found : Opened
+    spacing : (float, float, float), optional
+        Size of a voxel along z, y, x where there is no movie.
+    in_voxels : bool, optional
+        Whether all positions are in voxels. Default: as `on_grid` has it.
+    gate, frames
+        As for `scene`.
+
+    Raises
+    ------
+    SettingsError
+        If the units do not fit together; or as `scene`.
+    """
+    movie = found.movie[1] if found.movie else None
+    truth = [found.truth] if found.truth is not None else []
+    seen = [*found.points.values(), *(of.detections for of in [*found.tracks.values(), *truth])]
+    grid = grid_of(movie, seen)
+    if movie is None and spacing is not None:
+        grid = Grid(spacing, grid.unit)
+
+    def placed(name: str, of: Detections) -> Detections:
+        on = on_grid(of, grid, in_voxels=in_voxels)
+        if movie is not None and share_outside(on, movie) > 0.5:
+            _LOG.warning(
+                "Most positions of %s lie outside the movie. Check --spacing, and whether they are in voxels "
+                "(--positions voxels).",
+                name,
+            )
+        return on
+
+    return scene(
+        grid,
+        {name: placed(name, of) for name, of in found.points.items()},
+        {name: replace(of, detections=placed(name, of.detections)) for name, of in found.tracks.items()},
+        None if found.truth is None
+        else replace(found.truth, detections=placed("the truth", found.truth.detections)),
+        gate=gate,
+        frames=frames,
+    )  # fmt: skip
+
+
+def _is_movie(path: Path) -> bool:
+    """Whether it is an image, or a folder of images that is not one of a known kind with tables in it."""
+    if path.suffix.lower() in SUFFIXES:
+        return True
+    if not path.is_dir() or not any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
+        return False
+    return not any(path.glob("*_track.txt"))
+
+
+def _free_name(path: Path, taken: set[str]) -> str:
+    """The file's name; numbered if there is another one of that name."""
+    name = path.name or str(path)
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{path.name} ({number})"
+    return name

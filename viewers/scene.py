@@ -1,0 +1,287 @@
+"""What is shown together: one grid of voxels for all layers, and no more frames than a screen takes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import SettingsError
+from outbid.tracker.formats.images import Movie
+from outbid.tracker.tracks import Tracks
+
+from .judged import judge_links
+from .layers import Layer, error_layers, points_layer, tracks_layer
+
+_LOG = logging.getLogger("outbid")
+_METRES = {
+    "nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0,
+}  # fmt: skip
+_PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
+MOST_VERTICES = 1_000_000
+"""Rows of tracks in a window; napari needs 3 s to add 100,000 and 12 s to add a million."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The voxels that all layers of a window share; napari mixes up layers whose scale or unit differ.
+
+    Parameters
+    ----------
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x, in `unit`.
+    unit : str
+    """
+
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = "pixel"
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A movie and layers that lie on its grid.
+
+    Parameters
+    ----------
+    grid : Grid
+    layers : tuple of Layer
+        In the order in which they are drawn.
+    hidden : frozenset of str
+        Names of layers that are there but not shown at first.
+    cut : str
+        Says which frames are shown if all would be too many for the screen; else empty.
+    """
+
+    grid: Grid
+    layers: tuple[Layer, ...]
+    hidden: frozenset[str] = frozenset()
+    cut: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What the colours of the shown tracks mean, in a line."""
+        shown = [layer for layer in self.layers if layer.kind == "tracks" and layer.name not in self.hidden]
+        if any(layer.colour for layer in shown):
+            return "links: " + ", ".join(f"{colour} {kind}" for kind, colour in _PLAIN_COLOURS.items())
+        by = {layer.color_by for layer in shown}
+        if by & {"link_probability", "link_margin"}:
+            return "links: blue sure, red doubtful"
+        return f"tracks coloured by {by.pop().replace('_', ' ')}" if len(by) == 1 else ""
+
+
+def scene(
+    grid: Grid,
+    points: Mapping[str, Detections],
+    tracks: Mapping[str, Tracks],
+    truth: Tracks | None = None,
+    *,
+    gate: float = 5.0,
+    frames: tuple[int, int] | None = None,
+    most: int = MOST_VERTICES,
+) -> Scene:
+    """Put detections, tracks and truth together.
+
+    Parameters
+    ----------
+    grid : Grid
+    points : mapping of str to Detections
+        By name; positions in voxels of the grid, as `on_grid` gives them.
+    tracks : mapping of str to Tracks
+        Likewise.
+    truth : Tracks, optional
+        Likewise. The links of the first of `tracks` are judged by it, and shown by what they are.
+    gate : float
+        Detections this far apart or farther are never the same, in the unit of the grid.
+    frames : (int, int), optional
+        First and last frame to show of points and tracks. Default: all, or as many from the first on as
+        have at most `most` vertices of tracks.
+    most : int
+
+    Raises
+    ------
+    SettingsError
+        If the first frame is after the last one, or the gate is not above 0.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
+    >>> shown = scene(Grid((5, 1, 1)), {"spots": seen}, {"tracks": Tracks(seen, np.array([[0, 1]]))})
+    >>> [(layer.name, layer.scale) for layer in shown.layers]
+    [('spots', (1, 5, 1, 1)), ('tracks', (1, 5, 1, 1))]
+    """
+    if frames is not None and frames[0] > frames[1]:
+        raise SettingsError(f"The first frame, {frames[0]}, is after the last, {frames[1]}. Exchange them.")
+    layers = [points_layer(of, spacing=grid.spacing, name=name) for name, of in points.items()]
+    layers += [tracks_layer(of, spacing=grid.spacing, name=name) for name, of in tracks.items()]
+    hidden: set[str] = set()
+    if truth is not None:
+        layers.append(tracks_layer(truth, spacing=grid.spacing, name="Truth"))
+    if truth is not None and tracks:
+        hidden = {"Truth", *points, *tracks}
+        judged = judge_links(*(_scaled(of, grid) for of in (next(iter(tracks.values())), truth)), gate)
+        judged = replace(judged, tracks=next(iter(tracks.values())), truth=truth)
+        layers += error_layers(judged, spacing=grid.spacing)
+    layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
+    fitting = frames or _frames_that_fit(layers, most)
+    if fitting is None:
+        return Scene(grid, tuple(layers), frozenset(hidden))
+    vertices = sum(len(layer.data) for layer in layers if layer.kind == "tracks")
+    cut = (
+        f"Of points and tracks, frames {fitting[0]} to {fitting[1]} are shown: with {vertices:,} vertices of "
+        "tracks napari would be slow. Others are shown with --frames FIRST LAST."
+    )
+    layers = [in_frames(layer, *fitting) for layer in layers]
+    return Scene(grid, tuple(layers), frozenset(hidden), "" if frames else cut)
+
+
+# ---------------------------------------------------------------- one grid
+
+
+def grid_of(movie: Movie | None, seen: Sequence[Detections]) -> Grid:
+    """The grid of the movie; where it tells no unit, the first unit that detections tell.
+
+    Examples
+    --------
+    >>> grid_of(None, [Detections.from_table([0], [[0, 0, 0]], unit="micrometer")])
+    Grid(spacing=(1.0, 1.0, 1.0), unit='micrometer')
+    """
+    told = [movie.unit] if movie is not None else []
+    unit = next((unit for unit in [*told, *(of.unit for of in seen)] if unit != "pixel"), "pixel")
+    if movie is None:
+        return Grid(unit=unit)
+    if movie.unit != unit and movie.spacing == (1, 1, 1):
+        _LOG.warning(
+            "The movie tells no voxel size, and positions are in %ss. Give --spacing if they do not fit.",
+            unit,
+        )
+    return Grid(movie.spacing, unit)
+
+
+def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> Detections:
+    """The same detections with positions in voxels of the grid, told in the unit of the grid.
+
+    Parameters
+    ----------
+    seen : Detections
+    grid : Grid
+    in_voxels : bool, optional
+        Whether the positions are in voxels. Default: they are if they are told in pixels and the grid is
+        not; else they are in their unit, as `outbid detect` gives them.
+
+    Raises
+    ------
+    SettingsError
+        If the units cannot be converted into each other.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0], [[2000, 300, 300]], unit="nanometer")
+    >>> on_grid(seen, Grid((2, 0.5, 0.5), "micrometer")).position.round(6).tolist()
+    [[1.0, 0.6, 0.6]]
+    """
+    if in_voxels or (in_voxels is None and seen.unit == "pixel" != grid.unit):
+        return replace(seen, unit=grid.unit)
+    factor = 1.0
+    if seen.unit in _METRES and grid.unit in _METRES:
+        factor = _METRES[seen.unit] / _METRES[grid.unit]
+    elif in_voxels is None and seen.unit != grid.unit:
+        raise SettingsError(
+            f"Positions in {seen.unit!r} do not fit to voxels in {grid.unit!r}. Say what they are in: "
+            "--positions voxels or units."
+        )
+    position = seen.position * (factor / np.asarray(grid.spacing, dtype=np.float64))
+    return replace(seen, position=position, unit=grid.unit)
+
+
+def share_outside(seen: Detections, movie: Movie) -> float:
+    """Share of the detections, in voxels, that lie more than a voxel outside the movie.
+
+    Examples
+    --------
+    >>> movie = Movie((), "TYX", (2, 8, 8), 0, 2, (1, 1, 1), "pixel", None)
+    >>> share_outside(Detections.from_table([0, 0, 2], [[0, 3, 3], [0, 9, 3], [0, 3, 3]]), movie)
+    0.6666666666666666
+    """
+    beyond = (seen.position < -1) | (seen.position > np.array(movie.shape))
+    outside = beyond.any(axis=1) | (seen.frame >= movie.frame_count) | (seen.frame < 0)
+    return float(outside.mean()) if len(seen) else 0.0
+
+
+def _scaled(tracks: Tracks, grid: Grid) -> Tracks:
+    """With positions in the unit of the grid."""
+    seen = tracks.detections
+    return replace(tracks, detections=replace(seen, position=seen.position * np.array(grid.spacing)))
+
+
+# ---------------------------------------------------------------- what a screen takes
+
+
+def in_frames(layer: Layer, first: int, last: int) -> Layer:
+    """The part of a layer from the first to the last frame; its tracks are numbered anew.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
+    >>> in_frames(tracks_layer(Tracks(seen, np.array([[0, 1], [1, 2]]))), 1, 5).data[:, 1].tolist()
+    [1.0, 2.0]
+    """
+    time = layer.data[:, 1 if layer.kind == "tracks" else 0]
+    return _rows(layer, (time >= first) & (time <= last))
+
+
+def point_size(layer: Layer) -> float:
+    """Diameter at which points do not cover each other, in voxels along x: half of the usual distance.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 0], [[0, 0, 0], [0, 0, 16], [0, 0, 32]])
+    >>> point_size(points_layer(seen))
+    8.0
+    """
+    if len(layer.data) == 0:
+        return 10.0
+    frame, count = np.unique(layer.data[:, 0], return_counts=True)
+    place = layer.data[layer.data[:, 0] == frame[np.argmax(count)], 1:] * np.array(layer.scale[1:])
+    nearest = KDTree(place).query(place, k=2)[0][:, 1] / layer.scale[3]
+    usual = float(np.median(nearest))
+    return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
+
+
+def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
+    """Some rows of a layer."""
+    data = layer.data[kept]
+    features = {name: values[kept] for name, values in layer.features.items()}
+    if layer.kind != "tracks":
+        return replace(layer, data=data, features=features)
+    number, data[:, 0] = np.unique(data[:, 0], return_inverse=True)
+    new = {int(old): k for k, old in enumerate(number)}
+    graph = {
+        new[child]: [new[p] for p in of if p in new] for child, of in layer.graph.items() if child in new
+    }
+    return replace(
+        layer, data=data, features=features, graph={child: of for child, of in graph.items() if of}
+    )
+
+
+def _without_lone(layer: Layer) -> Layer:
+    """Without tracks of one detection, of which napari draws nothing."""
+    number = layer.data[:, 0].astype(np.int64)
+    count = np.bincount(number)
+    joined = [*layer.graph, *(parent for parents in layer.graph.values() for parent in parents)]
+    count[joined] = 2
+    return _rows(layer, count[number] > 1)
+
+
+def _frames_that_fit(layers: Sequence[Layer], most: int) -> tuple[int, int] | None:
+    """First and last frame of the longest beginning with at most so many vertices; None if all fit."""
+    time = np.concatenate([np.empty(0), *(layer.data[:, 1] for layer in layers if layer.kind == "tracks")])
+    if len(time) <= most:
+        return None
+    frame, count = np.unique(time, return_counts=True)
+    fitting = max(int(np.searchsorted(np.cumsum(count), most, side="right")), 1)
+    return int(frame[0]), int(frame[fitting - 1])
