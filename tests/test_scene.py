@@ -227,8 +227,6 @@ def test_positions_outside_the_movie_are_told(tmp_path: Path, caplog: pytest.Log
     found = open_files([movie_file(tmp_path), tmp_path / "tracks.csv"])
     scene_of(found)
     assert caplog.text == ""
-    scene_of(found, in_voxels=False)
-    assert caplog.text == ""
     far = replace(tracks.detections, position=tracks.detections.position + 50)
     assert share_outside(far, open_movie(movie_file(tmp_path))) == 1
     found.tracks["tracks.csv"] = replace(tracks, detections=far)

@@ -44,6 +44,14 @@ def headless(*arguments: object, env: dict[str, str] | None = None) -> subproces
     return subprocess.run(command, env=without | (env or {}), capture_output=True, text=True, check=False)
 
 
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where pictures are kept that somebody may want to look at."""
+    folder = Path(os.environ.get("OUTBID_PICTURES") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 needs_napari = pytest.mark.skipif(
     importlib.util.find_spec("napari") is None, reason="napari is not installed: pip install 'outbid[napari]'"
 )
@@ -52,10 +60,9 @@ needs_xvfb = pytest.mark.skipif(which("Xvfb") is None, reason="Xvfb is not insta
 
 @needs_napari
 @needs_xvfb
-def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, Path], pictures: Path) -> None:
     pillow = pytest.importorskip("PIL.Image")
-    folder = Path(os.environ.get("OUTBID_PICTURES") or tmp_path)
-    picture = folder / "view_truth.png"
+    picture = pictures / "view_truth.png"
     done = headless(
         files["movie.tif"], files["tracks.csv"], "--truth", files["truth.csv"], "--screenshot", picture,
         "--overwrite",
@@ -81,14 +88,14 @@ def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, P
 
 @needs_napari
 @needs_xvfb
-def test_a_picture_of_stacks_at_a_frame(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_picture_of_stacks_at_a_frame(files: dict[str, Path], tmp_path: Path, pictures: Path) -> None:
     pillow = pytest.importorskip("PIL.Image")
     stacks = tmp_path / "stacks"
     stacks.mkdir()
     movie = np.repeat(tifffile.imread(files["movie.tif"])[:, None], 5, axis=1)
     for number, stack in enumerate(movie):
         tifffile.imwrite(stacks / f"t{number}.tif", stack, metadata={"axes": "ZYX"})
-    picture = Path(os.environ.get("OUTBID_PICTURES") or tmp_path) / "view_stacks.png"
+    picture = pictures / "view_stacks.png"
     done = headless(
         stacks, files["spots.csv"], "--spacing", 4, 1, 1, "--frame", 2, "--screenshot", picture, "--overwrite"
     )

@@ -9,62 +9,17 @@ import napari
 import numpy as np
 from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
-from napari.utils.colormaps import Colormap
 from numpy.typing import NDArray
 
 from outbid.tracker.errors import ResourceError
 from outbid.tracker.formats.images import Movie
 
+from .forms.shown import show
 from .layers import AXES, Layer
 from .lazy import LazyMovie, contrast_of
-from .scene import Grid, Scene, point_size
+from .scene import Grid, Scene
 
-_CONFIDENCE = Colormap(["#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff"], name="confidence")
-"""Doubtful links stand out, sure ones stay cool."""
-_SURE = ("link_probability", "link_margin")
-_SPOTS = "#ffd24d"
-_LINES, _ERROR_LINES, _TAIL = 3, 4, 30
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
-
-
-def napari_layer(layer: Layer, *, visible: bool = True) -> NapariLayer:
-    """A layer as napari's object, with colours and line widths.
-
-    Parameters
-    ----------
-    layer : Layer
-    visible : bool
-    """
-    data, attributes, kind = layer.as_tuple()
-    # What lies behind a bright voxel in depth would not be seen otherwise.
-    attributes |= {"visible": visible, "blending": "translucent_no_depth"}
-    if kind == "tracks":
-        width = _ERROR_LINES if layer.colour else _LINES
-        attributes |= {"tail_width": width, "tail_length": _TAIL, "colormaps_dict": _colours(layer)}
-    else:
-        size = point_size(layer)
-        attributes |= {"size": 1.4 * size if layer.colour else size, "symbol": "disc", "border_width": 0.08}
-        attributes |= {"face_color": "transparent", "border_color": layer.colour or _SPOTS}
-    return NapariLayer.create(data, attributes, kind)
-
-
-def replace_tracks(shown: NapariTracks, layer: Layer) -> None:
-    """Let a layer that is shown hold other tracks; how it is coloured is kept where that is still known.
-
-    Parameters
-    ----------
-    shown : napari.layers.Tracks
-    layer : Layer
-        Of kind tracks.
-    """
-    data, attributes, _ = layer.as_tuple()
-    colour = shown.color_by
-    shown.data = data  # wipes the three that follow, so that the order matters
-    shown.features = attributes["features"]
-    shown.graph = attributes["graph"]
-    shown.colormaps_dict = _colours(layer)
-    shown.color_by = colour if colour in attributes["features"] else layer.color_by
-    shown.metadata = shown.metadata | attributes.get("metadata", {})
 
 
 def movie_layer(movie: Movie, grid: Grid, name: str) -> NapariLayer:
@@ -102,7 +57,7 @@ def open_window(title: str, scene: Scene, movie: tuple[str, Movie] | None = None
         viewer.add_layer(movie_layer(movie[1], scene.grid, movie[0]))
     for layer in scene.layers:
         if len(layer.data):
-            viewer.add_layer(napari_layer(layer, visible=layer.name not in scene.hidden))
+            show(viewer, layer).visible = layer.name not in scene.hidden
     viewer.dims.axis_labels = AXES
     viewer.dims.ndisplay = 3 if _depth(viewer) > 1 else 2
     viewer.canvas.overlays.scale_bar.visible = True
@@ -123,7 +78,7 @@ def go_to(viewer: Any, frame: float, place: NDArray[np.float64] | None = None) -
     viewer.dims.set_point(0, frame)
     if place is not None:
         viewer.dims.set_point(1, place[0])
-        viewer.camera.center = tuple(place)
+        viewer.scene.camera.center = tuple(place)
 
 
 def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") -> NDArray[np.uint8]:
@@ -147,12 +102,12 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
     go_to(viewer, last if frame is None else min(frame, last))
     for layer in viewer.layers:
         if isinstance(layer, NapariTracks) and frame is None:
-            layer.tail_length = max(_TAIL, last)
+            layer.tail_length = max(layer.tail_length, last)
     told = viewer.canvas.overlays.text
     told.text, told.visible, told.position, told.font_size = text, bool(text), "top_left", 12
     extent = np.ptp(viewer.layers.extent.world, axis=0)[-2:] + viewer.layers.extent.step[-2:]
     height, width = np.clip(extent / extent.max(), 0.4, 1)
-    viewer.camera.zoom = _SIDE * (1 - 2 * _MARGIN) / extent.max()
+    viewer.scene.camera.zoom = _SIDE * (1 - 2 * _MARGIN) / extent.max()
     size = int(_SIDE * height), int(_SIDE * width)
     seen: NDArray[np.uint8] = viewer.screenshot(size=size, scale=1, canvas_only=True, flash=False)
     if (seen[..., :3] == seen[0, 0, :3]).all():
@@ -181,9 +136,3 @@ def show_until_closed() -> None:
 
 def _depth(viewer: napari.Viewer) -> int:
     return int(viewer.dims.nsteps[1]) if viewer.dims.ndim == 4 else 1
-
-
-def _colours(layer: Layer) -> dict[str, Colormap]:
-    if layer.colour:
-        return {layer.color_by: Colormap([layer.colour] * 2, name=layer.colour)}
-    return {name: _CONFIDENCE for name in _SURE if name in layer.features}

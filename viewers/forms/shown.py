@@ -10,6 +10,7 @@ from napari.layers import Layer as NapariLayer
 from napari.utils import Colormap
 
 from ..layers import Layer
+from ..scene import point_size
 
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
 _CONFIDENCE = Colormap(["red", "orange", "yellow", "limegreen"], name="confidence")
@@ -91,22 +92,26 @@ def show(
             "axis_labels": place.axis_labels,
         }  # fmt: skip
     if instead_of is None or instead_of not in viewer.layers:
-        if kind == "tracks":
-            attributes |= {"colormaps_dict": colormaps(layer), "blending": "translucent"}
-        elif not layer.colour:
-            attributes |= {
-                "face_color": "transparent",
-                "border_color": "orange",
-                "out_of_slice_display": False,
-            }
-        return viewer.add_layer(NapariLayer.create(data, attributes, kind))
+        return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
     _replace(instead_of, data, attributes, kind)
     return instead_of
 
 
+def looks(layer: Layer) -> dict[str, Any]:
+    """Attributes of a new layer that say how it is drawn: lines and rings, over whatever lies in front."""
+    over = {"blending": "translucent_no_depth"}  # a bright voxel in front of them would hide them in 3D
+    if layer.kind == "tracks":
+        return over | {"colormaps_dict": colormaps(layer), "tail_width": 4 if layer.colour else 3}
+    size = point_size(layer)
+    return over | {
+        "size": 1.4 * size if layer.colour else size, "symbol": "disc", "face_color": "transparent",
+        "border_color": layer.colour or "#ffd24d", "border_width": 0.08,
+    }  # fmt: skip
+
+
 def colormaps(layer: Layer) -> dict[str, Colormap]:
     """Colours of features that stay the same from layer to layer, or the one colour of all rows."""
-    fixed = {"link_probability": _CONFIDENCE}
+    fixed = {"link_probability": _CONFIDENCE, "link_margin": _CONFIDENCE}
     if layer.colour:
         fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
     return fixed
