@@ -123,8 +123,10 @@ def scene(
         layers.append(tracks_layer(truth, spacing=grid.spacing, name="Truth"))
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
-        judged = judge_links(*(_scaled(of, grid) for of in (next(iter(tracks.values())), truth)), gate)
-        judged = replace(judged, tracks=next(iter(tracks.values())), truth=truth)
+        found = next(iter(tracks.values()))
+        judged = replace(
+            judge_links(_scaled(found, grid), _scaled(truth, grid), gate), tracks=found, truth=truth
+        )
         layers += error_layers(judged, spacing=grid.spacing)
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
     fitting = frames or _frames_that_fit(layers, most)
