@@ -92,7 +92,7 @@ def contrast_of(frame: NDArray) -> tuple[float, float]:
     if values.size == 0:
         return 0.0, 1.0
     thinned = values[:: max(values.size // 2_000_000, 1)]
-    low, high = np.quantile(thinned, [0.01, 0.999])
+    low, high = np.quantile(thinned, [0.01, 0.999], method="nearest")
     least, most = float(values.min()), float(values.max())
     if low == high:
         low, high = least, most

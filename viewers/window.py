@@ -36,7 +36,7 @@ def movie_layer(movie: Movie, grid: Grid, name: str) -> NapariLayer:
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
     del place["features"]
     look = {
-        "contrast_limits": contrast_of(frames[len(frames) // 2]), "colormap": "gray", "rgb": False,
+        "contrast_limits": contrast_of(frames[len(frames) // 2].max(axis=0)), "colormap": "gray", "rgb": False,
         "multiscale": False, "rendering": "mip",
     }  # fmt: skip
     return NapariLayer.create(frames, place | look, "image")
