@@ -35,9 +35,9 @@ def movie_layer(movie: Movie, grid: Grid, name: str) -> NapariLayer:
     frames = LazyMovie(movie)
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
     del place["features"]
+    limits = contrast_of(frames[len(frames) // 2].max(axis=0))
     look = {
-        "contrast_limits": contrast_of(frames[len(frames) // 2].max(axis=0)), "colormap": "gray", "rgb": False,
-        "multiscale": False, "rendering": "mip",
+        "contrast_limits": limits, "colormap": "gray", "rgb": False, "multiscale": False, "rendering": "mip",
     }  # fmt: skip
     return NapariLayer.create(frames, place | look, "image")
 
