@@ -99,9 +99,7 @@ def test_spots_at_signal_to_noise_4(particles: int, given_radius: bool) -> None:
     hits = len(paired.source)
     assert hits / (len(seen) + len(truth) - hits) >= 0.95
     error = (seen.position[paired.source] - truth.position[paired.target])[:, 1:]
-    # A radius that is estimated is wider, and mixes neighbours where 500 particles crowd in 10 planes.
-    limit = 0.3 if given_radius or particles == 100 else 0.35
-    assert np.sqrt((error**2).sum(axis=1).mean()) <= limit
+    assert np.sqrt((error**2).sum(axis=1).mean()) <= 0.3
 
 
 def test_a_movie_by_command_is_tracked_by_command(tmp_path: Path) -> None:

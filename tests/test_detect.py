@@ -129,6 +129,18 @@ def test_noise_alone_gives_no_spots() -> None:
     assert len(seen) <= 2
 
 
+@pytest.mark.parametrize("place", [(60, 60), (1150, 1130), (600, 600), (40, 1160)])
+def test_one_spot_in_a_large_frame(place: tuple[int, int]) -> None:
+    """The radius is estimated from a part of the frame: the part that has the spot."""
+    rng = np.random.default_rng(0)
+    image = rng.poisson(100 + 60 * blob((1, 1200, 1200), (0, *place), 4)).astype(np.uint16)
+    seen, used = detect([image], DetectionSettings())
+    assert len(seen) == 1
+    np.testing.assert_allclose(seen.position[0, 1:], place, atol=0.5)
+    assert used.radius is not None
+    assert 4 < used.radius < 12
+
+
 def test_neither_workers_nor_chunks_change_a_result() -> None:
     rng = np.random.default_rng(0)
     image = rng.poisson(50 + 100 * blob((8, 48, 50), (4, 20, 30), 2)).astype(np.uint16)
