@@ -6,7 +6,10 @@ from importlib import metadata
 from pathlib import Path
 
 from click import Context
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -24,7 +27,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
     "sphinx_click",
 ]
 exclude_patterns = ["_build", "_run"]
@@ -40,6 +42,7 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"Outbid {release}"
 html_static_path = ["style"]
@@ -72,8 +75,28 @@ def examples_as_code(_app: Sphinx, _context: Context, lines: list[str]) -> None:
         lines[first:first] = [".. code-block:: text", ""]
 
 
+def dashes(_app: Sphinx, _domain: str, _kind: str, content: nodes.Element) -> None:
+    """Between a parameter and what it is; elsewhere two hyphens are an option of a command."""
+    for text in list(content.findall(nodes.Text)):
+        if text.startswith(" -- "):
+            text.parent.replace(text, nodes.Text(f" – {text[4:]}"))
+
+
+def _formula(translator: HTML5Translator, node: nodes.math) -> None:
+    """Formulas as MathML, which browsers draw without a script from elsewhere."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _formula_block(translator: HTML5Translator, node: nodes.math_block) -> None:
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula_block, None))
     app.connect("source-read", run_page)
+    app.connect("object-description-transform", dashes)
     app.connect("sphinx-click-process-description", examples_as_code)
     app.connect("sphinx-click-process-epilog", examples_as_code)
