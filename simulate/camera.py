@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from outbid.tracker._arrays import free_memory
 from outbid.tracker.detections import Detections
-from outbid.tracker.errors import SettingsError
+from outbid.tracker.errors import ResourceError, SettingsError
 from outbid.tracker.formats.atomic import write_whole
 
 from .ranges import require, require_axes
 from .streams import Purpose, stream
 
+_BYTES_A_VOXEL = 26  # mean photons, photons, grey value and its 16 bits
 _REACH = 5.0  # standard deviations of the point spread function that are drawn
 
 
@@ -196,6 +198,8 @@ def write_movie(
     ------
     SettingsError
         If the output exists, or its folder does not.
+    ResourceError
+        If a frame does not fit the memory.
     """
     import tifffile
 
@@ -207,6 +211,13 @@ def write_movie(
             saturated += int((image == 65535).sum())
             yield from image
 
+    needed = _BYTES_A_VOXEL * prod(camera.shape)
+    if needed > 0.8 * free_memory():
+        voxels = " × ".join(map(str, camera.shape))
+        raise ResourceError(
+            f"A frame of {voxels} voxels would take {needed / 1e9:.3g} GB of memory. "
+            "Take larger voxels or a smaller box."
+        )
     unit = {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(truth.unit, truth.unit)
     told: dict[str, object] = {"axes": "TZYX"}
     for axis, size in zip("ZYX", camera.spacing, strict=True):

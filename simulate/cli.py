@@ -30,7 +30,9 @@ _FILE = click.Path(path_type=Path)
     identities. A false detection is a track of its own.
     """,
 )
-@click.option("-o", "--output", type=_FILE, required=True, help="Table of tracks: .csv, .tsv or .parquet.")
+@click.option(
+    "-o", "--output", type=_FILE, required=True, help="True tracks: .csv, .tsv, .parquet, .xml or .geff."
+)
 @click.option("--detections", type=_FILE, metavar="FILE", help="The same rows without identities, to track.")
 @click.option("--particles", type=int, default=500, show_default=True, help="Particles in the first frame.")
 @click.option("--frames", type=int, default=50, show_default=True, help="Number of frames.")
@@ -79,7 +81,9 @@ _FILE = click.Path(path_type=Path)
     "--clutter", type=float, default=0.0, show_default=True, metavar="C",
     help="False detections for each particle and frame.",
 )  # fmt: skip
-@click.option("--movie", type=_FILE, metavar="FILE", help="Render the true particles as OME-TIFF, too.")
+@click.option(
+    "--movie", type=_FILE, metavar="FILE", help="Render the true particles as OME-TIFF (.tif), too."
+)
 @click.option("--snr", type=float, default=4.0, show_default=True, help="Of the movie: signal to noise.")
 @click.option(
     "--psf", type=float, nargs=3, default=(1.0, 1.5, 1.5), show_default=True, metavar="Z Y X",
@@ -141,6 +145,8 @@ def simulate(
             raise click.BadParameter("it is the file of --output. Give two files.", param_hint="--detections")
     camera = None
     if movie is not None:
+        if movie.suffix.lower() not in (".tif", ".tiff"):
+            raise click.BadParameter("it is a TIFF: let it end in .ome.tif.", param_hint="--movie")
         from .camera import Camera, write_movie
 
         camera = Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel)

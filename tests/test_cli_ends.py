@@ -3,6 +3,7 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
+from pathlib import Path
 
 import click
 import numba
@@ -73,3 +74,33 @@ def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("compile-two").stderr.count("Compiling") == 1
     assert run("compile-two", "-q").stderr == ""
     numba.njit(lambda x: x + 3)(1)  # nobody listens any more
+
+
+# ---------------------------------------------------------------- what a newcomer tries
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "said"),
+    [
+        ("trak spots.csv", 2, "Did you mean 'track'?"),
+        ("track movie.tif", 3, "outbid detect movie.tif"),
+        ("track notes.txt", 3, "Call a table .csv or .tsv"),
+        ("track two.csv --cost squared", 2, "need a max_distance"),
+        ("assign costs.npy --unmatched-cost inf", 2, "give a finite one"),
+        ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
+        ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),
+        ("track one.csv", 0, "Nothing could be learned"),
+    ],
+)
+def test_what_newcomers_try(
+    words: str, exit_code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("movie.tif", "notes.txt", "costs.npy"):
+        Path(name).write_text("what it holds is not looked at")
+    Path("one.csv").write_text("frame,z,y,x\n0,1,2,3\n")
+    Path("two.csv").write_text("frame,z,y,x\n0,1,2,3\n1,1,2,3\n")
+    done = run(*words.split())
+    assert done.exit_code == exit_code, done.output
+    assert said in done.stderr
+    assert not Path("truth.csv").exists()

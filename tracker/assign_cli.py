@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ def assign(
 
     if solver not in SOLVERS:
         raise SettingsError(f"There is no solver {solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+    if unmatched_cost is not None and not math.isfinite(unmatched_cost):
+        raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
     problem = _problem(source, target, metric, unmatched_cost)
     clock = Stopwatch()
     with compilation_told():

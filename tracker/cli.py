@@ -21,6 +21,7 @@ _FILE = click.Path(path_type=Path)
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
 _NOT_SHOWN = {"test", "lint", "bench", "docs", "all", "cuda12", "cuda13"}
 """Extras; of CuPy the GPU's line tells."""
+_NOTHING = "Nothing could be learned: no detection has one in a later frame that is likely to be the same."
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -32,7 +33,8 @@ _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
     \b
     Examples:
-      outbid track spots.csv -o tracks.csv --max-distance 5
+      outbid detect movie.tif -o spots.csv
+      outbid track spots.csv -o tracks.csv
       outbid score tracks.csv truth.csv
       outbid convert tracks.csv tracks.parquet
       outbid track -h
@@ -70,8 +72,8 @@ class UnmatchedCost(click.ParamType):
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
 
-    INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x; the names that TrackMate,
-    Imaris and trackpy use are understood. Track numbers in it are ignored.
+    INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x, or a file of TrackMate, ISBI or
+    GEFF; the names that TrackMate, Imaris and trackpy use are understood. Track numbers are ignored.
 
     Without --max-distance all is learned from the detections: how particles move, how often they are
     missed, begin and end; it is told, and written to the run record.
@@ -80,7 +82,7 @@ class UnmatchedCost(click.ParamType):
 @click.argument("source", metavar="INPUT", type=_FILE)
 @click.option(
     "-o", "--output", type=_FILE,
-    help="Table of tracks: .csv, .tsv or .parquet.  [default: INPUT_tracks.csv]",
+    help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff.  [default: INPUT_tracks.csv]",
 )  # fmt: skip
 @click.option(
     "--max-distance", type=float, metavar="D",
@@ -168,7 +170,7 @@ def track(
     formats.write_tracks(output, run.tracks, record=record | learned, overwrite=overwrite)
     summary = {"output": str(output), **run.stats, "seconds": clock.seconds} | learned
     if run.learned is not None:
-        say(f"{run.learned}\nDivisions: {run.stats['divisions']}.")
+        say(f"{run.learned if run.stats['links'] else _NOTHING}\nDivisions: {run.stats['divisions']}.")
     if as_json:
         click.echo(json.dumps(summary))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
@@ -219,8 +221,8 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
       outbid score tracks.csv truth.csv --gate 2 --json
       outbid score tracks.csv truth.csv --fail-under link_f1=0.99 --fail-under idf1=0.9
 
-    Both are tables with columns track_id, frame, z, y, x. Detections of the truth that are not those of
-    TRACKS are paired with them by distance, up to the gate.
+    Both are tables with columns track_id, frame, z, y, x, or tracks in any format that is read. Detections
+    of the truth that are not those of TRACKS are paired with them by distance, up to the gate.
     """,
 )
 @click.argument("tracks", type=_FILE)
@@ -268,8 +270,10 @@ def score(tracks: Path, truth: Path, gate: float, fail_under: dict[str, float], 
     Examples:
       outbid convert tracks.csv tracks.parquet
       outbid convert spots_from_imaris.csv spots.csv
+      outbid convert tracks.csv tracks.xml
 
-    Tracks are numbered anew, 0, 1, 2, … by their first detections. A run record goes along.
+    The suffix of OUTPUT says the format: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff. Tracks
+    are numbered anew, 0, 1, 2, … by their first detections. A run record goes along.
     """,
 )
 @click.argument("source", metavar="INPUT", type=_FILE)

@@ -48,6 +48,17 @@ class Commands(click.Group):
             return _broken(entry, f"{type(error).__name__}: {error}")
         return command if isinstance(command, click.Command) else _broken(entry, "it is no click command")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if near:
+                error.message += f" Did you mean {near[0]!r}?"
+            raise
+
     def invoke(self, ctx: click.Context) -> object:
         with _sigterm_as_interrupt():
             try:

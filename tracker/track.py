@@ -38,7 +38,7 @@ class TrackingSettings:
         Without one the gate, the motion and all costs are learned from the detections (`calibrate`), and
         the links of the whole movie are refined by the past and the future of every particle.
     cost : {"euclidean", "squared"}
-        Cost of a link: its length or its length squared.
+        Cost of a link: its length or its length squared; as the next, only with a `max_distance`.
     unmatched_cost : float, optional
         Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
         the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
@@ -84,9 +84,9 @@ class TrackingSettings:
     def __post_init__(self) -> None:
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
-        elif self.unmatched_cost is not None or self.gap_distance is not None:
+        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
             raise SettingsError(
-                "unmatched_cost and gap_distance need a max_distance: without one all costs are learned."
+                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
             )
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)

@@ -38,6 +38,8 @@ READERS: Sequence[tuple[str, str]] = [
 ]  # fmt: skip
 """Modules that are asked before whether a file, or folder (``*/``), of such a name is theirs."""
 
+_IMAGES = (".tif", ".tiff", ".btf", ".png", ".nd2", ".czi", ".lif", ".ims", ".dv", ".oir")
+
 _Path = str | os.PathLike[str]
 
 
@@ -259,8 +261,15 @@ def _reading(path: _Path) -> Iterator[tuple[Path, _Reader]]:
         if form is None and file.is_dir():
             raise InputError(f"{file} is a folder of no known kind. Give a file.")
         if form is None:
-            raise InputError(f"{file} is of an unknown format. Outbid reads {_known_suffixes()}.")
+            raise InputError(f"{file} {_what_else(file)}")
         yield file, form
+
+
+def _what_else(file: Path) -> str:
+    """What to do with a file that holds no table, graph or array."""
+    if file.suffix.lower() in _IMAGES:
+        return f"is an image. Find its spots first: outbid detect {file.name} -o spots.csv"
+    return f"is of an unknown format. Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
 
 
 @contextmanager
