@@ -96,7 +96,7 @@ def _field(axes: Axes, folder: Path) -> None:
     """The same part of space in all panels."""
     seen = read_tracks(folder / "truth.csv").detections.position
     axes.set(xlim=(0, np.ceil(seen[:, 2].max())), ylim=(np.ceil(seen[:, 1].max()), 0), aspect="equal")
-    axes.set(xlabel="x / µm", ylabel="y / µm")
+    axes.set(xlabel="x", ylabel="y")
 
 
 def _segments(detections: Detections, links: NDArray[np.int64]) -> NDArray[np.float64]:

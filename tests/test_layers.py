@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbid.data import sample
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_detections, read_tracks, score, track
+from outbid.tracker import (
+    Detections,
+    SettingsError,
+    TrackingSettings,
+    Tracks,
+    read_detections,
+    read_tracks,
+    score,
+    track,
+)
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import Layer, error_layers, link_speed, points_layer, tracks_layer
 
@@ -178,3 +187,10 @@ print([name for name in ("napari", "qtpy", "matplotlib", "numba") if name in sys
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("gate", [0.0, -3.0, np.inf, np.nan])
+def test_a_gate_without_sense_is_refused(gate: float) -> None:
+    none = Tracks(Detections.from_table([], np.empty((0, 3))), np.empty((0, 2), np.int64))
+    with pytest.raises(SettingsError, match="The gate is"):
+        judge_links(none, none, gate)

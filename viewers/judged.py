@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid.tracker.errors import SettingsError
 from outbid.tracker.score.matched import pair_up
 from outbid.tracker.tracks import Tracks
 
@@ -51,6 +53,11 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks
     gate : float
         Detections this far apart or farther are never the same, in the unit of the positions.
 
+    Raises
+    ------
+    SettingsError
+        If the gate is not positive and finite.
+
     Examples
     --------
     >>> from outbid.tracker.detections import Detections
@@ -60,6 +67,8 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks
     >>> judged.right.tolist(), judged.found_again.tolist()
     ([True, False], [True, False])
     """
+    if not (math.isfinite(gate) and gate > 0):
+        raise SettingsError(f"The gate is {gate}; it must be a distance above 0.")
     true_of = pair_up(tracks, truth, gate).true_of
     width = max(len(truth.detections), 1)
     true_code = truth.links[:, 0] * width + truth.links[:, 1]

@@ -109,7 +109,7 @@ class TrackForm(Form):
         distance = self.max_distance.number()
         return TrackingSettings(
             max_distance=distance,
-            cost=self.cost.currentText(),
+            cost="euclidean" if distance is None else self.cost.currentText(),
             unmatched_cost=None if distance is None else self.unmatched_cost.number(),
             spacing=self.voxel.values(),
             max_gap=self.max_gap.number(),
