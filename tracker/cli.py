@@ -21,7 +21,9 @@ _FILE = click.Path(path_type=Path)
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
 _NOT_SHOWN = {"test", "lint", "bench", "docs", "all", "cuda12", "cuda13"}
 """Extras; of CuPy the GPU's line tells."""
-_NOTHING = "Nothing could be learned: no detection has one in a later frame that is likely to be the same."
+_NOTHING = (
+    "Nothing could be learned, and nothing was linked. Set --max-distance if there is something to link."
+)
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
