@@ -75,7 +75,7 @@ def test_rows_are_sorted_ids_compact_and_features_finite(tracks: Tracks) -> None
     ids = layer.data[:, 0]
     assert np.array_equal(np.unique(ids), np.arange(tracks.track_count))
     assert np.array_equal(np.lexsort((layer.data[:, 1], ids)), np.arange(len(ids)))
-    assert {"speed", "track_length", "link_cost", "link_margin"} == set(layer.features)
+    assert {"speed", "track_length", "link_cost", "link_margin", "confidence"} == set(layer.features)
     for values in layer.features.values():
         assert values.shape == (len(layer.data),)
         assert np.isfinite(values).all()
@@ -90,7 +90,8 @@ def test_what_a_link_has_stands_where_it_ends() -> None:
     assert layer.features["link_probability"].tolist() == [0.9, 0.9, 0.5, 0.5]
     assert layer.features["speed"].tolist() == [1, 1, 10, 1]
     assert layer.features["track_length"].tolist() == [3, 3, 3, 1]
-    assert layer.color_by == "link_probability"
+    assert layer.features["confidence"].tolist() == [0.9, 0.9, 0.5, 0.5]
+    assert layer.color_by == "confidence"
 
 
 def test_a_track_that_begins_and_divides_at_once_has_the_value_of_its_first_link() -> None:

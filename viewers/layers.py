@@ -19,7 +19,6 @@ COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
 """Names of colours, as CSS has them, by what a link is."""
 
 _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
-_CONFIDENCE = ("link_probability", "link_margin", "speed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +126,8 @@ def tracks_layer(
         Its tracks are numbered as in `tracks`. Features: speed (of the scaled positions, a frame),
         track_length (detections), and link_cost, link_margin, link_probability where they are known.
         What a link has stands with the detection that it reaches; the first detection of a track has the
-        value of the link that leaves it. Coloured by confidence: probability, else margin, else speed.
+        value of the link that leaves it. Coloured by confidence, from 0 to 1, the probability or else the
+        margin as a share of the greatest; by speed where neither is known.
 
     Examples
     --------
@@ -150,11 +150,14 @@ def tracks_layer(
         measure: _of_detections(tracks, values)[order] for measure, values in of_link.items()
     }
     features["track_length"] = np.bincount(tracks.track_id)[tracks.track_id][order]
-    colour = next(name for name in _CONFIDENCE if name in features)
+    if "link_probability" in features:
+        features["confidence"] = features["link_probability"]
+    elif "link_margin" in features:
+        features["confidence"] = features["link_margin"] / (features["link_margin"].max(initial=0) or 1)
     data = np.column_stack([tracks.track_id, tracks.detections.frame, tracks.detections.position])[order]
     return Layer(
         "tracks", name, data, features, (1, *spacing), tracks.detections.unit, _graph(tracks),
-        colour,
+        "confidence" if "confidence" in features else "speed",
     )  # fmt: skip
 
 

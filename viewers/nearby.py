@@ -44,3 +44,15 @@ def part_around(
     middle = np.median(part.position[:, 1:], axis=0) if place is None else np.asarray(place)
     away = np.abs(part.position[:, 1:] - middle).max(axis=1)
     return part.take(away <= np.partition(away, most - 1)[most - 1])
+
+
+def frames_around(frame: int, count: int, most: int = LEAST_FRAMES) -> range:
+    """As many frames as that around one, of a movie of `count` frames.
+
+    Examples
+    --------
+    >>> frames_around(0, 9), frames_around(8, 9), frames_around(1, 3)
+    (range(0, 5), range(4, 9), range(0, 3))
+    """
+    first = max(min(frame - most // 2, count - most), 0)
+    return range(first, min(first + most, count))

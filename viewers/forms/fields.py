@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
@@ -86,7 +86,7 @@ class AxesBox(QWidget):
         for axis, box in zip("zyx", self.boxes, strict=True):
             box.setToolTip(f"along {axis}")
             box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-            box.setMinimumWidth(36)
+            box.setStyleSheet("min-width: 34px; padding: 0px 2px;")  # napari's are too wide for three of them
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self.edited)
             row.addWidget(box, 1)
@@ -159,3 +159,12 @@ class LayerBox(QComboBox):
     def _row_of(self, layer: Any | None) -> int:
         rows = range(self.count())
         return next((row for row in rows if self.itemData(row) == layer), -1)
+
+
+def choice_box(names: Iterable[str]) -> QComboBox:
+    """A box to choose one of these names from."""
+    box = QComboBox()
+    box.addItems(list(names))
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(8)
+    return box

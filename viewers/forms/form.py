@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from qtpy.QtCore import Qt, QTimer
+from qtpy.QtGui import QHideEvent, QShowEvent
 from qtpy.QtWidgets import (
+    QCheckBox,
     QFormLayout,
     QFrame,
     QHBoxLayout,
@@ -18,8 +21,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from outbid.tracker.errors import OutbidError
+from outbid.tracker.errors import OutbidError, SettingsError
 
+from ..layers import Layer
+from .fields import LayerBox
+from .shown import Place, record_of, show
 from .work import Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
@@ -37,6 +43,8 @@ class Form(QWidget):
         napari gives it to a parameter of this name.
     """
 
+    command = ""
+    """The command that does the same; layers that the form makes carry its run record."""
     run_text = "Run"
 
     def __init__(self, napari_viewer: Any) -> None:
@@ -45,20 +53,26 @@ class Form(QWidget):
         self._work: Work | None = None
         self._preview: Work | None = None
         self._preview_again = False
+        self._preview_layer: Any = None
+        self._offered: Callable[[], None] | None = None
         self._settled = QTimer(self, singleShot=True, interval=_SETTLED)
-        self._settled.timeout.connect(self._start_preview)
         self.fields = QFormLayout()
-        self.fields.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self.result = LayerBox(self.viewer, self._is_result, first="a new layer")
+        self.live = QCheckBox("preview of this frame")
         self.run_button = QPushButton(self.run_text)
         self.cancel_button = QPushButton("Cancel")
         self.bar = QProgressBar()
         self.message = QLabel()
-        self.show_button = QPushButton()
-        self._offered: Callable[[], None] | None = None
+        self.offer_button = QPushButton()
         self._lay_out()
+        self._settled.timeout.connect(self._start_preview)
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
-        self.show_button.clicked.connect(self._take_offer)
+        self.offer_button.clicked.connect(self._take_offer)
+        self.result.chosen.connect(self._result_chosen)
+        self.live.toggled.connect(self._live_toggled)
+        self.viewer.dims.events.current_step.connect(self.changed)
+        self.viewer.layers.events.removed.connect(self._layer_removed)
         self._show_running(False)
         works = self._works = set[Work]()
         self.destroyed.connect(lambda _=None: _cancel(works))
@@ -80,11 +94,20 @@ class Form(QWidget):
         raise NotImplementedError
 
     def preview_task(self) -> Task | None:
-        """As `task`, of a preview; None if there is none to be seen."""
+        """As `task`, of a preview; None if there is nothing to be seen."""
         return None
 
     def show_preview(self, result: Any) -> None:
         """Show what a preview returned."""
+
+    def set_settings(self, told: Mapping[str, Any]) -> None:
+        """Show the settings of a run record in the fields.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If they are none of this version.
+        """
 
     # ------------------------------------------------------------ what a form does
 
@@ -115,13 +138,14 @@ class Form(QWidget):
 
     def changed(self, _: object = None) -> None:
         """Whatever decides on the preview has changed: it is made anew when the user pauses."""
-        self._settled.start()
+        if self.live.isChecked():
+            self._settled.start()
 
     def tell(self, text: str, *, error: bool = False) -> None:
         """Show a message under the buttons, and take back what was offered."""
         self._offer("", None)
         self.message.setText(text)
-        self.message.setStyleSheet("color: #e57373" if error else "")
+        self.message.setStyleSheet("color: #ff8a80" if error else "")
         self.message.setVisible(bool(text))
 
     def tell_error(self, error: Exception) -> None:
@@ -142,6 +166,28 @@ class Form(QWidget):
         """Show a message with a button that does something about it."""
         self.tell(text)
         self._offer(button, action)
+
+    def record(self, source: str, settings: Mapping[str, object], device: str) -> dict[str, object]:
+        """A run record as that of the command."""
+        return {
+            "command": self.command, "version": version("outbid"), "input": {"name": source},
+            "settings": dict(settings), "seed": None, "device": device,
+        }  # fmt: skip
+
+    def show_layer(self, layer: Layer, place: Place, record: Mapping[str, object]) -> Any:
+        """Show a result: as a new layer, or as that whose settings were edited."""
+        self._drop_preview()
+        shown = show(self.viewer, layer, place, record=record, instead_of=self.result.layer())
+        self.result.renew()
+        self.result.blockSignals(True)  # its settings are those in the fields
+        self.result.choose(shown)
+        self.result.blockSignals(False)
+        return shown
+
+    def show_preview_layer(self, layer: Layer, place: Place) -> Any:
+        """Show a layer until the form is hidden, its preview is switched off, or a run ends."""
+        self._preview_layer = show(self.viewer, layer, place, instead_of=self._preview_layer)
+        return self._preview_layer
 
     # ------------------------------------------------------------ runs
 
@@ -180,7 +226,7 @@ class Form(QWidget):
 
     def _start_preview(self) -> None:
         """One preview at a time: while the one before still ends, the next one waits for it."""
-        if self._work is not None:
+        if self._work is not None or not self.live.isChecked() or not self.isVisible():
             return
         if self._preview is not None:
             self._preview.cancel()
@@ -213,38 +259,87 @@ class Form(QWidget):
         if self._preview is not None:
             self._preview.cancel()
 
+    def _drop_preview(self) -> None:
+        shown, self._preview_layer = self._preview_layer, None
+        if shown is not None and shown in self.viewer.layers:
+            self.viewer.layers.remove(shown)
+
+    def _live_toggled(self) -> None:
+        if self.live.isChecked():
+            self.changed()
+            return
+        self._stop_preview()
+        self._drop_preview()
+        self.tell("")
+
+    def _layer_removed(self, _: object = None) -> None:
+        """A preview that the user deletes is not wanted any more."""
+        if self._preview_layer is not None and self._preview_layer not in self.viewer.layers:
+            self._preview_layer = None
+            self.live.setChecked(False)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """A form that is closed leaves no preview behind; Qt calls it."""
+        super().hideEvent(event)
+        if not event.spontaneous():  # as when the window is minimised
+            self._stop_preview()
+            self._drop_preview()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """A form that is opened again shows its preview again; Qt calls it."""
+        super().showEvent(event)
+        self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
+        self.changed()
+
+    # ------------------------------------------------------------ results
+
+    def _is_result(self, layer: Any) -> bool:
+        record = record_of(layer)
+        return record is not None and record.get("command") == self.command
+
+    def _result_chosen(self) -> None:
+        """A result is edited: its settings come into the fields, and the next run replaces it."""
+        layer = self.result.layer()
+        if layer is None:
+            return
+        try:
+            self.set_settings((record_of(layer) or {})["settings"])
+        except (LookupError, TypeError, ValueError) as error:
+            self.tell_error(SettingsError(f"The settings of {layer.name} cannot be read: {error}"))
+            return
+        self.tell(f"These are the settings of {layer.name}. A run replaces it.")
+
     # ------------------------------------------------------------ looks
 
     def _lay_out(self) -> None:
+        self.fields.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self.message.setWordWrap(True)
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.message.hide()
-        self.show_button.hide()
+        self.offer_button.hide()
         buttons = QHBoxLayout()
         buttons.addWidget(self.run_button)
         buttons.addWidget(self.cancel_button)
-        inside = QWidget()
-        column = QVBoxLayout(inside)
+        self._inside = QWidget()
+        column = QVBoxLayout(self._inside)
         column.addLayout(self.fields)
         column.addLayout(buttons)
-        column.addWidget(self.bar)
-        column.addWidget(self.message)
-        column.addWidget(self.show_button)
+        for widget in (self.bar, self.message, self.offer_button):
+            column.addWidget(widget)
         column.addStretch()
         scroll = QScrollArea()  # a form must not make the window taller than the screen
-        scroll.setWidget(inside)
+        scroll.setWidget(self._inside)
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         outside = QVBoxLayout(self)
         outside.setContentsMargins(0, 0, 0, 0)
         outside.addWidget(scroll)
-        self.setMinimumWidth(340)
 
     def _offer(self, button: str, action: Callable[[], None] | None) -> None:
         self._offered = action
-        self.show_button.setText(button)
-        self.show_button.setVisible(action is not None)
+        self.offer_button.setText(button)
+        self.offer_button.setVisible(action is not None)
 
     def _take_offer(self) -> None:
         action = self._offered

@@ -12,6 +12,7 @@ from napari.utils import Colormap
 from ..layers import Layer
 from ..scene import point_size
 
+_RECORD = "outbid"
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
 _CONFIDENCE = Colormap(["red", "orange", "yellow", "limegreen"], name="confidence")
 
@@ -57,12 +58,18 @@ def place_of(layer: Any) -> Place:
     )  # fmt: skip
 
 
+def record_of(layer: Any) -> Mapping[str, Any] | None:
+    """The run record that a layer carries along, if it does."""
+    record = layer.metadata.get(_RECORD)
+    return record if isinstance(record, Mapping) else None
+
+
 def show(
     viewer: Any,
     layer: Layer,
     place: Place | None = None,
     *,
-    metadata: Mapping[str, object] | None = None,
+    record: Mapping[str, object] | None = None,
     instead_of: Any | None = None,
 ) -> Any:
     """Show arrays as a layer of napari.
@@ -73,8 +80,8 @@ def show(
     layer : Layer
     place : Place, optional
         Where it lies; without z if that has none. Default: as the layer itself says.
-    metadata : mapping, optional
-        What the layer carries along.
+    record : mapping, optional
+        The run record that the layer carries along.
     instead_of : napari layer, optional
         That is given the data instead, and keeps its name and looks; if it is in the viewer still.
 
@@ -85,7 +92,7 @@ def show(
     if place is not None and len(place.scale) == 3:
         layer = layer.in_plane()
     data, attributes, kind = layer.as_tuple()
-    attributes |= {"metadata": dict(metadata or {})}
+    attributes |= {"metadata": {} if record is None else {_RECORD: dict(record)}}
     if place is not None:
         attributes |= {
             "scale": place.scale, "translate": place.translate, "units": place.units,
@@ -111,7 +118,7 @@ def looks(layer: Layer) -> dict[str, Any]:
 
 def colormaps(layer: Layer) -> dict[str, Colormap]:
     """Colours of features that stay the same from layer to layer, or the one colour of all rows."""
-    fixed = {"link_probability": _CONFIDENCE, "link_margin": _CONFIDENCE}
+    fixed = {"confidence": _CONFIDENCE}
     if layer.colour:
         fixed[layer.color_by] = Colormap([layer.colour] * 2, name=layer.colour)
     return fixed

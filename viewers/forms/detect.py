@@ -1,0 +1,233 @@
+"""The form *Detect spots*: an image, or labels, in; points out. The threshold is seen before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from napari.layers import Image, Labels
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QCheckBox, QFormLayout, QSlider, QWidget
+from superqt import QCollapsible
+
+from outbid.tracker.blobs import FILTERS
+from outbid.tracker.detect_preview import Preview, preview
+from outbid.tracker.detections import Detections
+from outbid.tracker.spots import DEVICES, DetectionSettings
+
+from ..layers import points_layer
+from ..taken import frames_from
+from .fields import NumberBox, choice_box
+from .form import Form
+from .source import Source, SourceFields
+from .work import Task, Tell
+
+_STEPS = 200
+_MOST_SHOWN = 20_000
+"""Spots of a preview that are drawn: where there are more, the threshold is far from any choice."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Detected:
+    source: Source
+    detections: Detections
+    used: DetectionSettings
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """All places of a frame that may be spots."""
+
+    source: Source
+    frame: int
+    seen: Preview
+
+
+class DetectForm(Form):
+    """Detect spots."""
+
+    command = "detect"
+    run_text = "Detect"
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__(napari_viewer)
+        self.source = SourceFields(self.viewer, Image, Labels)
+        self.radius = NumberBox(None, automatic="estimated")
+        self.radius_z = NumberBox(None, automatic="as radius, or estimated")
+        self.threshold = NumberBox(None, minimum=0.0, automatic="automatic, in each frame")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, _STEPS)
+        self.slider.setEnabled(False)
+        self.dark = QCheckBox("dark on a bright background")
+        self.filter = choice_box(FILTERS)
+        self.filter.setCurrentText("dog")
+        self.device = choice_box(DEVICES)
+        self._looked: _Looked | None = None
+        self._fill()
+        self._connect()
+        self._source_chosen()
+        self.live.setChecked(True)
+
+    # ------------------------------------------------------------ what a run is
+
+    def settings(self) -> DetectionSettings:
+        """The fields as settings.
+
+        Raises
+        ------
+        SettingsError
+            If they make no sense.
+        """
+        return DetectionSettings(
+            radius=self.radius.number(),
+            radius_z=self.radius_z.number(),
+            threshold=self.threshold.number(),
+            spacing=self.source.voxel.values(),
+            filter=self.filter.currentText(),
+            dark=self.dark.isChecked(),
+            device=self.device.currentText(),
+        )
+
+    def set_settings(self, told: Mapping[str, Any]) -> None:
+        """Show the settings of a run; the size of a voxel stays that of the layer."""
+        known = {field.name: told[field.name] for field in fields(DetectionSettings) if field.name in told}
+        settings = DetectionSettings(**(known | {"spacing": tuple(told["spacing"])}))
+        self.radius.set_number(settings.radius)
+        self.radius_z.set_number(settings.radius_z)
+        self.threshold.set_number(settings.threshold)
+        self.filter.setCurrentText(settings.filter)
+        self.dark.setChecked(settings.dark)
+        self.device.setCurrentText(settings.device)
+
+    def task(self) -> Task:
+        """Detect in the whole movie."""
+        source, settings = self.source.taken(), self.settings()
+
+        def work(tell: Tell) -> _Detected:
+            found, used = source.detect(settings, tell)
+            return _Detected(source, found, used)
+
+        return work
+
+    def preview_task(self) -> Task | None:
+        """Look at the frame that is shown; radii are estimated in the first one, as a run does."""
+        layer = self.source.layers.layer()
+        if layer is None or isinstance(layer, Labels):
+            return None
+        source, settings = self.source.taken(), self.settings()
+        frame = min(max(self.source.looked_at(source.place)[0], 0), source.frame_count() - 1)
+
+        def work(_: Tell) -> _Looked:
+            (image,) = frames_from(source.image, range(frame, frame + 1))
+            (first,) = frames_from(source.image, range(1)) if settings.radius is None else (None,)
+            return _Looked(source, frame, preview(image, replace(settings, threshold=None), first=first))
+
+        return work
+
+    # ------------------------------------------------------------ what is shown
+
+    def show_result(self, result: _Detected) -> None:
+        """Add the points, or give them to the layer that is edited."""
+        source, found, used = result.source, result.detections, result.used
+        record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
+        self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
+        frames = source.frame_count()
+        what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
+        self.tell(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
+
+    def show_preview(self, result: _Looked) -> None:
+        """Show the spots above the threshold, and let the slider choose another one."""
+        self._looked = result
+        self.slider.setEnabled(len(result.seen.quality) > 0)
+        self._show_threshold()
+
+    def _show_threshold(self) -> None:
+        """What the threshold leaves of the frame: nothing is filtered again, so that it follows the hand."""
+        if self._looked is None or not self.live.isChecked():
+            return
+        seen, source, frame = self._looked.seen, self._looked.source, self._looked.frame
+        chosen = self.threshold.number()
+        threshold = seen.automatic if chosen is None else chosen
+        count = int(seen.count_above(threshold))
+        place = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
+        spots = Detections.from_table(np.full(len(place), frame), place)
+        self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
+        self.slider.blockSignals(True)
+        self.slider.setValue(_step_of(threshold, seen))
+        self.slider.blockSignals(False)
+        automatic = "the automatic threshold" if chosen is None else f"{threshold:.4g}"
+        self.tell(
+            f"Frame {frame}: {count} spots above {automatic}"
+            + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
+            + f"; {_size(seen.settings)} {source.place.symbol}."
+        )
+
+    # ------------------------------------------------------------ what the user does
+
+    def _source_chosen(self) -> None:
+        for box in (self.radius, self.radius_z):
+            box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
+        layer = self.source.layers.layer()
+        for widget in (self.radius, self.radius_z, self.threshold, self.filter, self.dark, self.device):
+            widget.setEnabled(not isinstance(layer, Labels))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._looked = None
+        self.slider.setEnabled(False)
+        self.changed()
+
+    def _slid(self, step: int) -> None:
+        if self._looked is not None:
+            low, high = _range_of(self._looked.seen)
+            self.threshold.setValue(float(f"{low * (high / low) ** (step / _STEPS):.4g}"))
+
+    def _fill(self) -> None:
+        form = self.fields
+        form.addRow("image", self.source.layers)
+        form.addRow("voxel z, y, x", self.source.voxel)
+        form.addRow("radius", self.radius)
+        form.addRow("radius along z", self.radius_z)
+        form.addRow("threshold", self.threshold)
+        form.addRow("", self.slider)
+        inside = QWidget()
+        rows = QFormLayout(inside)
+        rows.addRow("spots", self.dark)
+        rows.addRow("filter", self.filter)
+        rows.addRow("device", self.device)
+        more = QCollapsible("more")
+        more.addWidget(inside)
+        more.layout().setContentsMargins(0, 0, 0, 0)
+        form.addRow(more)
+        form.addRow("result", self.result)
+        form.addRow("live", self.live)
+
+    def _connect(self) -> None:
+        for box in (self.radius, self.radius_z):
+            box.valueChanged.connect(self._forget)
+        self.filter.currentIndexChanged.connect(self._forget)
+        self.dark.toggled.connect(self._forget)
+        self.source.chosen.connect(self._source_chosen)
+        self.threshold.valueChanged.connect(self._show_threshold)
+        self.slider.valueChanged.connect(self._slid)
+
+
+def _range_of(seen: Preview) -> tuple[float, float]:
+    """Least and greatest threshold of the slider."""
+    best = float(seen.quality[0])
+    return max(min(3 * seen.noise, best / 2), best / 1000), best
+
+
+def _step_of(threshold: float, seen: Preview) -> int:
+    if len(seen.quality) == 0:
+        return 0
+    low, high = _range_of(seen)
+    share = np.log(max(threshold, low) / low) / np.log(high / low)
+    return int(np.clip(round(_STEPS * share), 0, _STEPS))
+
+
+def _size(used: DetectionSettings) -> str:
+    along = "" if used.radius_z in (None, used.radius) else f", along z {used.radius_z:.3g}"
+    return f"radius {used.radius or 0:.3g}{along}"

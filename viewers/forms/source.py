@@ -1,0 +1,147 @@
+"""What a form works on: a layer, taken as plain arrays before a run, and the fields that choose it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from napari.layers import Labels, Points
+from qtpy.QtCore import QObject, Signal
+
+from outbid.tracker.detect import detect, detect_labels
+from outbid.tracker.detections import Detections
+from outbid.tracker.errors import InputError
+from outbid.tracker.spots import DetectionSettings
+
+from ..taken import detections_from, frame_count, frames_from
+from .fields import AxesBox, LayerBox
+from .shown import Place, place_of
+from .work import Tell
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A layer's content: detections, or the image in which they are found.
+
+    Parameters
+    ----------
+    name : str
+    place : Place
+    points : Detections or None
+        In voxels.
+    image : array-like or None
+        With axes t, z, y, x or t, y, x.
+    labels : bool
+        Whether the image is of labels.
+    """
+
+    name: str
+    place: Place
+    points: Detections | None
+    image: Any = None
+    labels: bool = False
+
+    def frame_count(self) -> int:
+        """Of the image."""
+        return frame_count(self.image.shape)
+
+    def detect(
+        self, settings: DetectionSettings, tell: Tell, frames: range | None = None
+    ) -> tuple[Detections, DetectionSettings]:
+        """Spots of the image, or centroids of its labels, in voxels; and the settings that were used.
+
+        Parameters
+        ----------
+        settings : DetectionSettings
+        tell : callable
+            Told frames done, and in all.
+        frames : range, optional
+            All by default.
+        """
+        count = self.frame_count() if frames is None else len(frames)
+        images = frames_from(self.image, frames)
+        if self.labels:
+            found, used = (
+                detect_labels(images, count=count, progress=tell),
+                replace(settings, spacing=(1, 1, 1)),
+            )
+        else:
+            found, used = detect(images, settings, count=count, progress=tell)
+        first = 0 if frames is None else frames.start
+        position = found.position / used.spacing
+        return replace(found, frame=found.frame + first, position=position, unit=self.place.unit), used
+
+
+class SourceFields(QObject):
+    """The boxes for a layer and the size of its voxels.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    *kinds : type
+        Classes of the layers that can be taken.
+    """
+
+    chosen = Signal()
+    """Another layer, or another size of its voxels."""
+
+    def __init__(self, viewer: Any, *kinds: type) -> None:
+        super().__init__()
+        self._viewer = viewer
+        self.layers = LayerBox(viewer, lambda layer: isinstance(layer, kinds))
+        self.voxel = AxesBox((1, 1, 1), 1e-6)
+        self.layers.chosen.connect(self._layer_chosen)
+        self.voxel.edited.connect(self._voxel_edited)
+        self._layer_chosen()
+
+    def taken(self) -> Source:
+        """The layer's content as it is now.
+
+        Raises
+        ------
+        InputError
+            If there is no layer, or its content cannot be taken.
+        """
+        layer = self.layers.layer()
+        if layer is None:
+            raise InputError("There is no layer to work on. Open a movie as an image, or add points.")
+        place = place_of(layer)
+        if isinstance(layer, Points):
+            return Source(layer.name, place, detections_from(layer.data, unit=place.unit))
+        if getattr(layer, "rgb", False):
+            raise InputError("The image has colours. Split its channels and choose the one with the spots.")
+        data = layer.data[0] if layer.multiscale else layer.data
+        frame_count(data.shape)
+        return Source(layer.name, place, None, data, isinstance(layer, Labels))
+
+    def looked_at(self, place: Place) -> tuple[int, tuple[float, float]]:
+        """Number of the frame that is shown, and y, x of the middle of the view in voxels."""
+        time = self._viewer.dims.point[self._viewer.dims.ndim - len(place.scale)]
+        y, x = (
+            (centre - move) / size
+            for centre, move, size in zip(
+                self._viewer.camera.center[-2:], place.translate[-2:], place.scale[-2:], strict=True
+            )
+        )
+        return round((time - place.translate[0]) / place.scale[0]), (y, x)
+
+    @property
+    def symbol(self) -> str:
+        """Unit of lengths in the layer."""
+        return self.voxel.unit.text()
+
+    def _layer_chosen(self) -> None:
+        layer = self.layers.layer()
+        if layer is not None and layer.ndim >= 3:
+            place = place_of(layer)
+            self.voxel.set_values(place.spacing, place.symbol)
+            self.voxel.boxes[0].setEnabled(layer.ndim > 3)
+        self.chosen.emit()
+
+    def _voxel_edited(self) -> None:
+        """The size of a voxel belongs to the layer: all that is made of it lies where it lies."""
+        layer = self.layers.layer()
+        if layer is not None and layer.ndim >= 3:
+            sizes = self.voxel.values()[-min(layer.ndim - 1, 3) :]
+            layer.scale = (*layer.scale[: -len(sizes)], *sizes)
+        self.chosen.emit()
