@@ -50,7 +50,7 @@ def _napari_window(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Window
 @pytest.fixture
 def window(_napari_window: "Window") -> "Iterator[Window]":
     """The window of napari, without layers and forms; errors that its callbacks raised fail the test."""
-    _napari_window.clear()
     yield _napari_window
+    errors = list(_napari_window.errors)
     _napari_window.clear()
-    assert _napari_window.errors == []
+    assert errors == []

@@ -69,8 +69,8 @@ class Scene:
         if any(layer.colour for layer in shown):
             return "links: " + ", ".join(f"{colour} {kind}" for kind, colour in _PLAIN_COLOURS.items())
         by = {layer.color_by for layer in shown}
-        if by & {"link_probability", "link_margin"}:
-            return "links: blue sure, red doubtful"
+        if "confidence" in by:
+            return "links: green sure, red doubtful"
         return f"tracks coloured by {by.pop().replace('_', ' ')}" if len(by) == 1 else ""
 
 
@@ -249,7 +249,7 @@ def point_size(layer: Layer) -> float:
         return 10.0
     frame, count = np.unique(layer.data[:, 0], return_counts=True)
     place = layer.data[layer.data[:, 0] == frame[np.argmax(count)], 1:] * np.array(layer.scale[1:])
-    nearest = KDTree(place).query(place, k=2)[0][:, 1] / layer.scale[3]
+    nearest = KDTree(place).query(place, k=2)[0][:, 1] / layer.scale[-1]
     usual = float(np.median(nearest))
     return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
 

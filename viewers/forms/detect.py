@@ -132,7 +132,8 @@ class DetectForm(Form):
         """Add the points, or give them to the layer that is edited."""
         source, found, used = result.source, result.detections, result.used
         record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
-        self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
+        shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
+        _ring(shown, used)
         frames = source.frame_count()
         what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
         self.tell(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
@@ -153,7 +154,8 @@ class DetectForm(Form):
         count = int(seen.count_above(threshold))
         place = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
         spots = Detections.from_table(np.full(len(place), frame), place)
-        self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
+        shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
+        _ring(shown, seen.settings)
         self.slider.blockSignals(True)
         self.slider.setValue(_step_of(threshold, seen))
         self.slider.blockSignals(False)
@@ -169,6 +171,7 @@ class DetectForm(Form):
     def _source_chosen(self) -> None:
         for box in (self.radius, self.radius_z):
             box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
+        self.result.choose(None)  # a result of another layer is not to be replaced unasked
         layer = self.source.layers.layer()
         for widget in (self.radius, self.radius_z, self.threshold, self.filter, self.dark, self.device):
             widget.setEnabled(not isinstance(layer, Labels))
@@ -226,6 +229,12 @@ def _step_of(threshold: float, seen: Preview) -> int:
     low, high = _range_of(seen)
     share = np.log(max(threshold, low) / low) / np.log(high / low)
     return int(np.clip(round(_STEPS * share), 0, _STEPS))
+
+
+def _ring(points: Any, used: DetectionSettings) -> None:
+    """Let rings be as wide as the spots that they stand for."""
+    if used.radius is not None:
+        points.size = max(2 * used.radius / used.spacing[2], 3.0)
 
 
 def _size(used: DetectionSettings) -> str:

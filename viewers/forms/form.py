@@ -54,6 +54,7 @@ class Form(QWidget):
         self._preview: Work | None = None
         self._preview_again = False
         self._preview_layer: Any = None
+        self.shown: Any = None  # the last result
         self._offered: Callable[[], None] | None = None
         self._settled = QTimer(self, singleShot=True, interval=_SETTLED)
         self.fields = QFormLayout()
@@ -122,11 +123,12 @@ class Form(QWidget):
         except OutbidError as error:
             self.tell_error(error)
             return
-        self._work = work = self._start(task)
+        self._work = work = Work(task)
         work.returned.connect(lambda result: self._finish(work, result=result))
         work.failed.connect(lambda error: self._finish(work, error=error))
         work.told.connect(lambda done, total: self._show_progress(work, done, total))
         self._show_running(True)
+        self._start(work)
 
     def cancel(self) -> None:
         """Drop the run that is on its way; the form is free at once."""
@@ -176,13 +178,10 @@ class Form(QWidget):
 
     def show_layer(self, layer: Layer, place: Place, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""
-        self._drop_preview()
-        shown = show(self.viewer, layer, place, record=record, instead_of=self.result.layer())
-        self.result.renew()
-        self.result.blockSignals(True)  # its settings are those in the fields
-        self.result.choose(shown)
-        self.result.blockSignals(False)
-        return shown
+        self.live.setChecked(False)
+        self.shown = show(self.viewer, layer, place, record=record, instead_of=self.result.layer())
+        self.result.renew()  # it carries a record now
+        return self.shown
 
     def show_preview_layer(self, layer: Layer, place: Place) -> Any:
         """Show a layer until the form is hidden, its preview is switched off, or a run ends."""
@@ -191,12 +190,11 @@ class Form(QWidget):
 
     # ------------------------------------------------------------ runs
 
-    def _start(self, task: Task) -> Work:
-        work = Work(task)
+    def _start(self, work: Work) -> None:
+        """Start it, once all that it may tell is listened to: it may end before this returns."""
         self._works.add(work)
         work.ended.connect(lambda: self._works.discard(work))
         work.start()
-        return work
 
     def _finish(self, work: Work, *, result: Any = None, error: Exception | None = None) -> None:
         if work is not self._work:
@@ -239,10 +237,11 @@ class Form(QWidget):
             return
         if task is None:
             return
-        self._preview = work = self._start(task)
+        self._preview = work = Work(task)
         work.returned.connect(lambda result: self._show_preview(work, result))
         work.failed.connect(lambda error: None if work.cancelled else self.tell_error(error))
         work.ended.connect(self._preview_ended)
+        self._start(work)
 
     def _show_preview(self, work: Work, result: Any) -> None:
         if not work.cancelled:
@@ -267,10 +266,10 @@ class Form(QWidget):
     def _live_toggled(self) -> None:
         if self.live.isChecked():
             self.changed()
-            return
-        self._stop_preview()
-        self._drop_preview()
-        self.tell("")
+        else:
+            self._stop_preview()
+            self._drop_preview()
+            self.tell("")
 
     def _layer_removed(self, _: object = None) -> None:
         """A preview that the user deletes is not wanted any more."""

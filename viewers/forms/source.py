@@ -120,7 +120,7 @@ class SourceFields(QObject):
         y, x = (
             (centre - move) / size
             for centre, move, size in zip(
-                self._viewer.camera.center[-2:], place.translate[-2:], place.scale[-2:], strict=True
+                self._viewer.scene.camera.center[-2:], place.translate[-2:], place.scale[-2:], strict=True
             )
         )
         return round((time - place.translate[0]) / place.scale[0]), (y, x)

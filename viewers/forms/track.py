@@ -183,10 +183,11 @@ class TrackForm(Form):
     def _source_chosen(self) -> None:
         for box in (self.max_distance, self.gap_distance):
             box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
+        self.result.choose(None)  # a result of another layer is not to be replaced unasked
         self.changed()
 
     def _colour_chosen(self) -> None:
-        for layer in (self._preview_layer, self.result.layer()):
+        for layer in (self._preview_layer, self.shown):
             self._recolour(layer)
 
     def _enable(self) -> None:

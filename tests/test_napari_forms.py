@@ -1,0 +1,190 @@
+"""The forms *Detect spots* and *Simulate*, and the manifest, in a real window."""
+
+from importlib import import_module
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_napari_track import is_settled, link_count, named, run
+
+from outbid.simulate.camera import Camera, render
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker.detect import detect
+from outbid.tracker.spots import DetectionSettings
+
+if TYPE_CHECKING:
+    from napari_window import Window
+
+BOX = (12.0, 90.0, 110.0)
+SPACING = (2.0, 0.5, 0.5)
+PLACE = {"scale": (1.0, *SPACING), "units": ("pixel", "micrometer", "micrometer", "micrometer")}
+
+
+def movie(particles: int = 25, frames: int = 4) -> NDArray[np.uint16]:
+    """Spots at a signal to noise of 6, as a microscope with these voxels sees them."""
+    truth = walk(WalkSettings(BrownianWalk(0.5), particles, frames, BOX))
+    camera = Camera.looking_at(BOX, psf=(2, 0.8, 0.8), snr=6, spacing=SPACING)
+    return np.stack(list(render(truth.detections, camera)))
+
+
+def labels() -> NDArray[np.uint8]:
+    image = np.zeros((3, 40, 40), np.uint8)
+    for t in range(3):
+        image[t, 5:10, 5 + t : 10 + t], image[t, 20:24, 30:36] = 1, 2
+    return image
+
+
+# ---------------------------------------------------------------- detection
+
+
+def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
+    stack = movie()
+    window.viewer.add_image(stack, name="stack", **PLACE)
+    window.viewer.dims.set_point(0, 2)
+    form = window.form("Detect spots")
+    window.wait(lambda: named(window, "Preview") and is_settled(form))
+    seen, used = detect(list(stack), DetectionSettings(spacing=SPACING))
+    shown = named(window, "Preview").data
+    assert {2.0} == set(shown[:, 0])
+    here = seen.position[seen.rows_of(2)] / SPACING
+    assert sorted(map(tuple, shown[:, 1:].round(9))) == sorted(map(tuple, here.round(9)))
+    assert f"Frame 2: {len(here)} spots above the automatic threshold" in form.message.text()
+    window.viewer.dims.ndisplay = 3
+    picture = window.shot("detect_preview", canvas_only=True)
+    assert window.count(picture, "#ffd24d") > 10 * len(here)
+    window.viewer.dims.ndisplay = 2
+
+    start = monotonic()
+    form.slider.setValue(form.slider.maximum() * 97 // 100)
+    took = monotonic() - start
+    fewer = named(window, "Preview").data
+    threshold = form.threshold.number()
+    assert threshold is not None
+    assert took < 0.5
+    quality = detect([stack[2]], DetectionSettings(used.radius, used.radius_z, threshold, SPACING))[0]
+    assert 0 < len(fewer) == len(quality) < len(shown)
+    assert f"{len(fewer)} spots above {threshold:.4g} (automatic" in form.message.text()
+    window.shot("detect_threshold")
+
+    run(window, form)
+    points = named(window, "Spots of stack")
+    want = detect(list(stack), DetectionSettings(threshold=threshold, spacing=SPACING))[0]
+    np.testing.assert_allclose(points.data[:, 1:], want.position / SPACING)
+    np.testing.assert_array_equal(points.features["quality"], want.features["quality"])
+    assert tuple(points.scale) == PLACE["scale"]
+    assert tuple(map(str, points.units)) == PLACE["units"]
+    assert named(window, "Preview") is None
+    assert points.metadata["outbid"]["settings"]["threshold"] == threshold
+
+    form.threshold.set_number(None)
+    form.result.choose(points)
+    assert form.threshold.number() == pytest.approx(threshold)
+    assert form.radius.number() == pytest.approx(used.radius, abs=1e-5)
+
+
+def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> None:
+    stack = 1000 - movie(frames=2).max(axis=1)
+    window.viewer.add_image(stack, name="dark")
+    form = window.form("Detect spots")
+    window.tick(form.live, False)
+    window.write(form.radius, "3")
+    form.dark.setChecked(True)
+    form.filter.setCurrentText("log")
+    run(window, form)
+    settings = DetectionSettings(radius=3, dark=True, filter="log")
+    want = detect([frame[None] for frame in stack], settings)[0]
+    assert len(named(window, "Spots of dark").data) == len(want) > 20
+    assert named(window, "Spots of dark").data.shape[1] == 3
+
+
+def test_labels_give_their_centroids(window: "Window") -> None:
+    window.viewer.add_labels(labels(), name="cells", scale=(1, 0.5, 0.5))
+    form = window.form("Detect spots")
+    assert not form.radius.isEnabled()
+    run(window, form)
+    points = named(window, "Spots of cells")
+    assert [tuple(row) for row in points.data[:2]] == [(0, 7, 7), (0, 21.5, 32.5)]
+    assert len(points.data) == 6
+    assert "6 labels in 3 frames" in form.message.text()
+
+
+def test_a_preview_of_what_is_no_movie_says_what_to_change(window: "Window") -> None:
+    window.viewer.add_image(np.zeros((40, 40)), name="still")
+    form = window.form("Detect spots")
+    window.wait(lambda: "Open it as a movie" in form.message.text())
+    window.write(form.radius_z, "3")
+    run(window, form)
+    assert "Open it as a movie" in form.message.text()
+    assert len(window.viewer.layers) == 1
+
+
+# ---------------------------------------------------------------- simulation
+
+
+def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window") -> None:
+    form = window.form("Simulate particles")
+    window.write(form.particles, "40")
+    window.write(form.frames, "6")
+    form.motion.setCurrentText("brownian")
+    for box, size in zip(form.voxel.boxes, ("2", "0.5", "0.5"), strict=True):
+        box.setValue(float(size))
+    window.tick(form.movie)
+    run(window, form)
+    images, points, truth = window.viewer.layers
+    told = form.settings()
+    walks = WalkSettings(BrownianWalk(told["step"]), 40, 6, told["box"], "reflect", 0.02, 0.02, 0)
+    microscope = Microscope(told["noise"], told["miss"], told["clutter"])
+    seen = observe(walk(walks), microscope, box=told["box"])
+    np.testing.assert_allclose(points.data[:, 1:] * SPACING, seen.detections.position)
+    assert link_count(truth) == len(seen.links)
+    camera = Camera.looking_at(told["box"], psf=told["psf"], snr=told["snr"], spacing=SPACING)
+    assert np.array_equal(images.data, list(render(walk(walks).detections, camera)))
+    assert {tuple(layer.scale) for layer in window.viewer.layers} == {(1, *SPACING)}
+    window.viewer.dims.ndisplay = 3
+    window.viewer.reset_view()
+    window.shot("simulate")
+
+    record = truth.metadata["outbid"]
+    assert (record["command"], record["seed"]) == ("simulate", 0)
+    window.write(form.particles, "3")
+    form.result.choose(None)
+    form.result.choose(truth)
+    assert form.particles.value() == 40
+    assert form.motion.currentText() == "brownian"
+
+
+def test_a_movie_too_large_for_the_memory_is_refused(window: "Window") -> None:
+    form = window.form("Simulate particles")
+    form.box.set_values((1000, 10000, 10000))
+    window.tick(form.movie)
+    run(window, form)
+    assert "Take a smaller box" in form.message.text()
+    form.movie.setChecked(False)
+    form.box.set_values((0, 100, 100))
+    run(window, form)
+    assert "box" in form.message.text()
+    assert len(window.viewer.layers) == 0
+
+
+# ---------------------------------------------------------------- manifest
+
+
+def test_the_manifest_is_valid_and_all_that_it_names_is_there(window: "Window") -> None:
+    from npe2 import PluginManager, PluginManifest
+
+    manifest = PluginManifest.from_distribution("outbid")
+    manifest.validate_imports()
+    for command in manifest.contributions.commands or []:
+        module, name = command.python_name.split(":")
+        assert callable(getattr(import_module(module), name))
+    assert "outbid" in PluginManager.instance()
+    listed: list[Any] = [widget.display_name for widget in manifest.contributions.widgets or []]
+    for name in listed:
+        form = window.form(name)
+        assert form.isVisible(), name
+        assert form._inside.width() <= form.width(), f"{name} is wider than its place"
+        window.viewer.window.remove_dock_widget("all")
