@@ -54,6 +54,8 @@ class Detections:
     features: Mapping[str, NDArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.frame, np.ndarray) and isinstance(self.position, np.ndarray)):
+            raise InputError("Detections hold arrays. Detections.from_table takes lists, in any order.")
         count = len(self.frame)
         if self.frame.shape != (count,) or self.position.shape != (count, 3):
             raise InputError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ._arrays import array_module
 from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, solve_and_certify
-from .errors import SettingsError
+from .errors import InputError, SettingsError
 from .gating import Candidates, pairs_within
 
 COSTS = {"euclidean": 1, "squared": 2}
@@ -96,6 +96,8 @@ def match(
     ------
     SettingsError
         If a distance or cost is negative, NaN or of an unknown name.
+    InputError
+        If the points are no arrays with three columns.
     ResourceError
         If the candidates would take more than `most_bytes`.
 
@@ -108,6 +110,9 @@ def match(
     ([0, 1], [1, 0], [1.0, 1.0], 0)
     """
     power = check_costs(max_distance, cost, unmatched_cost)
+    for name, points in (("source", source), ("target", target)):
+        if getattr(points, "shape", (0,))[1:] != (3,):
+            raise InputError(f"{name} is no array of shape (N, 3): z, y, x. In a plane, let z be 0.")
     row_start, col_start = _block_starts(len(source), len(target), source_block, target_block)
     radius = max_distance
     if unmatched_cost is not None:

@@ -92,8 +92,8 @@ class TrackingSettings:
             check_costs(self.gap_distance, self.cost, None)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
-        if self.max_gap is not None and self.max_gap < 0:
-            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames.")
+        if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
+            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
         if self.solver not in SOLVERS:
             raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
         if self.device not in DEVICES:
@@ -129,7 +129,7 @@ class TrackingRun:
 
 def track(
     detections: Detections,
-    settings: TrackingSettings,
+    settings: TrackingSettings | None = None,
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -139,7 +139,8 @@ def track(
     Parameters
     ----------
     detections : Detections
-    settings : TrackingSettings
+    settings : TrackingSettings, optional
+        Default: all is learned.
     workers : int, optional
         Threads; they do not change the result. Default: one a core.
     progress : callable, optional
@@ -162,13 +163,14 @@ def track(
     >>> run = track(seen, TrackingSettings(max_distance=3.0))
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
-    >>> track(seen, TrackingSettings()).tracks.track_id.tolist()  # no knob at all
+    >>> track(seen).tracks.track_id.tolist()  # no knob at all
     [0, 1, 1, 0]
     """
     if workers is None:
         workers = os.cpu_count() or 1
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    settings = settings or TrackingSettings()
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     device, gap = _device(settings.device, len(detections)), settings.max_gap or 0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import kernels, on_device
-from .problem import AssignmentProblem, PointCosts, SparseCosts, largest_number
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, largest_number
 
 
 def check_problem(problem: AssignmentProblem) -> None:
@@ -15,11 +15,12 @@ def check_problem(problem: AssignmentProblem) -> None:
     Raises
     ------
     TypeError
-        If costs are objects, strings or complex numbers.
+        If it is none, its costs are not of one of the three kinds, or objects, strings or complex numbers.
     ValueError
         If shapes disagree, a cost is NaN or minus infinity, an integer is so large that sums could
         overflow, or a stored pair is infinite, out of range or there twice.
     """
+    _check_kind(problem)
     rows, cols = problem.shape
     _check_places(problem)
     if (problem.row_unmatched is None) != (problem.col_unmatched is None):
@@ -50,6 +51,20 @@ def check_problem(problem: AssignmentProblem) -> None:
                 )
     if isinstance(problem.costs, SparseCosts):
         _check_pairs(problem.costs)
+
+
+def _check_kind(problem: AssignmentProblem) -> None:
+    """Refuse a bare array, with what to write instead."""
+    if not isinstance(problem, AssignmentProblem):
+        raise TypeError("This is no problem. Write assign(AssignmentProblem(DenseCosts(array))).")
+    if not isinstance(problem.costs, DenseCosts | SparseCosts | PointCosts):
+        raise TypeError("Costs are DenseCosts(array), SparseCosts(…) or PointCosts(…), no bare array.")
+    if not all(
+        hasattr(cost, "shape")
+        for cost in (problem.array, problem.row_unmatched, problem.col_unmatched)
+        if cost is not None
+    ):
+        raise TypeError("Costs are arrays, no lists: np.array(…).")
 
 
 def _check_places(problem: AssignmentProblem) -> None:
