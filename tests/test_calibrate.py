@@ -25,7 +25,7 @@ from outbid.tracker import (
 )
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.cli import main
-from outbid.tracker.estimates import first_step, motion_from, tail_from
+from outbid.tracker.estimates import first_step, motion_from, neighbour_distances, tail_from
 from outbid.tracker.motion import Motion
 
 
@@ -47,7 +47,8 @@ def f1_of(links, truth: Tracks) -> float:
 @pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])
 def test_the_first_step_is_found_before_anything_is_linked(sigma):
     truth = simulated(BrownianWalk(sigma), frames=10)
-    found = first_step(truth.detections.position, truth.detections.frame_start)
+    near = neighbour_distances(truth.detections.position, truth.detections.frame_start)
+    found = first_step(*near, 3)
     assert found == pytest.approx(sigma, rel=0.12)
 
 
@@ -91,6 +92,19 @@ def test_diffusion_and_rates_are_learnt():
     assert learned.model.end == pytest.approx(0.02, abs=0.015)
     assert learned.crowd is None
     assert links.gap == 0
+
+
+def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
+    drift = 0.02 * np.sin(np.arange(40) / 5).cumsum()
+    truth = simulated(BrownianWalk(0.15), particles=300, frames=40, noise=0.03, miss=0.05)
+    seen = Detections(truth.detections.frame, truth.detections.position + drift[truth.detections.frame, None])
+    whole, links = calibrate(seen)
+    monkeypatch.setattr("outbid.tracker.movie._PART", 2400)
+    part, others = calibrate(seen)
+    assert part.passes > whole.passes  # those over the part and those over the whole
+    assert part.step == pytest.approx(whole.step, rel=0.05)
+    assert part.model.follow[1] == pytest.approx(whole.model.follow[1], abs=0.02)
+    assert f1_of(others, truth) > f1_of(links, truth) - 0.005
 
 
 def test_persistence_is_learnt_and_helps():

@@ -109,7 +109,7 @@ def test_probabilities_of_pairs_agree_with_the_sum_over_all_matchings(seed, rows
                 exact[row, col] += weight
     found = np.empty(rows * cols)
     indptr, indices = np.arange(rows + 1) * cols, np.tile(np.arange(cols, dtype=np.int32), rows)
-    motion_cpu.pair_probabilities(indptr, indices, cols, gain.ravel(), 30, found)
+    motion_cpu.pair_probabilities(indptr, indices, cols, gain.ravel(), 30, 0.0, found)
     # Exact where there is no loop; elsewhere propagation is an approximation.
     np.testing.assert_allclose(found, exact.ravel() / total, atol=1e-9 if min(rows, cols) == 1 else 0.15)
 
@@ -157,8 +157,8 @@ def pair_gain(motion, seen, frame, first, freedom=0.0) -> float:
     indptr[first:] = 1
     distance2, gain = np.empty(1), np.empty(1)
     motion_cpu.weigh_pairs(
-        indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight, constant,
-        table_of(motion), np.zeros(5), np.zeros(count), freedom, 1.0, distance2, gain,
+        0, count, indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight,
+        constant, table_of(motion), np.zeros(5), np.zeros(count), freedom, 1.0, distance2, gain,
     )  # fmt: skip
     return float(gain[0])
 

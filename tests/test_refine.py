@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from outbid.tracker import Detections, SettingsError, match
-from outbid.tracker.flow import flow_of
+from outbid.tracker.candidates import over_gaps, pairs_of, still_open
+from outbid.tracker.flow import Flow
 from outbid.tracker.motion import Motion
-from outbid.tracker.refine import Linking, LinkModel, link_pass, movie_of, pairs_of, refine
+from outbid.tracker.movie import movie_of
+from outbid.tracker.neighbours import nearest
+from outbid.tracker.refine import Linking, LinkModel, link_pass, refine
 
 
 def movie(*frames) -> Detections:
@@ -49,12 +55,10 @@ def test_one_pass_of_static_particles_is_the_squared_distance_assignment():
     seen = Detections.from_table(np.repeat([0, 1], 300), np.concatenate([place, later]))
     model = LinkModel(Motion.static((0.3,) * 3), (0.9,), 0.1, 0.1, gate=(3.0,) * 3)
     crowded = movie_of(seen, (1, 1, 1))
-    pairs = pairs_of(crowded, model)
+    pairs = pairs_of(crowded, model.gate)
     even = pairs.log_density * 0 + np.log(300 / 1000)  # match knows no densities
-    linking = link_pass(
-        crowded, type(pairs)(pairs.row, pairs.indptr, pairs.indices, even), model,
-        Linking.none(600), np.zeros((600, 3)),
-    )  # fmt: skip
+    evenly = replace(pairs, log_density=even)
+    linking = link_pass(crowded, evenly, model, Linking.none(600), np.zeros((600, 3)))
     # Where a link stops to pay: log odds of 0 in a Gaussian of variance .3² (the floors add 3e-6 of it).
     odds = np.log(0.9 / (0.1 * 0.1 * 0.3)) - 1.5 * np.log(2 * np.pi * 0.09)
     found = match(place, later, 3.0, cost="squared", unmatched_cost=odds * 0.09)
@@ -72,12 +76,14 @@ def test_links_over_gaps_are_followed_by_a_model_that_knows_none():
     seen = movie_of(movie([0], [], [], [3], [4]), (1, 1, 1))
     gone = LinkModel(STRAIGHT.motion, (0.8, 0.1, 0.05), 0.05, 0.05, gate=(12.0,))
     nowhere = np.zeros((3, 1))
-    over_gap = link_pass(seen, pairs_of(seen, gone), gone, Linking.none(3), nowhere)
+    near, everyone = pairs_of(seen, gone.gate), np.arange(3)
+    far = over_gaps(seen, near, gone.gate, 3, everyone, everyone)
+    over_gap = link_pass(seen, far, gone, Linking.none(3), nowhere)
     assert over_gap.follower.tolist() == [1, 2, -1]
-    again = link_pass(seen, pairs_of(seen, STRAIGHT), STRAIGHT, over_gap, nowhere)
+    again = link_pass(seen, near, STRAIGHT, over_gap, nowhere)
     assert again.follower.tolist() == [-1, 2, -1]
     # Known to move by 1 a frame, not by anything up to 3: the link is the surer for it.
-    fresh = link_pass(seen, pairs_of(seen, STRAIGHT), STRAIGHT, Linking.none(3), nowhere)
+    fresh = link_pass(seen, near, STRAIGHT, Linking.none(3), nowhere)
     assert again.gain[1] > fresh.gain[1]
 
 
@@ -98,6 +104,42 @@ def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units():
     assert linked(rng.permutation(len(frame))) == expected
     assert linked(given, workers=3) == expected
     assert linked(given, scale=1e-4) == expected
+
+
+def test_pairs_over_gaps_are_those_that_distances_tell():
+    rng = np.random.default_rng(11)
+    seen = movie_of(
+        Detections.from_table(np.sort(rng.integers(0, 6, 120)), rng.uniform(0, 4, (120, 2))), (1, 1, 1)
+    )
+    gate, rows, cols = (0.7, 0.4), np.arange(0, 120, 2), np.arange(0, 120, 3)
+    near = pairs_of(seen, gate)
+    pairs = over_gaps(seen, near, gate, 3, rows, cols)
+    away = (seen.position[None] - seen.position[:, None]) / gate
+    gap = seen.frame[None] - seen.frame[:, None]
+    allowed = (gap >= 1) & (gap <= 3) & ((away**2).sum(axis=2) <= np.maximum(gap, 1) ** 1.5)
+    chosen = np.isin(np.arange(120), rows)[:, None] & np.isin(np.arange(120), cols)
+    assert_pairs(near, allowed & (gap == 1))
+    assert_pairs(pairs, allowed & ((gap == 1) | chosen))
+    follower, before = np.full(120, -1), np.full(120, -1)
+    for row in range(0, 120, 4):
+        free = [col for col in near.indices[near.indptr[row] : near.indptr[row + 1]] if before[col] < 0]
+        if free:
+            follower[row], before[free[0]] = free[0], row
+    settled = (follower >= 0) & (np.arange(120) % 8 == 0)
+    links = follower[:, None] == np.arange(120)
+    taken = (before >= 0) & settled[before]
+    assert_pairs(
+        still_open(near, follower, before, settled),
+        allowed & (gap == 1) & (links | (~settled[:, None] & ~taken)),
+    )
+
+
+def assert_pairs(pairs, expected):
+    row = np.repeat(np.arange(len(pairs.indptr) - 1), np.diff(pairs.indptr))
+    found = np.zeros_like(expected)
+    found[row, pairs.indices] = True
+    np.testing.assert_array_equal(found, expected)
+    assert found.sum() == len(pairs.indices)
 
 
 @pytest.mark.parametrize("frames", [[], [[1.0]], [[1, 2]], [[1, 1], [1, 1]], [[0], [], [1]]])
@@ -122,12 +164,13 @@ def test_a_vortex_is_foretold_by_few_neighbours_and_a_drift_by_all():
     place = rng.uniform(-1, 1, (4000, 2))
     starts = np.arange(0, 4001, 1000)
     around = 0.1 * np.stack([-place[:, 1], place[:, 0]], axis=1)
-    foretold, crowd = flow_of(starts, place, around)
+    flow = Flow(starts, place, workers=2)
+    foretold, crowd = flow.foretold(around)
     assert crowd == 4
     assert np.abs(foretold - around).mean() < 0.01
     drift = np.repeat(rng.normal(0, 1, (4, 2)), 1000, axis=0)
     noisy = drift + rng.normal(0, 0.5, drift.shape)
-    foretold, crowd = flow_of(starts, place, noisy)
+    foretold, crowd = flow.foretold(noisy)
     assert crowd == 0
     assert np.abs(foretold - drift).mean() < 0.05
 
@@ -136,7 +179,7 @@ def test_independent_steps_have_no_flow():
     rng = np.random.default_rng(6)
     step = rng.normal(0, 1, (3000, 3))
     step[::5] = np.nan
-    foretold, crowd = flow_of(np.arange(0, 3001, 500), rng.uniform(0, 1, (3000, 3)), step)
+    foretold, crowd = Flow(np.arange(0, 3001, 500), rng.uniform(0, 1, (3000, 3))).foretold(step)
     assert crowd is None
     assert not foretold.any()
 
@@ -145,5 +188,33 @@ def test_a_particle_does_not_foretell_itself():
     place, step = np.random.default_rng(7).uniform(0, 1, (40, 3)), np.zeros((40, 3))
     step[3] = 5.0
     for crowd_step in (step, step + np.linspace(0, 1, 40)[:, None] * place):
-        foretold, _ = flow_of(np.array([0, 40]), place, crowd_step)
+        foretold, _ = Flow(np.array([0, 40]), place).foretold(crowd_step)
         assert np.abs(foretold[3]).max() < 1.5
+
+
+# ---------------------------------------------------------------- neighbours
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, 300])
+@pytest.mark.parametrize("spread", ["even", "clustered", "one place"])
+def test_nearest_neighbours_are_those_of_a_tree(axes, size, spread):
+    rng = np.random.default_rng(12)
+    place = {"even": rng.random, "clustered": rng.standard_cauchy, "one place": np.zeros}[spread](
+        (2 * size, axes)
+    )
+    starts = np.array([0, size, size, 2 * size])
+    for offset, frames in ((0, [0, 2]), (2, [0])):
+        rows, near, distance2 = nearest(place, starts, np.array(frames), 5, offset=offset, workers=2)
+        assert rows.tolist() == [row for f in frames for row in range(starts[f], starts[f + 1])]
+        for frame in frames:
+            asked = place[starts[frame + offset] : starts[frame + offset + 1]]
+            these = (rows >= starts[frame]) & (rows < starts[frame + 1])
+            there = min(5, size - (offset == 0))
+            expected = cKDTree(asked).query(place[rows[these]], np.arange(1, there + 2))[0]
+            expected = expected[:, 1:] if offset == 0 else expected[:, :-1]
+            np.testing.assert_allclose(np.sqrt(distance2[these][:, :there]), expected)
+            assert (near[these][:, there:] == -1).all()
+            assert not (near[these] == rows[these, None]).any()
+            to = np.sqrt(((place[near[these]] - place[rows[these], None]) ** 2).sum(axis=2))[:, :there]
+            np.testing.assert_allclose(to, np.sqrt(distance2[these][:, :there]))

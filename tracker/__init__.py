@@ -10,7 +10,9 @@ only, and `outbid.viewers` stands with the commands.
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `divisions`          starts joined to mothers, as assignments of their own
+    `movie`, `candidates`  detections as the kernels want them; which may be linked at all
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
+    `learn`              what probable links tell of motion, misses, starts and ends
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots, or centroids of labels
     `spots`, `radius`    the spots of a frame, and their usual size; `detect_preview`: against the threshold
@@ -20,6 +22,7 @@ only, and `outbid.viewers` stands with the commands.
 2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
     `blobs`              filters that answer to spots, their maxima and noise
+    `neighbours`         the nearest few points of each point, by a cell list
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy

@@ -13,31 +13,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .candidates import pairs_of
 from .detections import Detections
 from .divisions import Divisions, find_divisions
-from .estimates import LAGS, first_step, motion_from, spacing_of, tail_from
-from .flow import flow_of
+from .estimates import first_step, neighbour_distances
+from .flow import CROWDS, Flow
+from .learn import gate_of, learned, uncertainty
 from .link import Links
 from .motion import Motion
-from .refine import Linking, LinkModel, Movie, link_pass, links_of, movie_of, pairs_of
+from .movie import Movie, movie_of
+from .refine import Linking, LinkModel, link_pass, links_of, unsettled, with_gaps
 
-PASSES = 10
-"""Passes over the movie, unless the links stop changing before."""
+PASSES = 20
+"""Passes over a part of the movie from which most is learned, unless the links stop changing before."""
+_WHOLE_PASSES = 8
+"""Passes over the whole movie after those."""
+_FEWEST = 3
+"""Passes that it takes at least: to link, to link with the motion learned, and to see what changed."""
 
-_REACH = 4.5
-"""Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
-_ROOM, _MOST_REACH = 0.6, 18.0
-"""Where particles are sparse the gate is this share of their spacing, up to so many standard deviations: few
-strangers are that near, and whole frames may jump."""
-_SAMPLE = 40_000
+_BOLD = 4
+"""Passes in which new links count as much as old ones."""
+
+_ROOM = 0.6
+"""Where particles are sparse the gate is this share of their spacing."""
 _SETTLED = 0.002
 """Share of the links that may still change when the passes end."""
+_STUCK = 0.9
+"""Or as many as this share of those two passes before: some pairs swap for ever."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
-_ALIKE = 3.0
-"""Steps' worth of belief that all axes move as much."""
-_GROUPS = 8
-"""Parts of the particles that are estimated apart, for the uncertainties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,42 +166,127 @@ def calibrate(
     ([0.1, 0.1, 0.1], 2200)
     """
     movie = movie_of(detections, spacing)
-    count, axes = movie.position.shape
+    between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     # Where nothing moves, or nothing can be linked, any small step will do.
-    sigma = first_step(movie.position, movie.frame_start)
+    sigma = first_step(between, within, movie.axes)
     sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
-    room = _ROOM * spacing_of(movie.position, movie.frame_start)
-    step = np.full(axes, sigma)
-    gate = _gate(step, room)
-    model = LinkModel(Motion.static((sigma,) * axes), (0.9,), 0.05, 0.05, gate, two_sided=two_sided)
+    room = _ROOM * float(np.median(within)) if len(within) else 0.0
+    step = np.full(movie.axes, sigma)
+    static = Motion.static((sigma,) * movie.axes)
+    model = LinkModel(static, (0.9,), 0.05, 0.05, gate_of(step, room), two_sided=two_sided)
+    means = _Means(room, max_gap, solver, workers, most_bytes)
+    part = movie.part()
+    work = PASSES * len(part.frame) + (0 if part is movie else _WHOLE_PASSES * len(movie.frame))
+
+    def tell(linked: int) -> None:
+        if progress is not None and work:
+            progress(len(movie.frame) * linked // work, len(movie.frame))
+
+    found = _linked(part, model, means, PASSES, tell)
+    passes = found.passes
+    if part is not movie:
+        known = replace(means, max_gap=found.max_gap)
+        whole = _linked(
+            movie, found.model, known, _WHOLE_PASSES, lambda linked: tell(PASSES * len(part.frame) + linked),
+            before=found,
+        )  # fmt: skip
+        found, passes = whole, passes + whole.passes
+    links, linking = links_of(movie, found.linking), found.linking
+    if divisions:
+        links = _with_daughters(links, movie, find_divisions(movie, linking, found.log_density))
+    errors = uncertainty(movie, linking, found.shift, found.model)
+    return Calibration(found.model, found.crowd, found.step, errors, passes, movie.names), links
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What no pass changes; as in `calibrate` and `learned`."""
+
+    room: float
+    max_gap: int
+    solver: str
+    workers: int
+    most_bytes: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A movie as it was linked last, and what was learned by then."""
+
+    linking: Linking
+    model: LinkModel
+    step: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    crowd: int | None
+    log_density: NDArray[np.float64]
+    max_gap: int
+    passes: int
+
+
+def _linked(
+    movie: Movie,
+    model: LinkModel,
+    means: _Means,
+    passes: int,
+    tell: Callable[[int], None],
+    *,
+    before: _Found | None = None,
+) -> _Found:
+    """Link a movie, learn from the links, link again.
+
+    Parameters
+    ----------
+    passes : int
+        At most this many.
+    tell : callable
+        Told how many detections were linked, those of all passes together.
+    before : _Found, optional
+        Where the model was learned.
+    """
+    count, max_gap = len(movie.frame), means.max_gap
+    near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
+    gate, step, by = model.gate, np.sqrt(model.motion.step_variance(1)), model
+    crowds: tuple[int, ...] = CROWDS
+    flowing = True
+    if before is not None:
+        # The first pass knows no flow yet: whole steps are what it must expect.
+        by, step = replace(model, motion=Motion.static(tuple(before.step.tolist()))), before.step
+        crowds, flowing = (before.crowd or 0,), before.crowd is not None
+    flow = Flow(movie.frame_start, movie.position, crowds=crowds, workers=means.workers)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), None
-    pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)
-    gaps, flowing, done = 1, True, 0
-    for done in range(1, PASSES + 1):
+    done, last = 0, False
+    changes: list[int] = []
+    for done in range(1, passes + 1):
         known = linking
-        linking = link_pass(movie, pairs, model, known, shift, solver=solver)
-        if progress is not None:
-            progress(count * done // PASSES, count)
-        changed = int((known.follower != linking.follower).sum())
-        if done == PASSES or (done > 5 and changed <= _SETTLED * count):
+        # With a model learned elsewhere what is sure is settled, until the last pass asks all again.
+        pairs = near if before is None or last or done <= 2 else unsettled(near, known)
+        if done >= 3:
+            pairs = with_gaps(movie, pairs, by, known, workers=means.workers, most_bytes=means.most_bytes)
+        linking = link_pass(
+            movie, pairs, by, known, shift,
+            caution=1.0 if done <= _BOLD else 0.5, solver=means.solver, workers=means.workers,
+        )  # fmt: skip
+        tell(done * count)
+        changes.append(int((known.follower != linking.follower).sum()))
+        if last:
             break
+        stuck = done >= _FEWEST + 2 and changes[-1] > _STUCK * changes[-3]
+        last = done + 1 == passes or stuck or (done >= _FEWEST and changes[-1] <= _SETTLED * count)
         if flowing:
-            shift, crowd = flow_of(movie.frame_start, movie.position, _steps(movie, linking.follower))
+            shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
-        model, step = _learned(movie, linking, shift, model, max_gap if done >= 2 else 0, room)
+        # Where all was learned before, links are to be as good before they tell more.
+        if before is None or done % 3 == 0:
+            model, step = learned(movie, linking, shift, model, max_gap if done >= 2 else 0, means.room)
         while done >= 4 and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
             model = replace(model, follow=model.follow[:-1])
+        by = model
         # Candidates are kept while the gate stays about what it was.
-        if len(model.follow) != gaps or not np.allclose(gate, model.gate, rtol=0.1):
-            pairs = pairs_of(movie, model, workers=workers, most_bytes=most_bytes)
-            gate, gaps = model.gate, len(model.follow)
-    found = Calibration(model, crowd, step, {}, done, movie.names)
-    found = replace(found, uncertainty=_uncertainty(movie, linking, shift, model))
-    links = links_of(movie, linking)
-    if divisions:
-        links = _with_daughters(links, movie, find_divisions(movie, linking, pairs.log_density))
-    return found, links
+        if not np.allclose(gate, model.gate, rtol=0.1):
+            near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
+            gate = model.gate
+    return _Found(linking, model, step, shift, crowd, near.log_density, max_gap, done)
 
 
 def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:
@@ -220,113 +309,3 @@ def _steps(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:
     steps = movie.position[follower] - movie.position
     steps[(follower < 0) | (movie.frame[follower] != movie.frame + 1)] = np.nan
     return steps
-
-
-def _learned(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int, room: float
-) -> tuple[LinkModel, NDArray[np.float64]]:
-    """The model and the root mean square step (axes,) that the links tell."""
-    covariance, weight, step2 = _covariances(movie, linking, shift, np.ones(len(movie.frame), dtype=bool))
-    if weight[0] == 0:
-        return model, np.sqrt(step2)
-    follow, end, start = _rates(movie, linking, max_gap)
-    certain = linking.probability > 0.01
-    freedom, scale = tail_from(
-        linking.distance2[certain], linking.size[certain], linking.probability[certain]
-    )
-    step = np.sqrt(np.maximum(step2, 1e-300))
-    motion = motion_from(covariance, weight)
-    return LinkModel(motion, follow, end, start, _gate(step, room), freedom, scale, model.two_sided), step
-
-
-def _gate(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
-    """Radii along the axes outside of which no particle is looked for in the next frame."""
-    return tuple(np.clip(room, _REACH * step, _MOST_REACH * step).tolist())
-
-
-def _covariances(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], chosen: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Covariances of steps less flow by lag (LAGS, axes), weights (LAGS,), mean square of steps (axes,).
-
-    The last step of each chain is any probable pair; those before are links. Products of steps count by
-    the fourth power of the probabilities and as correlations: wrong links know no past, and even few
-    of them would hide a persistence.
-    """
-    row, col, trust = linking.row, linking.col, linking.probability
-    taken = chosen[row] & (movie.frame[col] - movie.frame[row] == 1) & (trust > 1e-3)
-    taken &= row % max(1, len(movie.frame) // _SAMPLE) == 0
-    row, col, trust = row[taken], col[taken], trust[taken, None]
-    step = movie.position[col] - movie.position[row]
-    weight, sums = np.zeros(LAGS), np.zeros((LAGS, movie.axes))
-    weight[0] = trust.sum()
-    step2 = _mean_square(step, trust)
-    step = step - shift[row]
-    sums[0] = _mean_square(step, trust)
-    here, trust = row, trust**4
-    for lag in range(1, LAGS):
-        before = linking.before[here]
-        on = (before >= 0) & (movie.frame[before] == movie.frame[here] - 1)
-        here, before, trust, step = here[on], before[on], trust[on], step[on]
-        earlier = movie.position[here] - movie.position[before] - shift[before]
-        trust = trust * linking.trust[before, None] ** 4
-        size2 = (trust * step**2).sum(axis=0) * (trust * earlier**2).sum(axis=0)
-        weight[lag] = trust.sum()
-        sums[lag] = sums[0] * (trust * step * earlier).sum(axis=0) / np.sqrt(np.maximum(size2, 1e-300))
-        here = before
-    return sums, weight, step2
-
-
-def _mean_square(step: NDArray[np.float64], trust: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(axes,) mean square of the steps; where there are few, the axes are taken to be much alike."""
-    sums = (trust * step**2).sum(axis=0)
-    total = float(trust.sum())
-    return (sums + _ALIKE * sums.mean() / max(total, 1e-300)) / (total + _ALIKE)
-
-
-def _rates(movie: Movie, linking: Linking, max_gap: int) -> tuple[tuple[float, ...], float, float]:
-    """Probabilities of being seen next after 1, 2, … frames, of an end and of a start."""
-    count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
-    gap = movie.frame[linking.col] - movie.frame[linking.row]
-    reach = int(gap.max(initial=1))
-    leaves = np.minimum(np.bincount(linking.row, linking.probability, count), 1)
-    reached = np.minimum(np.bincount(linking.col, linking.probability, count), 1)
-    # Only where the movie is long enough to show what happens.
-    early, late = movie.frame <= last - reach, movie.frame >= first + reach
-    if not early.any():
-        early, late = movie.frame < last, movie.frame > first
-    seen = early[linking.row]
-    shares = np.bincount(gap[seen], linking.probability[seen], reach + 1)[1:] + 0.5
-    lost = float(np.sum(1 - leaves[early])) + 0.5
-    known = (shares / (shares.sum() + lost)).tolist()
-    # A gap that was not tried yet starts with the odds of a rare miss.
-    follow = tuple((known + [0.02 / 2**k for k in range(max_gap)])[: max_gap + 1])
-    end = lost / float(shares.sum() + lost)
-    start = (float(np.sum(1 - reached[late])) + 0.5) / (int(late.sum()) + 1.0)
-    return follow, min(end, 0.5), min(start, 0.5)
-
-
-def _uncertainty(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
-) -> dict[str, float]:
-    """Standard errors, from the scatter between groups of particles."""
-    # A track keeps its group: the group of its first detection goes along the links.
-    group = np.arange(len(movie.frame)) % _GROUPS
-    for row in np.nonzero(linking.before >= 0)[0]:
-        group[row] = group[linking.before[row]]
-    motions = []
-    for number in range(_GROUPS):
-        covariance, weight, _ = _covariances(movie, linking, shift, group == number)
-        if weight[0] > 0:
-            motions.append((covariance[0], motion_from(covariance, weight)))
-    if len(motions) < 2:
-        return {}
-    root = np.sqrt(len(motions))
-    rows = len(movie.frame)
-    return {
-        "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions], ddof=1) / root),
-        "persistence": float(np.std([motion.persistence for _, motion in motions], ddof=1) / root),
-        "noise": float(np.std([np.mean(motion.noise) for _, motion in motions], ddof=1) / root),
-        "end": float(np.sqrt(model.end * (1 - model.end) / rows)),
-        "start": float(np.sqrt(model.start * (1 - model.start) / rows)),
-    }

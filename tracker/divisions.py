@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 
 from .assign import AssignmentProblem, SparseCosts, assign
 from .gating import pairs_within
-from .refine import Linking, Movie
+from .movie import Movie
+from .refine import Linking
 
 _UNITS = 1 << 26
 _REACH = 1.5
 """Farthest that a daughter is looked for, in spacings of the detections."""
 _WIDEST = 0.35
 """Largest spread of daughters around their expected place, in spacings; chance neighbours spread wider."""
-_ROUNDS = 30
+_ROUNDS, _STILL = 30, 0.05
+"""Rounds of expectation and maximisation, fewer once they gain less than so much, in nats."""
+_TOLD = 3000
+"""Starts that tell enough of how daughters part."""
 _EVIDENCE = 10.0
 """Log likelihood, in nats, that divisions must gain over chance neighbours before any is believed."""
 _CLEAR = 0.8
@@ -100,13 +104,13 @@ def _assigned(
     if not len(mothers) or not len(starts):
         return none
     spacing = float(np.exp(-np.median(log_density[starts]) / axes))
-    mother, start = _near(movie, mothers, starts, _REACH * spacing)
-    if not len(start):
+    thin = max(1, len(starts) // _TOLD)
+    fitted = _fitted(*_near(movie, mothers, starts[::thin], follower, spacing), log_density, spacing, clear)
+    if fitted is None:
         return none
-    linked = (follower[mother] >= 0)[:, None]
-    step = np.where(linked, movie.position[follower[mother]] - movie.position[mother], 0.0)
-    away = movie.position[start] - movie.position[mother]
-    odds = _odds(step, away, start, log_density[start], spacing, clear)
+    mother, start, step, away = _near(movie, mothers, starts, follower, spacing)
+    left2 = ((away + fitted[1] * step) ** 2).sum(axis=1)
+    odds = _log_odds(left2, axes, log_density[start], *fitted)
     useful = np.nonzero(odds > 0)[0]
     if not len(useful):
         return none
@@ -122,46 +126,80 @@ def _assigned(
 
 
 def _near(
-    movie: Movie, mothers: NDArray[np.int64], starts: NDArray[np.int64], radius: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of a mother and a start of the next frame, at most `radius` apart."""
+    movie: Movie,
+    mothers: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    follower: NDArray[np.int64],
+    spacing: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mothers and starts of the next frame near them, the steps of the mothers and the ways to the starts."""
     points = np.zeros((len(movie.frame), 3))
     points[:, : movie.axes] = movie.position
     numbers = np.arange(movie.frame[0], movie.frame[-1] + 2)
     of_mothers, of_starts = (np.searchsorted(movie.frame[rows], numbers) for rows in (mothers, starts))
-    near = pairs_within(points[mothers], points[starts], radius, of_mothers, of_starts, (1, 1))
-    row = np.repeat(near.rows.order, np.diff(near.indptr))
-    return mothers[row], starts[near.cols.order[near.indices]]
+    near = pairs_within(points[mothers], points[starts], _REACH * spacing, of_mothers, of_starts, (1, 1))
+    mother = mothers[np.repeat(near.rows.order, np.diff(near.indptr))]
+    start = starts[near.cols.order[near.indices]]
+    linked = (follower[mother] >= 0)[:, None]
+    step = np.where(linked, movie.position[follower[mother]] - movie.position[mother], 0.0)
+    return mother, start, step, movie.position[start] - movie.position[mother]
 
 
-def _odds(
+def _fitted(
+    mother: NDArray[np.int64],
+    start: NDArray[np.int64],
     step: NDArray[np.float64],
     away: NDArray[np.float64],
-    start: NDArray[np.int64],
     log_density: NDArray[np.float64],
     spacing: float,
     clear: float,
-) -> NDArray[np.float64]:
-    """(P,) log odds that each start is the daughter of each mother near it; -inf without evidence."""
-    number = np.unique(start, return_inverse=True)[1]
-    found, most = np.full(len(start), -np.inf), _EVIDENCE
+) -> tuple[float, float, float] | None:
+    """The likeliest share, slope and variance; None without evidence."""
+    if not len(mother):
+        return None
+    number, axes = np.unique(start, return_inverse=True)[1], step.shape[1]
+    away2, both, step2 = _squares(step, away)
+    fitted, most = None, _EVIDENCE
     # The likelihood has several peaks: begin narrow and begin wide.
     for spread in (0.05, 0.1, 0.2, 0.3):
         share, slope, variance = 0.5, 1.0, (spread * spacing) ** 2
+        evidence = -np.inf
         for _ in range(_ROUNDS):
-            left2 = ((away + slope * step) ** 2).sum(axis=1)
-            odds = np.log(share / (1 - share)) - left2 / variance / 2 - log_density
-            odds -= 0.5 * step.shape[1] * np.log(2 * np.pi * variance)
+            used, before = (share, slope, variance), evidence
+            odds = _log_odds(away2 + 2 * slope * both + slope**2 * step2, axes, log_density[start], *used)
             weight = np.exp(np.minimum(odds, 500.0))
             total = 1 + np.bincount(number, weight)
             chance = weight / total[number]
             daughters = max(float(chance.sum()), 1e-300)
             evidence = float(np.log((1 - share) * total).sum())
             share = min(max(daughters / len(total), 1e-6), 1 - 1e-3)
-            along, step2 = (chance[:, None] * away * step).sum(), (chance[:, None] * step**2).sum()
-            slope = min(max(-float(along) / max(float(step2), 1e-300), 0.0), 1.5)
-            variance = max(float((chance * left2).sum()) / daughters / step.shape[1], 1e-9 * spacing**2)
+            along, long = float((chance * both).sum()), float((chance * step2).sum())
+            slope = min(max(-along / max(long, 1e-300), 0.0), 1.5)
+            left2 = float((chance * (away2 + 2 * slope * both + slope**2 * step2)).sum())
+            variance = max(left2 / daughters / axes, 1e-9 * spacing**2)
+            if evidence < before + _STILL:
+                break
         enough = evidence > most and evidence > clear * daughters
         if enough and variance < (_WIDEST * spacing) ** 2:
-            found, most = odds, evidence
-    return found
+            fitted, most = used, evidence
+    return fitted
+
+
+def _squares(
+    step: NDArray[np.float64], away: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(P,) squares of the ways, products of steps and ways, squares of the steps."""
+    return (away**2).sum(axis=1), (step * away).sum(axis=1), (step**2).sum(axis=1)
+
+
+def _log_odds(
+    left2: NDArray[np.float64],
+    axes: int,
+    log_density: NDArray[np.float64],
+    share: float,
+    _slope: float,
+    variance: float,
+) -> NDArray[np.float64]:
+    """(P,) log odds of a daughter, so far from her place, against a neighbour by chance."""
+    spread = 0.5 * axes * np.log(2 * np.pi * variance)
+    return np.asarray(np.log(share / (1 - share)) - left2 / variance / 2 - log_density - spread)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
-from scipy.spatial import cKDTree
 from scipy.special import gammainc, gammaln
 
 from .motion import Motion
+from .neighbours import nearest
 
 LAGS = 5
 """Steps whose covariance is used are up to this many less one apart."""
 
-_SAMPLE = 20_000
+_SAMPLE = 10_000
+_TIMES = (0.0, *np.geomspace(0.3, 300, 61).tolist())
+"""Persistences that are tried, in frames."""
 _BINS = 60
 _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
@@ -23,37 +26,31 @@ _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
 
-def spacing_of(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> float:
-    """Median distance of a detection to the nearest other one of its frame; 0 if there is none.
+def neighbour_distances(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], *, workers: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distances to the nearest detection of the next frame and to the nearest other one of the same (sorted).
+
+    They are taken in as many frames, drawn at random, as tell enough.
 
     Parameters
     ----------
     position : (N, axes) float64 array
     frame_start : (F + 1,) int64 array
+    workers : int
+        Threads; they do not change the result.
     """
-    within = _nearest(position, frame_start)[1]
-    return float(np.median(within)) if len(within) else 0.0
+    size = np.diff(frame_start)
+    usable = np.nonzero((size[:-1] > 1) & (size[1:] > 1))[0]
+    usable = np.random.default_rng(0).permutation(usable)
+    enough = np.searchsorted(np.cumsum(size[usable]), _SAMPLE) + 1
+    frames = np.sort(usable[:enough])
+    _, _, between = nearest(position, frame_start, frames, 1, offset=1, workers=workers)
+    _, _, within = nearest(position, frame_start, frames, 1, workers=workers)
+    return np.sqrt(between[:, 0]), np.sort(np.sqrt(within[:, 0]))
 
 
-def _nearest(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distances to the nearest detection of the next frame and of the same (sorted), in some frames."""
-    between, within, taken = [np.empty(0)], [np.empty(0)], 0
-    for frame in np.random.default_rng(0).permutation(max(len(frame_start) - 2, 0)):
-        here = position[frame_start[frame] : frame_start[frame + 1]]
-        there = position[frame_start[frame + 1] : frame_start[frame + 2]]
-        if len(here) < 2 or len(there) < 2:
-            continue
-        between.append(cKDTree(there).query(here)[0])
-        within.append(cKDTree(here).query(here, 2)[0][:, 1])
-        taken += len(here)
-        if taken > _SAMPLE:
-            break
-    return np.concatenate(between), np.sort(np.concatenate(within))
-
-
-def first_step(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> float:
+def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: int) -> float:
     r"""Standard deviation of a step along an axis, before anything is linked.
 
     The distance from a particle to the nearest detection of the next frame is that of its own step or of
@@ -66,34 +63,29 @@ def first_step(position: NDArray[np.float64], frame_start: NDArray[np.int64]) ->
 
     Parameters
     ----------
-    position : (N, axes) float64 array
-    frame_start : (F + 1,) int64 array
+    between, within : (M,), (M,) float64 arrays
+        As `neighbour_distances` gives them.
+    axes : int
+        Number of axes.
 
     Returns
     -------
     float
-        0 if no two consecutive frames hold two detections.
+        0 if there are no distances.
     """
-    axes = position.shape[1]
-    nearest, stranger = _nearest(position, frame_start)
-    if len(nearest) == 0:
-        return 0.0
-    farthest = float(nearest.max())
+    farthest = float(between.max(initial=0.0))
     if farthest == 0:
         return 0.0
-    edges = np.unique([0.0, *np.quantile(nearest, np.linspace(0, 1, _BINS))[1:-1], farthest * (1 + 1e-9)])
-    seen = np.histogram(nearest, edges)[0]
-    alone = 1 - np.searchsorted(stranger, edges, side="right") / (len(stranger) + 1)
-    least = max(float(np.quantile(nearest, 0.02)) / 3, 1e-6 * farthest)
-    best, found = -math.inf, farthest
-    for sigma in np.geomspace(least, farthest, 120):
-        reached = gammainc(axes / 2, (edges / sigma) ** 2 / 2)
-        for share in (0.5, 0.7, 0.8, 0.9, 0.95, 1.0):
-            chance = np.maximum(-np.diff((1 - share * reached) * alone), 1e-12)
-            likelihood = float((seen * np.log(chance / chance.sum())).sum())
-            if likelihood > best:
-                best, found = likelihood, float(sigma)
-    return found
+    edges = np.unique([0.0, *np.quantile(between, np.linspace(0, 1, _BINS))[1:-1], farthest * (1 + 1e-9)])
+    seen = np.histogram(between, edges)[0]
+    alone = 1 - np.searchsorted(within, edges, side="right") / (len(within) + 1)
+    least = max(float(np.quantile(between, 0.02)) / 3, 1e-6 * farthest)
+    sigmas = np.geomspace(least, farthest, 120)
+    reached = gammainc(axes / 2, (edges / sigmas[:, None]) ** 2 / 2)
+    shares = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])[:, None, None]
+    chance = np.maximum(-np.diff((1 - shares * reached) * alone), 1e-12)
+    likelihood = (seen * np.log(chance / chance.sum(axis=-1, keepdims=True))).sum(axis=-1)
+    return float(sigmas[np.argmax(likelihood.max(axis=0))])
 
 
 def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
@@ -118,20 +110,46 @@ def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) ->
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
-    seen_twice = np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0))
-    best, bar, found = math.inf, math.inf, (0.0, np.zeros((len(variance), 3)))
-    for time in (0.0, *np.geomspace(0.3, 300, 61)):
-        remembered = Motion((0.0,), (1.0,), time, (0.0,))
-        along = np.array([remembered.step_covariance(int(k))[0] for k in lag])
-        design = np.column_stack([along, lag == 0, seen_twice]) * root
-        fits = [nnls(design, column) for column in (correlation * root).T]
-        squares = sum(rest**2 for _, rest in fits)
-        if time == 0:
-            bar = squares - _CREDIBLE
-        if time == 0 or (squares < bar and squares < best):
-            best, found = squares, (time, np.array([part for part, _ in fits]))
-    speed, diffusion, noise = np.sqrt(found[1] * variance[:, None]).T
-    return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), float(found[0]), tuple(noise.tolist()))
+    along = _remembered()[:, lag]
+    once = np.broadcast_to(np.where(lag == 0, 1.0, 0.0), along.shape)
+    twice = np.broadcast_to(np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0)), along.shape)
+    parts, squares = _least_squares(np.stack([along, once, twice], axis=-1) * root, correlation * root)
+    best = int(np.argmin(squares))
+    if squares[best] >= squares[0] - _CREDIBLE:
+        best = 0
+    speed, diffusion, noise = np.sqrt(parts[best].T * variance[:, None]).T
+    return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), _TIMES[best], tuple(noise.tolist()))
+
+
+@cache
+def _remembered() -> NDArray[np.float64]:
+    """(times, LAGS) covariances of the steps of a particle of unit speed along an axis."""
+    motions = [Motion((0.0,), (1.0,), time, (0.0,)) for time in _TIMES]
+    return np.array([[motion.step_covariance(lag)[0] for lag in range(LAGS)] for motion in motions])
+
+
+def _least_squares(
+    design: NDArray[np.float64], seen: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Non-negative least squares for many designs: solutions (T, K, A) and their squares (T,).
+
+    design (T, L, K), seen (L, A). The best solution is the plain one on its own support: all are tried.
+    """
+    gram, right = np.swapaxes(design, 1, 2) @ design, np.swapaxes(design, 1, 2) @ seen
+    count, unknowns, axes = right.shape
+    best, least = np.zeros((count, unknowns, axes)), np.full((count, axes), (seen**2).sum(axis=0))
+    for support in itertools.product((False, True), repeat=unknowns):
+        free = np.array(support)
+        scale = np.prod(np.where(free, np.diagonal(gram, axis1=1, axis2=2), 1.0), axis=1)
+        matrix = np.where(free[:, None] & free, gram, np.eye(unknowns))
+        solvable = np.linalg.det(matrix) > 1e-9 * scale
+        matrix = np.where(solvable[:, None, None], matrix, np.eye(unknowns))
+        found = np.linalg.solve(matrix, right * free[:, None])
+        squares = ((seen - design @ found) ** 2).sum(axis=1)
+        better = solvable[:, None] & (found >= 0).all(axis=1) & (squares < least)
+        best = np.where(better[:, None], found, best)
+        least = np.where(better, squares, least)
+    return best, least.sum(axis=1)
 
 
 def tail_from(

@@ -4,65 +4,123 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+
+from .neighbours import nearest
 
 CROWDS = (4, 8, 16, 0)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
 
-_FRAMES = 12
-"""Frames on which the number of neighbours is chosen."""
+_FRAMES, _TRIED = 12, 6000
+"""Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
 _WORTH = 0.01
 """Share of the steps' variance that a flow must explain to be believed."""
+_FEWEST = 3
+"""Neighbours with a step that it takes to foretell one."""
 
 
-def flow_of(
-    frame_start: NDArray[np.int64], position: NDArray[np.float64], step: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], int | None]:
-    """The displacement in one frame that the neighbours' steps foretell, and how many were asked.
+class Flow:
+    """The displacement in one frame that the neighbours' steps foretell, for steps that become known.
 
     A particle's own step never enters its own flow. The flow is the neighbours' mean times the slope
     of the regression of steps on such means, along each axis, so that a flow of noise comes out as 0.
+    Who is near whom is found once.
 
     Parameters
     ----------
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
-    position, step : (N, axes) float64 arrays
-        Where each detection is, and its step to the next frame; NaN for none.
-
-    Returns
-    -------
-    (N, axes) float64 array and int or None
-        0 and None where no number of neighbours explains one per cent of the variance.
+    position : (N, axes) float64 array
+        Where each detection is.
+    crowds : tuple of int
+        Numbers of neighbours to try; 0 is the whole frame.
+    workers : int
+        Threads; they do not change the result.
 
     Examples
     --------
     >>> place = np.random.default_rng(0).random((500, 2))
     >>> step = np.stack([place[:, 1], 1 - place[:, 0]], axis=1)
-    >>> foretold, crowd = flow_of(np.array([0, 500]), place, step)
+    >>> foretold, crowd = Flow(np.array([0, 500]), place).foretold(step)
     >>> crowd, bool(np.abs(foretold - step).mean() < 0.05)
     (4, True)
     """
-    frames = np.arange(len(frame_start) - 1)
-    some = frames[:: max(1, len(frames) // _FRAMES)]
-    rows = (
-        np.concatenate([np.arange(frame_start[f], frame_start[f + 1]) for f in some]) if len(some) else some
-    )
-    variance = _mean_square(step[rows])
-    moving = variance > 0
-    if not moving.any():
-        return np.zeros_like(position), None
-    best, left = None, 1 - _WORTH
-    for crowd in CROWDS:
-        mean = _neighbours(frame_start, position, step, some, crowd)[rows]
-        unexplained = _mean_square(step[rows] - _slope(step[rows], mean) * mean)
-        rest = float((unexplained[moving] / variance[moving]).mean())
-        if rest < left:
-            best, left = crowd, rest - _WORTH
-    if best is None:
-        return np.zeros_like(position), None
-    mean = _neighbours(frame_start, position, step, frames, best)
-    return _slope(step, mean) * mean, best
+
+    def __init__(
+        self,
+        frame_start: NDArray[np.int64],
+        position: NDArray[np.float64],
+        *,
+        crowds: tuple[int, ...] = CROWDS,
+        workers: int = 1,
+    ) -> None:
+        self._frame_start, self._position = frame_start, position
+        self._crowds, self._workers = crowds, workers
+        frames = np.nonzero(np.diff(frame_start))[0]
+        tried = min(_FRAMES, max(3, _TRIED * len(frames) // max(len(position), 1)))
+        self._some = frames[:: max(1, len(frames) // tried)]
+        self._near: dict[bool, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
+
+    def foretold(self, step: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
+        """The flow at every detection, and how many neighbours were asked.
+
+        Parameters
+        ----------
+        step : (N, axes) float64 array
+            Each detection's step to the next frame; NaN for none.
+
+        Returns
+        -------
+        (N, axes) float64 array and int or None
+            0 and None where no number of neighbours explains one per cent of the variance.
+        """
+        rows = np.concatenate(
+            [np.arange(*self._frame_start[frame : frame + 2]) for frame in self._some] or [np.empty(0, int)]
+        )
+        own = step[rows]
+        variance = _mean_square(own)
+        moving = variance > 0
+        best, left = None, 1 - _WORTH
+        for crowd in self._crowds if moving.any() else ():
+            mean = self._mean(step, crowd, everywhere=False)
+            unexplained = _mean_square(own - _slope(own, mean) * mean)
+            rest = float((unexplained[moving] / variance[moving]).mean())
+            if rest < left:
+                best, left = crowd, rest - _WORTH
+        if best is None:
+            return np.zeros_like(self._position), None
+        mean = self._mean(step, best, everywhere=True)
+        return _slope(step, mean) * mean, best
+
+    def _mean(self, step: NDArray[np.float64], crowd: int, *, everywhere: bool) -> NDArray[np.float64]:
+        """(M, axes) mean step of the neighbours of each detection, or of those in some frames."""
+        from .flow_cpu import mean_of_near
+
+        frames = np.nonzero(np.diff(self._frame_start))[0] if everywhere else self._some
+        if crowd == 0:
+            return _mean_of_others(self._frame_start, frames, step)
+        kept = self._near.get(everywhere)
+        # Some neighbours have no step; half as many more stand in for them.
+        asked = (crowd if everywhere else max(self._crowds)) * 3 // 2
+        if kept is None or kept[1].shape[1] < asked:
+            rows, near, _ = nearest(self._position, self._frame_start, frames, asked, workers=self._workers)
+            kept = self._near[everywhere] = rows, near
+        mean = np.zeros((len(kept[0]), step.shape[1]))
+        mean_of_near(kept[1], step, crowd, _FEWEST, mean)
+        return mean
+
+
+def _mean_of_others(
+    frame_start: NDArray[np.int64], frames: NDArray[np.int64], step: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(M, axes) mean step of all others in the frame of each detection of the frames."""
+    means = []
+    for frame in frames:
+        own = step[frame_start[frame] : frame_start[frame + 1]]
+        known = ~np.isnan(own[:, :1])
+        own = np.where(known, own, 0.0)
+        others = known.sum() - known
+        means.append(np.where(others >= _FEWEST, (own.sum(axis=0) - own) / np.maximum(others, 1), 0.0))
+    return np.concatenate(means)
 
 
 def _mean_square(step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,30 +133,3 @@ def _slope(step: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.f
     known = ~np.isnan(step[:, 0])
     slope = (step[known] * mean[known]).sum(axis=0) / np.maximum((mean[known] ** 2).sum(axis=0), 1e-300)
     return np.clip(slope, 0.0, 1.0)
-
-
-def _neighbours(
-    frame_start: NDArray[np.int64],
-    position: NDArray[np.float64],
-    step: NDArray[np.float64],
-    frames: NDArray[np.int64],
-    crowd: int,
-) -> NDArray[np.float64]:
-    """(N, axes) mean step of each detection's neighbours, itself left out; 0 where there are too few."""
-    mean = np.zeros_like(position)
-    for frame in frames:
-        rows = np.arange(frame_start[frame], frame_start[frame + 1])
-        known = rows[~np.isnan(step[rows, 0])]
-        asked = min(crowd + 1 if crowd else len(known), len(known))
-        if asked < 4:
-            continue
-        if crowd == 0:
-            own = np.nan_to_num(step[rows])
-            mean[rows] = (step[known].sum(axis=0) - own) / (len(known) - ~np.isnan(step[rows]))
-            continue
-        _, near = cKDTree(position[known]).query(position[rows], asked)
-        other = known[near] != rows[:, None]
-        # Where the particle itself has no step the farthest of the neighbours is one too many.
-        other[other.all(axis=1), -1] = False
-        mean[rows] = (step[known][near] * other[:, :, None]).sum(axis=1) / (asked - 1)
-    return mean

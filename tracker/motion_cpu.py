@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def filter_tracks(
     position, before, frames, shift, trust, table, speed2, noise2, backward, mean, cov
 ):  # pragma: no cover
@@ -62,7 +62,7 @@ def filter_tracks(
                 cov[i, k, 2] = q * cov[i, k, 2] + (1 - q) * (speed2[k] + q * v * v)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def messages(position, follower, mean, cov, speed2, noise2, place, weight, constant):  # pragma: no cover
     """What a detection and its future say of the state there: a Gaussian of that state, maybe flat in v.
 
@@ -101,8 +101,10 @@ def messages(position, follower, mean, cov, speed2, noise2, place, weight, const
         constant[i] = total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def weigh_pairs(
+    first,
+    last,
     indptr,
     indices,
     frame,
@@ -120,7 +122,7 @@ def weigh_pairs(
     distance2,
     gain,
 ):  # pragma: no cover
-    """Log odds that two detections are one particle against an end and a start.
+    """Log odds that two detections are one particle against an end and a start, rows first..last-1.
 
     indptr (R+1,) i8, indices (P,) i4 pairs; frame (N,) i4; mean, cov (N, A, .) f8 filtered forward up to
     each row; shift (N, A) f8 known displacement in a frame from each row; place, weight, constant as
@@ -136,7 +138,7 @@ def weigh_pairs(
         for m in range(1, 3):
             t_constant[m] = math.lgamma((freedom + m * axes) / 2) - math.lgamma(freedom / 2)
             t_constant[m] -= m * axes / 2 * math.log(freedom * scale / 2)
-    for i in range(len(indptr) - 1):
+    for i in range(first, last):
         predicted = -1
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
@@ -160,7 +162,8 @@ def weigh_pairs(
                 c = p[k, 3] * w_xx + p[k, 4] * w_xv
                 d = 1 + p[k, 3] * w_xv + p[k, 4] * w_vv
                 det = a * d - b * c
-                ex, ev = (d * dx - b * dv) / det, (a * dv - c * dx) / det
+                inverse = 1 / det
+                ex, ev = (d * dx - b * dv) * inverse, (a * dv - c * dx) * inverse
                 far += dx * (w_xx * ex + w_xv * ev) + dv * (w_xv * ex + w_vv * ev)
                 volume *= det
             far = max(far, 0.0)
@@ -174,11 +177,12 @@ def weigh_pairs(
             gain[e] = log_density + gain_of_gap[gap] + gain_of_col[j]
 
 
-@njit(nogil=True, cache=True)
-def pair_probabilities(indptr, indices, columns, gain, rounds, probability):  # pragma: no cover
+@njit(nogil=True, cache=True, error_model="numpy")
+def pair_probabilities(indptr, indices, columns, gain, rounds, still, probability):  # pragma: no cover
     """Belief propagation over all matchings, each as likely as the exp of its gains.
 
-    indptr (R+1,) i8, indices (P,) i4 pairs, columns their number; gain (P,) f8.
+    indptr (R+1,) i8, indices (P,) i4 pairs, columns their number; gain (P,) f8; at most so many rounds,
+    fewer once no message changes by more than still.
     Written: probability (P,) f8 that each pair is in the matching.
     """
     pairs = len(indices)
@@ -199,9 +203,14 @@ def pair_probabilities(indptr, indices, columns, gain, rounds, probability):  # 
         total[:] = 1.0
         for e in range(pairs):
             total[indices[e]] += odds[e] * to_col[e]
+        most = 0.0
         for e in range(pairs):
             rest = total[indices[e]] - odds[e] * to_col[e]
-            to_row[e] = 1 / max(rest, 1.0)
+            free = 1 / max(rest, 1.0)
+            most = max(most, abs(free - to_row[e]))
+            to_row[e] = free
+        if most <= still:
+            break
     for e in range(pairs):
         both = odds[e] * to_row[e] * to_col[e]
         probability[e] = both / (1 + both)

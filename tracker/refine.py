@@ -13,25 +13,32 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .assign import AssignmentProblem, SparseCosts, assign
+from ._arrays import in_threads
+from .assign import AssignmentProblem, SparseCosts, solve_and_certify
+from .candidates import Pairs, over_gaps, pairs_of, still_open
 from .detections import Detections
 from .errors import SettingsError
-from .gating import pairs_within
 from .link import Links
 from .motion import Motion
+from .movie import Movie, movie_of
 
 _UNITS = 1 << 26
 """Integer units in the largest gain, so that the certificate is exact."""
 _FLOOR = 1e-3
 """Least speed, noise and diffusion in steps: without any the filter would divide by 0."""
 _NEW = 0.5
-"""What a link's trust is worth while it is new: without, two neighbours may swap for ever, pass by pass."""
+"""What a link's trust is worth while it is new."""
 _STILL = 0.01
 """Change of a link's trust that is none."""
 _ROUNDS = 8
 """Rounds of belief propagation; 20 change no probability by more than .01 on crowded movies."""
+_MESSAGE = 1e-3
+"""Change of its messages that is none."""
 _HOPELESS = -8.0
 """Log odds below which a pair counts in no probability."""
+_SURE = 0.98
+"""Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
+_WORTH_A_THREAD = 50_000
 
 
 @dataclass(frozen=True)
@@ -78,55 +85,6 @@ class LinkModel:
             raise SettingsError(f"follow is {self.follow}; give probabilities for 1, 2, … frames.")
         if not (0 < self.end < 1 and 0 < self.start < 1):
             raise SettingsError(f"end is {self.end} and start {self.start}; they must be between 0 and 1.")
-
-
-@dataclass(frozen=True, eq=False)
-class Movie:
-    """Detections as the kernels want them: near in space is near in memory, and flat axes are gone.
-
-    Parameters
-    ----------
-    frame : (N,) int64 array
-        Non-decreasing.
-    position : (N, axes) float64 array
-    order : (N,) int64 array
-        Row of each among the detections as they were given.
-    frame_start : (F + 1,) int64 array
-        As in `Detections`.
-    names : str
-        Which of z, y, x the axes are.
-    """
-
-    frame: NDArray[np.int64]
-    position: NDArray[np.float64]
-    order: NDArray[np.int64]
-    frame_start: NDArray[np.int64]
-    names: str
-
-    @property
-    def axes(self) -> int:
-        """How many axes are not flat."""
-        return self.position.shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of detections within the gate, row by row, shorter gaps first.
-
-    Parameters
-    ----------
-    row : (P,) int64 array
-    indptr : (N + 1,) int64 array
-    indices : (P,) int32 array
-        The later detection of each pair.
-    log_density : (N,) float64 array
-        Log of the detections per volume around each detection.
-    """
-
-    row: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    log_density: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,54 +168,52 @@ def refine(
     [[0, 2], [1, 3], [2, 4], [3, 5]]
     """
     movie = movie_of(detections, spacing)
-    pairs = pairs_of(movie, model, workers=workers)
+    near = pairs_of(movie, model.gate, workers=workers)
     linking, shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
     for _ in range(passes):
         known = linking
-        linking = link_pass(movie, pairs, model, known, shift, solver=solver)
+        pairs = with_gaps(movie, near, model, known, workers=workers)
+        linking = link_pass(movie, pairs, model, known, shift, solver=solver, workers=workers)
         if np.abs(known.trust - linking.trust).max(initial=0.0) < _STILL and not linking.changed.any():
             break
     return links_of(movie, linking)
 
 
-def movie_of(detections: Detections, spacing: tuple[float, float, float]) -> Movie:
-    """The detections sorted by place in every frame, without the axes along which nothing varies."""
-    point, start = detections.position * np.asarray(spacing), detections.frame_start
-    extent = np.ptp(point, axis=0) if len(point) else np.zeros(3)
-    wide = extent > 0
-    # Cells that hold a few points each; what is near then stands together, which is all that matters.
-    most = max(np.diff(start).max(initial=1), 1)
-    cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))
-    order = pairs_within(point, point[:0], cell, start, np.zeros_like(start)).rows.order.astype(np.int64)
-    axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
-    frame, position = detections.frame[order].astype(np.int64), np.ascontiguousarray(point[order][:, axes])
-    return Movie(frame, position, order, start, "".join("zyx"[axis] for axis in axes))
+def with_gaps(
+    movie: Movie,
+    near: Pairs,
+    model: LinkModel,
+    known: Linking,
+    *,
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> Pairs:
+    """The pairs, and those over gaps of detections without a sure link to the next frame.
+
+    Parameters
+    ----------
+    near : Pairs
+        To the next frame.
+    known : Linking
+        Of the pass before; its probabilities decide what is sure. Without any there are no gaps yet.
+    movie, model, workers, most_bytes
+        As in `link_pass` and `pairs_of`.
+    """
+    if len(model.follow) == 1 or not len(known.row):
+        return near
+    count, next_frame = len(movie.frame), movie.frame[known.col] == movie.frame[known.row] + 1
+    chance = known.probability[next_frame]
+    rows, cols = (
+        np.nonzero(np.bincount(ends[next_frame], chance, count) < _SURE)[0] for ends in (known.row, known.col)
+    )
+    longest = len(model.follow)
+    return over_gaps(movie, near, model.gate, longest, rows, cols, workers=workers, most_bytes=most_bytes)
 
 
-def pairs_of(movie: Movie, model: LinkModel, *, workers: int = 1, most_bytes: int | None = None) -> Pairs:
-    """All pairs within the gate, over every gap that the model knows."""
-    count, axes = movie.position.shape
-    rows, cols = [], []
-    for gap in range(1, len(model.follow) + 1):
-        scaled = np.zeros((count, 3))
-        scaled[:, :axes] = movie.position / (np.asarray(model.gate) * gap**0.75)
-        near = pairs_within(
-            scaled, scaled, 1.0, movie.frame_start, movie.frame_start, (gap, gap),
-            workers=workers, most_bytes=most_bytes,
-        )  # fmt: skip
-        order = near.rows.order.astype(np.int64)
-        rows.append(np.repeat(order, np.diff(near.indptr)))
-        cols.append(order[near.indices])
-    volume = (2.0, np.pi, 4 / 3 * np.pi)[axes - 1] * float(np.prod(model.gate))
-    others = np.maximum(np.bincount(cols[0], minlength=count) - 1.0, 0.0)
-    box = float(np.prod(np.ptp(movie.position, axis=0))) if count else 0.0
-    evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
-    # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
-    density = (others + (others.mean() if count else 0.0) + evenly) / 3 / volume
-    row, col = np.concatenate(rows), np.concatenate(cols)
-    order = np.argsort(row, kind="stable")
-    row, col = row[order], col[order]
-    return Pairs(row, _starts(row, count), col.astype(np.int32), np.log(density))
+def unsettled(near: Pairs, known: Linking) -> Pairs:
+    """The links, and the pairs that they leave open: what is sure and did not change needs no new choice."""
+    settled = (known.trust > _SURE) & ~known.changed
+    return still_open(near, known.follower, known.before, settled)
 
 
 def link_pass(
@@ -267,7 +223,9 @@ def link_pass(
     known: Linking,
     shift: NDArray[np.float64],
     *,
+    caution: float = _NEW,
     solver: str = "bid_and_augment",
+    workers: int = 1,
 ) -> Linking:
     """Link the movie once, with what the links `known` tell.
 
@@ -280,6 +238,12 @@ def link_pass(
         Of the pass before; each link counts as much as it is trusted.
     shift : (N, axes) float64 array
         Displacement in one frame that is known of each detection beforehand, such as a drift.
+    caution : float
+        What a link's trust is worth while it is new. Less than 1, or two neighbours may swap for ever, pass
+        by pass; but the first passes get on faster with 1.
+    solver : str
+    workers : int
+        Threads; they do not change the result.
     """
     from . import motion_cpu as kernels
 
@@ -289,17 +253,25 @@ def link_pass(
     speed2, noise2 = np.square(model.motion.speed), np.square(model.motion.noise)
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
-    trust = known.trust * np.where(known.changed, _NEW, 1.0)
-    past = _believed(movie, model, known.before, trust, shift, backward=False)
-    future = _believed(movie, model, follower, trust, shift, backward=True)
+    trust = known.trust * np.where(known.changed, caution, 1.0)
+    ways = [(known.before, False), (follower, True)]
+    past, future = in_threads(
+        lambda way: _believed(movie, model, way[0], trust, shift, backward=way[1]), ways, workers
+    )
     kernels.messages(movie.position, follower, *future, speed2, noise2, place, weight, constant)
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_col = -np.log(model.start) - pairs.log_density
-    distance2, gain = np.empty(len(pairs.row)), np.empty(len(pairs.row))
-    kernels.weigh_pairs(
-        pairs.indptr, pairs.indices, movie.frame, *past, shift, place, weight, constant, table,
-        gain_of_gap, gain_of_col, model.freedom, model.scale, distance2, gain,
-    )  # fmt: skip
+    distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
+
+    def weigh(run: tuple[int, int]) -> None:
+        kernels.weigh_pairs(
+            *run, pairs.indptr, pairs.indices, movie.frame, *past, shift, place, weight, constant, table,
+            gain_of_gap, gain_of_col, model.freedom, model.scale, distance2, gain,
+        )  # fmt: skip
+
+    parts = workers if len(gain) > _WORTH_A_THREAD else 1
+    cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
+    list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
     return _solved(pairs, known.follower, gain, distance2, size, solver)
 
@@ -371,17 +343,16 @@ def _solved(
     from . import motion_cpu as kernels
 
     count = len(known)
-    kept = np.nonzero(gain > _HOPELESS)[0]
-    row, col, gain = pairs.row[kept], pairs.indices[kept], gain[kept]
-    probability = np.empty(len(kept))
-    kernels.pair_probabilities(_starts(row, count), col, count, gain, _ROUNDS, probability)
+    indptr, row, col, kept = _above(pairs.indptr, pairs.indices, gain, _HOPELESS)
+    gain, probability = gain[kept], np.empty(len(kept))
+    kernels.pair_probabilities(indptr, col, count, gain, _ROUNDS, _MESSAGE, probability)
     # Only what beats an end and a start can be in the optimum: this cut is exact.
-    useful = np.nonzero(gain > 0)[0]
+    useful_indptr, _, useful_col, useful = _above(indptr, col, gain, 0.0)
     unit = gain.max(initial=1e-9) / _UNITS
     cost = (_UNITS - np.rint(gain[useful] / unit)).astype(np.int32)
     unmatched = np.full(count, _UNITS // 2, dtype=np.int64)
-    costs = SparseCosts(_starts(row[useful], count), col[useful], cost, (count, count))
-    answer = assign(AssignmentProblem(costs, unmatched, unmatched), solver)
+    costs = SparseCosts(useful_indptr, useful_col, cost, (count, count))
+    answer = solve_and_certify(AssignmentProblem(costs, unmatched, unmatched), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
     taken = np.nonzero(follower[row] == col)[0]
@@ -393,6 +364,15 @@ def _solved(
     )  # fmt: skip
 
 
-def _starts(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """(count + 1,) int64: where the pairs of each row begin, given their rows in order."""
-    return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))]).astype(np.int64)
+def _above(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The pairs that gain more: their indptr, rows and columns, and where they stood."""
+    from . import candidates_cpu as kernels
+
+    kept = np.empty_like(indptr)
+    kernels.count_above(indptr, gain, least, kept)
+    row, place = np.empty(kept[-1], dtype=np.int64), np.empty(kept[-1], dtype=np.int64)
+    col = np.empty(kept[-1], dtype=np.int32)
+    kernels.take_above(indptr, indices, gain, least, row, col, place)
+    return kept, row, col, place

@@ -1,0 +1,82 @@
+"""What it costs to learn everything: a run without a setting against the plain link of the same movie.
+
+Simulated movies of `particles` x `frames` at one particle a unit of volume, births and deaths 2 %,
+localisation noise .03; steps of standard deviation `kappa` along each axis, persistence in frames; `miss` is
+the share of missed detections and of clutter. The plain link is told a gate of 1.5 mean distances to the
+nearest neighbour. Both run in this process, one thread each, least CPU seconds of three, after one run that
+compiles; `ratio` is the one over the other. With OUTBID_DATA, real movies as in bench_real.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+import bench_real
+import measure
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track
+
+GATE = 1.5 * 0.55396
+CASES = ((0.1, 0, 0.0), (0.1, 3, 0.1), (0.2, 0, 0.0), (0.2, 3, 0.1), (0.3, 10, 0.0), (0.3, 3, 0.1))
+"""Kappa, persistence, misses and clutter."""
+
+
+def movie(
+    kappa: float, persistence: float, miss: float, *, particles: int = 2000, frames: int = 50, seed: int = 0
+) -> Tracks:
+    """A simulated movie, as it is seen."""
+    motion: Motion = BrownianWalk(kappa)
+    if persistence:
+        step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
+        motion = OrnsteinUhlenbeckWalk(kappa * math.sqrt(3 / step2), persistence)
+    box = (particles ** (1 / 3),) * 3
+    truth = walk(WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=seed))
+    return observe(truth, Microscope((0.03,) * 3, miss, miss), box=box, seed=seed)
+
+
+def compared(truth: Tracks, gate: float) -> measure.Row:
+    learning, plain = TrackingSettings(), TrackingSettings(max_distance=gate)
+    runs = [cpu_seconds(truth, settings) for _ in range(4) for settings in (plain, learning)][2:]
+    (plain_seconds, _), (seconds, run) = (
+        min(runs[which::2], key=lambda timed: timed[0]) for which in range(2)
+    )
+    values = score(run.tracks, truth, gate=gate, families=("links", "identity")).values
+    assert run.learned is not None
+    return {
+        "detections": len(truth.detections), "plain_seconds": plain_seconds, "seconds": seconds,
+        "ratio": seconds / plain_seconds, "passes": run.learned.passes, "gap": run.stats["worst_gap"],
+        "link_f1": values["link_f1"], "idf1": values["idf1"],
+    }  # fmt: skip
+
+
+def cpu_seconds(truth: Tracks, settings: TrackingSettings) -> tuple[float, TrackingRun]:
+    start = time.process_time()
+    run = track(truth.detections, settings, workers=1)
+    return time.process_time() - start, run
+
+
+def simulated(kappa: float, persistence: float, miss: float) -> measure.Row:
+    return compared(movie(kappa, persistence, miss), GATE)
+
+
+def real(name: str, stride: int) -> measure.Row:
+    truth = bench_real.every(read_tracks(bench_real.DATA / name), stride)
+    return compared(truth, 1.5 * bench_real.median_neighbour_distance(truth.detections))
+
+
+def table(limit: float) -> Iterator[measure.Row]:
+    for case in CASES:
+        row = measure.in_process(simulated, *case, limit=limit)
+        yield {"movie": "walks", "kappa": case[0], "persistence": case[1], "miss": case[2]} | row
+    for name, stride in bench_real.MOVIES if bench_real.DATA.is_dir() else ():
+        yield {"movie": name, "every": stride} | measure.in_process(real, name, stride, limit=limit)
+
+
+if __name__ == "__main__":
+    chosen = measure.options(__doc__).parse_args()
+    measure.show(table(chosen.limit), chosen.csv)

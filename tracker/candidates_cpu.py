@@ -1,0 +1,67 @@
+"""CPU kernels of candidates: lists of pairs joined row by row, and cut to those that matter.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def place_rows(rows, cols, indptr, indices, at, placed):  # pragma: no cover
+    """Write the pairs of each row where the row's pairs go, and move on there.
+
+    rows (R,) i8 row of each row of the pairs; cols (C,) i8 likewise; indptr (R+1,) i8, indices (P,) i4.
+    Written: placed (Q,) i4 and at (N,) i8, where the next pair of each row goes.
+    """
+    for i in range(len(rows)):
+        to = at[rows[i]]
+        for e in range(indptr[i], indptr[i + 1]):
+            placed[to] = cols[indices[e]]
+            to += 1
+        at[rows[i]] = to
+
+
+@njit(nogil=True, cache=True)
+def count_above(indptr, gain, least, kept_indptr):  # pragma: no cover
+    """Count the pairs with gain > least: indptr (R+1,) i8, gain (P,) f8. Written: kept_indptr (R+1,) i8."""
+    kept_indptr[0] = 0
+    for i in range(len(indptr) - 1):
+        found = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            found += gain[e] > least
+        kept_indptr[i + 1] = kept_indptr[i] + found
+
+
+@njit(nogil=True, cache=True)
+def take_above(indptr, indices, gain, least, row, col, place):  # pragma: no cover
+    """Take what count_above counted. Written: row (Q,) i8, col (Q,) i4, place (Q,) i8 among the pairs."""
+    to = 0
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if gain[e] > least:
+                row[to] = i
+                col[to] = indices[e]
+                place[to] = e
+                to += 1
+
+
+@njit(nogil=True, cache=True)
+def take_open(indptr, indices, open_row, open_col, follower, kept_indptr, kept):  # pragma: no cover
+    """Pairs of an open row and an open column, and all links.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs; open_row (R,), open_col (C,) bool; follower (R,) i8 or -1.
+    Written: kept_indptr (R+1,) i8; kept (P,) i4, of which the first kept_indptr[-1] count.
+    """
+    to = 0
+    kept_indptr[0] = 0
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if j == follower[i] or (open_row[i] and open_col[j]):
+                kept[to] = j
+                to += 1
+        kept_indptr[i + 1] = to

@@ -1,0 +1,148 @@
+"""Learning: what probable links tell of motion, flow, misses, starts and ends, and how surely."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .estimates import LAGS, motion_from, tail_from
+from .movie import Movie
+from .refine import Linking, LinkModel
+
+_REACH = 4.5
+"""Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
+_MOST_REACH = 18.0
+"""Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
+near, and whole frames may jump."""
+_SAMPLE = 40_000
+_ALIKE = 3.0
+"""Steps' worth of belief that all axes move as much."""
+_GROUPS = 8
+"""Parts of the particles that are estimated apart, for the uncertainties."""
+
+
+def learned(
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int, room: float
+) -> tuple[LinkModel, NDArray[np.float64]]:
+    """The model and the root mean square step (axes,) that the links tell.
+
+    Parameters
+    ----------
+    movie : Movie
+    linking : Linking
+    shift : (N, axes) float64 array
+        Displacement in one frame that is foretold of each detection; motion is what is left.
+    model : LinkModel
+        By which they were linked; it stays where there are none.
+    max_gap : int
+        Frames that a particle may be missing, to be looked for next.
+    room : float
+        Radius that the gate has at least, as far as steps allow.
+    """
+    one_group = np.zeros(len(movie.frame), dtype=np.int64)
+    covariance, weight, step2 = _covariances(_products(movie, linking, shift, one_group, 1)[0])
+    if weight[0] == 0:
+        return model, np.sqrt(step2)
+    follow, end, start = _rates(movie, linking, max_gap)
+    certain = linking.probability > 0.01
+    freedom, scale = tail_from(
+        linking.distance2[certain], linking.size[certain], linking.probability[certain]
+    )
+    step = np.sqrt(np.maximum(step2, 1e-300))
+    motion = motion_from(covariance, weight)
+    return LinkModel(motion, follow, end, start, gate_of(step, room), freedom, scale, model.two_sided), step
+
+
+def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
+    """Radii along the axes outside of which no particle is looked for in the next frame."""
+    return tuple(np.clip(room, _REACH * step, _MOST_REACH * step).tolist())
+
+
+def uncertainty(
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
+) -> dict[str, float]:
+    """Standard errors of what was learned, from the scatter between groups of particles.
+
+    Parameters
+    ----------
+    movie, linking, shift, model
+        As in `learned`.
+    """
+    from .learn_cpu import groups_of
+
+    group = np.arange(len(movie.frame)) % _GROUPS
+    groups_of(linking.before, group)
+    motions = []
+    for products in _products(movie, linking, shift, group, _GROUPS):
+        covariance, weight, _ = _covariances(products)
+        if weight[0] > 0:
+            motions.append((covariance[0], motion_from(covariance, weight)))
+    if len(motions) < 2:
+        return {}
+    root = np.sqrt(len(motions))
+    rows = len(movie.frame)
+    return {
+        "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions], ddof=1) / root),
+        "persistence": float(np.std([motion.persistence for _, motion in motions], ddof=1) / root),
+        "noise": float(np.std([np.mean(motion.noise) for _, motion in motions], ddof=1) / root),
+        "end": float(np.sqrt(model.end * (1 - model.end) / rows)),
+        "start": float(np.sqrt(model.start * (1 - model.start) / rows)),
+    }
+
+
+def _products(
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], group: NDArray[np.int64], groups: int
+) -> NDArray[np.float64]:
+    """(groups, LAGS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
+    from .learn_cpu import step_products
+
+    thin = max(1, len(movie.frame) // _SAMPLE)
+    products = np.zeros((groups, LAGS, 5, movie.axes))
+    step_products(
+        linking.row, linking.col, linking.probability, movie.frame, movie.position, shift,
+        linking.before, linking.trust, group, thin, products,
+    )  # fmt: skip
+    return products
+
+
+def _covariances(
+    products: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Covariances of steps less flow by lag (LAGS, axes), weights (LAGS,), mean square of steps (axes,).
+
+    Products of steps count by the fourth power of the probabilities and as correlations: wrong links
+    know no past, and even few of them would hide a persistence.
+    """
+    weight, crossed, here2, earlier2, seen2 = np.moveaxis(products, 1, 0)
+    total = float(weight[0, 0])
+    variance, step2 = _evened(here2[0], total), _evened(seen2[0], total)
+    covariance = variance * crossed / np.sqrt(np.maximum(here2 * earlier2, 1e-300))
+    covariance[0] = variance
+    return covariance, weight[:, 0], step2
+
+
+def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """(axes,) mean squares from sums of squares; where there are few, the axes are taken to be much alike."""
+    return (square + _ALIKE * square.mean() / max(total, 1e-300)) / (total + _ALIKE)
+
+
+def _rates(movie: Movie, linking: Linking, max_gap: int) -> tuple[tuple[float, ...], float, float]:
+    """Probabilities of being seen next after 1, 2, … frames, of an end and of a start."""
+    count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
+    gap = movie.frame[linking.col] - movie.frame[linking.row]
+    reach = int(gap.max(initial=1))
+    leaves = np.minimum(np.bincount(linking.row, linking.probability, count), 1)
+    reached = np.minimum(np.bincount(linking.col, linking.probability, count), 1)
+    # Only where the movie is long enough to show what happens.
+    early, late = movie.frame <= last - reach, movie.frame >= first + reach
+    if not early.any():
+        early, late = movie.frame < last, movie.frame > first
+    seen = early[linking.row]
+    shares = np.bincount(gap[seen], linking.probability[seen], reach + 1)[1:] + 0.5
+    lost = float(np.sum(1 - leaves[early])) + 0.5
+    known = (shares / (shares.sum() + lost)).tolist()
+    # A gap that was not tried yet starts with the odds of a rare miss.
+    follow = tuple((known + [0.02 / 2**k for k in range(max_gap)])[: max_gap + 1])
+    end = lost / float(shares.sum() + lost)
+    start = (float(np.sum(1 - reached[late])) + 0.5) / (int(late.sum()) + 1.0)
+    return follow, min(end, 0.5), min(start, 0.5)
