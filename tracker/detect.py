@@ -18,7 +18,11 @@ from .spots import DetectionSettings, checked, spots
 
 _LOG = logging.getLogger("outbid")
 _WORTH_A_GPU = 200_000_000
-"""Voxels of a movie below which `auto` stays on the CPU."""
+"""Voxels of a movie below which `auto` stays on the CPU.
+
+A frame of 7.6 million took an H200 0.011 s and two threads of its host 0.28 s; but loading CuPy with its
+kernels takes 0.8 s, or 8 s where they have to be compiled, once for each width of the filters.
+"""
 
 
 def detect(

@@ -19,6 +19,7 @@ from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from .atomic import refuse_output
 from .records import record_from, sha256_of
+from .unknown import advice
 
 __all__ = [
     "FORMATS", "READERS", "check_output", "holds_tracks", "input_of", "read_detections", "read_record",
@@ -34,11 +35,9 @@ FORMATS: Mapping[str, str] = {
 READERS: Sequence[tuple[str, str]] = [
     ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
     ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
-    ("particles*", "myptv"),
+    ("particles*", "myptv"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
 ]  # fmt: skip
 """Modules that are asked before whether a file, or folder (``*/``), of such a name is theirs."""
-
-_IMAGES = (".tif", ".tiff", ".btf", ".png", ".nd2", ".czi", ".lif", ".ims", ".dv", ".oir")
 
 _Path = str | os.PathLike[str]
 
@@ -259,17 +258,11 @@ def _reading(path: _Path) -> Iterator[tuple[Path, _Reader]]:
             raise InputError(f"{file} is a device. Give a file.")
         form = _reader(file)
         if form is None and file.is_dir():
-            raise InputError(f"{file} is a folder of no known kind. Give a file.")
+            raise InputError(f"{file} is a folder of no known kind. {advice(file)}")
         if form is None:
-            raise InputError(f"{file} {_what_else(file)}")
+            known = f"Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
+            raise InputError(f"{file} is of an unknown format. {advice(file) or known}")
         yield file, form
-
-
-def _what_else(file: Path) -> str:
-    """What to do with a file that holds no table, graph or array."""
-    if file.suffix.lower() in _IMAGES:
-        return f"is an image. Find its spots first: outbid detect {file.name} -o spots.csv"
-    return f"is of an unknown format. Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from ..errors import InputError
 from ..tracks import LINK_MEASURES
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "frame": ("frame", "t", "time", "time_point", "timepoint", "position_t"),
+    "frame": ("frame", "t", "time", "time_point", "timepoint", "position_t", "time_index"),
     "z": ("z", "position_z", "pos_z"),
-    "y": ("y", "position_y", "pos_y"),
-    "x": ("x", "position_x", "pos_x"),
-    "track_id": ("track_id", "trackid", "track", "particle", "trajectory", "tracklet_id"),
+    "y": ("y", "position_y", "pos_y", "cell_row"),
+    "x": ("x", "position_x", "pos_x", "cell_col"),
+    "track_id": ("track_id", "trackid", "track", "particle", "trajectory", "tracklet_id", "id_of_track"),
     "parent": ("parent", "parent_track_id", "parent_track", "parent_id"),
 }
 """Names that each role goes by, the preferred one first, as `plain` spells them."""
@@ -126,7 +126,7 @@ def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:
     if not lacking:
         return ""
     asked = " or ".join(
-        f"{role} ({', '.join(ALIASES[role][: -1 if role in 'xy' else 3])}, …)" for role in lacking
+        f"{role} ({', '.join(ALIASES[role][: 2 if role in 'xy' else 3])}, …)" for role in lacking
     )
     seen = ", ".join(repr(name[:40]) for name in names[:12]) + (", …" if len(names) > 12 else "")
     return f"No column for {asked} among {seen}. Rename the columns."

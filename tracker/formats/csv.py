@@ -32,6 +32,15 @@ _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", r
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
+def recognises(path: Path) -> bool:
+    """Whether a text file of another suffix has a header with columns for frame, y and x."""
+    try:
+        layout_of(_head(path), path)
+    except InputError:
+        return False
+    return True
+
+
 def read_detections(path: Path) -> Detections:
     """See `outbid.tracker.formats.read_detections`."""
     return table.detections_of(_read(path))

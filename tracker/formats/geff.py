@@ -20,6 +20,7 @@ from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import LINK_MEASURES, Tracks
 from . import graph
+from .chunks import refuse_bombs
 from .folder import write_whole_folder
 from .memory import refuse_if_larger_than_memory
 from .records import record_bytes
@@ -221,6 +222,7 @@ def _size_if_harmless(path: Path, file: Path) -> float:
         width = np.dtype(dtype).itemsize
     except TypeError:
         width = 8
+    refuse_bombs(file.parent, told, width)
     return float(math.prod(shape)) * width
 
 

@@ -23,15 +23,16 @@ from ..tracks import Tracks
 from .atomic import write_whole
 from .graph import detections_of
 from .records import record_bytes, record_from
-from .xml_stream import Enough, number, read_xml, root_of
+from .xml_stream import Enough, number, read_xml, refuse_if_too_large, root_of
 
 _LOG = logging.getLogger("outbid")
+_ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
 
 
 def recognises(path: Path) -> bool:
     """Whether the file is of this format, by its outermost element."""
-    return root_of(path) in ("root", "Tracks")
+    return root_of(path) in _ROOTS
 
 
 def read_detections(path: Path) -> Detections:
@@ -111,9 +112,15 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
     """The detections, and the number of each one's particle."""
     values, particle = array("d"), array("q")
     current = -1
+    inside = False
 
     def begin(name: str, attributes: Mapping[str, str], line: int) -> None:
-        nonlocal current
+        nonlocal current, inside
+        if not inside and name not in _ROOTS:
+            raise InputError(
+                f"{path} is XML of another kind (<{name[:40]}>), not ISBI's. Rename it to end in .xml."
+            )
+        inside = True
         if name in _PARTICLE:
             current += 1
         elif name == "detection":
@@ -128,6 +135,7 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
             values.extend(row)
             particle.append(current)
 
+    refuse_if_too_large(path)
     read_xml(path, begin)
     table = np.array(values, dtype=np.float64).reshape(-1, 4)
     number_of = np.array(particle, dtype=np.int64)

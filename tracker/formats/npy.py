@@ -58,8 +58,9 @@ def _rows(path: Path) -> NDArray[np.float64]:
             version = np.lib.format.read_magic(file)
             head = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
             shape, _, dtype = head[version](file)
-    except (ValueError, KeyError, EOFError) as error:
-        raise InputError(f"{path} is damaged: {error}. Save the array again.") from None
+    except Exception as error:  # the header is Python's syntax, and raises anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(f"{path} is damaged: {reason}. Save the array again.") from None
     if dtype.hasobject:
         raise InputError(
             f"{path} holds Python objects, whose loading could run any program: refused. "

@@ -22,7 +22,7 @@ from ..tracks import LINK_MEASURES, Tracks
 from .graph import detections_of, tracks_of
 from .records import record_from
 from .trackmate_write import RECORD_MARK, key_of, write_model
-from .xml_stream import Enough, number, read_xml
+from .xml_stream import Enough, number, read_xml, refuse_if_too_large
 
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
@@ -105,6 +105,7 @@ class _Model:
         self._current, self._shown = -1, set[int]()
         self._filters = False
         self._root = ""
+        refuse_if_too_large(path)
         read_xml(path, self._begin)
 
     def spots(

@@ -13,6 +13,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from ..errors import InputError
+from .memory import refuse_if_larger_than_memory
 
 _DEEPEST = 64
 """Elements inside each other; the formats here need eight."""
@@ -22,6 +23,17 @@ Begin = Callable[[str, Mapping[str, str], int], object]
 
 class Enough(Exception):
     """Raised by a callback that needs no more of the file."""
+
+
+def refuse_if_too_large(path: Path) -> None:
+    """Complain about a file whose numbers would not fit the memory: they take no more than its text.
+
+    Raises
+    ------
+    ResourceError
+        With the size that reading would take.
+    """
+    refuse_if_larger_than_memory(path, path.stat().st_size)
 
 
 def read_xml(path: Path, begin: Begin, text: Callable[[str, str], object] | None = None) -> None:

@@ -1,0 +1,385 @@
+"""Files made to harm, or harmed: for every format an error or data; never a hang, a crash or a full memory.
+
+What else is in the list of hostile cases stands with its format: TIFF cut short, in a circle and beyond
+memory in test_images; entities, document types, nesting and missing coordinates in test_formats_xml; links
+out of a GEFF folder, pickles, damaged and missing parts in test_formats_geff; pickles and sizes of arrays in
+test_formats_readers; tables in test_bad_input and test_formats_bad_parquet.
+"""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from commands import assert_refused, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outbid.tracker import (
+    Detections,
+    InputError,
+    OutbidError,
+    ResourceError,
+    Tracks,
+    read_detections,
+    read_tracks,
+    write_tracks,
+)
+from outbid.tracker.formats import memory
+from outbid.tracker.formats.images import open_movie
+
+TWO = Tracks(
+    Detections.from_table([0, 1, 2, 2], [[0, 5, 7], [1, 5, 8], [0, 6, 9], [0, 4, 9]]),
+    np.array([[0, 1], [1, 2]]),
+)
+BOMB_XML = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">{}]><OME>&z;</OME>'.format(
+    "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">'
+        for a, b in zip("abcdefghij", "bcdefghijz", strict=True)
+    )
+)  # fmt: skip
+
+
+UNIT = "<MamutProject><SpaceUnits>um</SpaceUnits></MamutProject>"
+
+
+def java(content: bytes) -> bytes:
+    """A stream of short blocks."""
+    pieces = [content[k : k + 255] for k in range(0, len(content), 255)]
+    return b"\xac\xed\x00\x05" + b"".join(b"\x77" + bytes([len(piece)]) + piece for piece in pieces)
+
+
+def project(path: Path, model: bytes, xml: str = UNIT) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.raw", model)
+        archive.writestr("project.xml", xml)
+    return path
+
+
+def spot(x: float, y: float, z: float, frame: int) -> bytes:
+    return np.array([x, y, z], "<f8").tobytes() + np.array([frame], "<i4").tobytes() + bytes(48) + b"\0" * 8
+
+
+def count(n: int) -> bytes:
+    return n.to_bytes(4, signed=True)
+
+
+def link(source: int, target: int) -> bytes:
+    return b"".join(count(n) for n in (source, target, 0, 0))
+
+
+MODEL = count(2) + spot(1, 2, 3, 0) + spot(4, 5, 6, 1) + count(1) + link(0, 1) + b"labels"
+
+
+def a_file(kind: str, folder: Path) -> Path:
+    """A good file of each format that is read."""
+    path = folder / f"good{kind}"
+    if kind == ".mastodon":
+        return project(path, java(MODEL))
+    if kind == ".npy":
+        np.save(path, [[0, 0, 1.0, 2.0, 3.0], [0, 1, 1.0, 2.0, 4.0]])
+    elif kind == "traj":
+        path.write_text("0\t1\t2\t3\t0\n0\t1\t2\t4\t1\n")
+    elif kind == "ptv_is.7":
+        path = folder / "ptv_is.7"
+        path.write_text("2\n -1 1 1.0 2.0 3.0\n -1 -2 9 9 9\n")
+    elif kind == ".txt":
+        path.write_text("track\tframe\ty\tx\n1\t0\t5\t5\n1\t1\t5\t6\n")
+    else:
+        write_tracks(path, TWO)
+    return path
+
+
+KINDS = [".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".npy", ".mastodon", ".txt", "ptv_is.7"]
+
+
+# ---------------------------------------------------------------- whatever the format
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_files(kind: str, tmp_path: Path) -> None:
+    path = a_file(kind, tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=path.name) as error:
+        read_detections(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folders_and_missing_files_in_their_place(kind: str, tmp_path: Path) -> None:
+    path = a_file(kind, tmp_path)
+    path.unlink()
+    assert_refused(run("convert", path, tmp_path / "out.csv"), 3, path.name, "Check the")
+    path.mkdir()
+    assert_refused(run("convert", path, tmp_path / "out.csv"), 3, path.name, "folder")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_a_suffix_that_is_wrong(kind: str, other: str, tmp_path: Path) -> None:
+    """A file of one format under the suffix of another: an error, or, between tables, the same points."""
+    if kind == other == "ptv_is.7":
+        pytest.skip("the same name")
+    good = a_file(kind, tmp_path)
+    wrong = tmp_path / f"wrong{other}" if other != "ptv_is.7" else tmp_path / "rt_is.9"
+    shutil.copy(good, wrong)
+    try:
+        read = read_detections(wrong)
+    except InputError as error:
+        assert wrong.name in str(error)  # noqa: PT017
+    else:
+        np.testing.assert_array_equal(read.position, read_detections(good).position)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_bytes_at_random(kind: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Some bytes replaced, a piece cut out or doubled: an error of ours in one line, or data."""
+    path = a_file(kind, tmp_path_factory.mktemp("fuzz"))
+    content = bytearray(path.read_bytes())
+    places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+    for place, byte in data.draw(st.lists(places, max_size=4)):
+        content[place] = byte
+    first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+    how = data.draw(st.sampled_from(["keep", "cut", "double"]))
+    if how == "cut":
+        del content[first:last]
+    elif how == "double":
+        content[first:first] = content[first:last]
+    path.write_bytes(content)
+    try:
+        read_detections(path)
+        read_tracks(path)
+    except OutbidError as error:
+        assert path.name in str(error)  # noqa: PT017
+        assert "\n" not in str(error).strip()  # noqa: PT017
+
+
+@pytest.mark.parametrize("kind", [".xml", ".isbi.xml", ".mastodon", ".npy", ".txt"])
+def test_what_does_not_fit_the_memory_is_refused_before_reading(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = a_file(kind, tmp_path)
+    monkeypatch.setattr(memory, "free_memory", lambda: 10)
+    with pytest.raises(ResourceError, match="GB"):
+        read_detections(path)
+
+
+# ---------------------------------------------------------------- archives
+
+
+def test_a_project_made_by_hand(tmp_path: Path) -> None:
+    tracks = read_tracks(a_file(".mastodon", tmp_path))
+    assert tracks.detections.position.tolist() == [[3, 2, 1], [6, 5, 4]]
+    assert tracks.detections.frame.tolist() == [0, 1]
+    assert tracks.links.tolist() == [[0, 1]]
+    assert tracks.detections.unit == "micrometer"
+
+
+def test_blocks_of_any_length_are_one_stream(tmp_path: Path) -> None:
+    long = b"\xac\xed\x00\x05\x7a" + count(100) + MODEL[:100] + b"\x77\x05" + MODEL[100:105]
+    rest = MODEL[105:]
+    model = long + b"\x7a" + count(len(rest)) + rest + b"\x75\x72any object"
+    assert len(read_tracks(project(tmp_path / "a.mastodon", model)).links) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (b"", "no stream of Java"), (b"\xac\xed\x00\x05sr\x00evil", "before its spots"),
+        (java(count(2**31 - 1)), "2147483647 spots"), (java(count(-5)), "-5 spots"),
+        (java(MODEL[:90]), "2 spots"), (java(MODEL[:-20]), "1 links"),
+        (b"\xac\xed\x00\x05\x7a\x7f\xff\xff\xffabc", "within a block"),
+        (java(count(1) + spot(1, np.nan, 2, 0) + count(0)), "finite"),
+        (java(count(1) + spot(1, 1, 2, -3) + count(0)), "frame -3"),
+        (java(MODEL[:172] + count(1) + link(0, 7)), "detection 7"),
+        (java(MODEL[:172] + count(1) + link(-1, 0)), "detection -1"),
+    ],
+)  # fmt: skip
+def test_hostile_projects(model: bytes, told: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=told):
+        read_tracks(project(tmp_path / "a.mastodon", model))
+
+
+def test_an_archive_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.mastodon", "w") as archive:
+        archive.writestr("../../outside.txt", "x")
+    with pytest.raises(InputError, match=r"without model\.raw"):
+        read_tracks(tmp_path / "a.mastodon")
+    assert [file.name for file in tmp_path.rglob("*")] == ["a.mastodon"]
+    with pytest.raises(InputError, match=r"project\.xml"):
+        read_tracks(project(tmp_path / "b.mastodon", java(MODEL), BOMB_XML))
+
+
+def test_a_compression_bomb_in_an_archive(tmp_path: Path) -> None:
+    """A kilobyte is declared, 300 MB are there: no more is unpacked than is declared."""
+    path = project(tmp_path / "a.mastodon", bytes(300_000_000))
+    assert path.stat().st_size < 500_000
+    content = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        place = content.find(mark) + offset
+        content[place : place + 4] = (1000).to_bytes(4, "little")
+    path.write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"damaged|spots|stream"):
+        read_tracks(path)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a.zip", "unpack"), ("a.npz", "CSV"), ("a.tar.gz", "unpack"), ("a.xlsx", "CSV"),
+     ("a.tif", "outbid detect")],
+)  # fmt: skip
+def test_archives_and_others_that_are_not_opened(name: str, told: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../outside.npy", bytes(50_000_000))
+    start = time.perf_counter()
+    assert_refused(run("track", tmp_path / name, "-o", tmp_path / "out.csv"), 3, name, told)
+    assert time.perf_counter() - start < 5
+    assert [file.name for file in tmp_path.rglob("*")] == [name]
+
+
+# ---------------------------------------------------------------- images
+
+
+@pytest.mark.parametrize("kind", ["imagej", "ome", "shaped", "zlib", "bigtiff", "big-endian", "png"])
+def test_images_with_bytes_at_random(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    voxels = np.random.default_rng(0).integers(0, 99, (2, 3, 12, 16)).astype(np.uint16)
+    path = tmp_path / ("a.png" if kind == "png" else "a.tif")
+    if kind == "png":
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed: pip install pillow")
+        image.fromarray(voxels[0, 0].astype(np.uint8)).save(path)
+    else:
+        axes = {"metadata": {"axes": "TZYX"}} if kind in ("imagej", "ome") else {}
+        tifffile.imwrite(
+            path, voxels, imagej=kind == "imagej", ome=kind == "ome" or None, bigtiff=kind == "bigtiff",
+            byteorder=">" if kind == "big-endian" else None, photometric="minisblack",
+            compression="zlib" if kind == "zlib" else None, **axes,
+        )  # fmt: skip
+    content, rng = path.read_bytes(), np.random.default_rng(5)
+    for _ in range(60):
+        harmed = bytearray(content)
+        for place in rng.integers(0, len(content) if rng.random() < 0.5 else min(len(content), 600), 3):
+            harmed[place] = rng.integers(256)
+        path.write_bytes(harmed)
+        try:
+            for frame in open_movie(path).frames():
+                assert frame.ndim == 3
+        except OutbidError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_entities_in_the_header_of_ome(tmp_path: Path) -> None:
+    path = tmp_path / "a.ome.tif"
+    voxels = np.zeros((3, 8, 8), np.uint8)
+    tifffile.imwrite(path, voxels, description=BOMB_XML, metadata=None, photometric="minisblack")
+    start = time.perf_counter()
+    with pytest.raises(InputError, match="header"):
+        open_movie(path)
+    assert time.perf_counter() - start < 5
+
+
+def test_a_compression_bomb_in_a_plane(tmp_path: Path) -> None:
+    """16 x 16 pixels are declared; the stream holds 2 GB of zeros. No more than is declared is kept."""
+    path = tmp_path / "a.tif"
+    squeeze = zlib.compressobj(1)
+    bomb = b"".join([*(squeeze.compress(bytes(1 << 24)) for _ in range(128)), squeeze.flush()])
+    tifffile.imwrite(path, np.zeros((16, 16), np.uint8), compression="zlib", metadata=None)
+    with tifffile.TiffFile(path) as tiff:
+        tags = tiff.pages[0].tags
+        places = {name: tags[name].valueoffset for name in ("StripOffsets", "StripByteCounts")}
+        widths = {name: tags[name].valuebytecount for name in places}
+    content = bytearray(path.read_bytes())
+    for name, value in (("StripOffsets", len(content)), ("StripByteCounts", len(bomb))):
+        content[places[name] : places[name] + widths[name]] = value.to_bytes(widths[name], "little")
+    path.write_bytes(content + bomb)
+    code = f"""
+import resource
+from pathlib import Path
+from outbid.tracker.errors import InputError
+from outbid.tracker.formats.images import open_movie
+resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+try:
+    print(next(open_movie(Path({str(path)!r})).frames()).shape)
+except InputError as error:
+    print("refused", error)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(("(1, 16, 16)", "refused")), done.stdout
+
+
+def test_a_picture_that_declares_too_much(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="pillow is not installed: pip install pillow")
+    head = b"IHDR" + (60_000).to_bytes(4) * 2 + b"\x08\x00\x00\x00\x00"
+    chunk = (13).to_bytes(4) + head + zlib.crc32(head).to_bytes(4)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk)
+    with pytest.raises(OutbidError, match=r"a\.png"):
+        open_movie(tmp_path / "a.png")
+
+
+# ---------------------------------------------------------------- GEFF
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
+    write_tracks(tmp_path / "a.geff", TWO)
+    return tmp_path / "a.geff"
+
+
+def test_a_graph_with_bytes_at_random(graph: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    files = sorted(file for file in graph.rglob("*") if file.is_file())
+    for turn in range(80):
+        harmed = tmp_path / "b.geff"
+        shutil.copytree(graph, harmed)
+        file = harmed / files[turn % len(files)].relative_to(graph)
+        content = bytearray(file.read_bytes())
+        for place in rng.integers(0, len(content), 2):
+            content[place] = rng.integers(256)
+        file.write_bytes(content[: rng.integers(1, len(content) + 1)] if turn % 3 == 0 else content)
+        try:
+            read_tracks(harmed)
+        except OutbidError as error:
+            assert "b.geff" in str(error)  # noqa: PT017
+        shutil.rmtree(harmed)
+
+
+@pytest.mark.parametrize("codec", ["zlib", "gzip", "blosc", "lz4"])
+def test_a_compression_bomb_in_a_graph(codec: str, graph: Path) -> None:
+    """A chunk that unpacks to a quarter of a gigabyte where 32 bytes are declared."""
+    numcodecs = pytest.importorskip("numcodecs")
+    array = graph / "nodes/props/x/values"
+    packed = numcodecs.get_codec({"id": codec})
+    told = json.loads((array / ".zarray").read_text())
+    (array / ".zarray").write_text(json.dumps(told | {"compressor": packed.get_config()}))
+    chunk = next(file for file in array.iterdir() if file.name[0] != ".")
+    chunk.write_bytes(packed.encode(bytes(1 << 28)))
+    tracemalloc.start()
+    with pytest.raises(OutbidError, match=r"a\.geff"):
+        read_tracks(graph)
+    assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    tracemalloc.stop()
+
+
+def test_a_chunk_beyond_memory(graph: Path) -> None:
+    array = graph / "nodes/props/x/values/.zarray"
+    array.write_text(json.dumps(json.loads(array.read_text()) | {"chunks": [10**14]}))
+    with pytest.raises(ResourceError, match="GB"):
+        read_tracks(graph)

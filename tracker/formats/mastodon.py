@@ -1,0 +1,130 @@
+"""Mastodon's projects: a zip archive with the graph of spots and links as Java writes it, ``model.raw``.
+
+The stream is Java's serialisation, of which only blocks of plain data are looked at: nothing is ever made
+from the classes that it names. In them are, one after the other: the count of spots (int32); of each
+spot x, y, z (float64), frame (int32), the covariance's six values and the square of the bounding radius
+(float64), all with the lowest byte first; the count of links (int32, highest byte first); and of each link
+source, target and its places at either (int32, highest byte first). Labels and tags follow; they are left
+out. Read from the files; no specification is known.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError, ResourceError
+from ..tracks import Tracks
+from .graph import detections_of, tracks_of
+from .memory import refuse_if_larger_than_memory
+
+_SPOT = np.dtype([("place", "<f8", 3), ("frame", "<i4"), ("covariance", "<f8", 6), ("radius2", "<f8")])
+_LINK = np.dtype([("ends", ">i4", 2), ("places", ">i4", 2)])
+_JAVA = b"\xac\xed\x00\x05"
+_SHORT, _LONG = 0x77, 0x7A  # kinds of blocks, with a length of one byte or of four
+
+
+def recognises(path: Path) -> bool:
+    """Whether it is a file: the suffix is nobody else's."""
+    return path.is_file()
+
+
+def read_detections(path: Path) -> Detections:
+    """See `outbid.tracker.formats.read_detections`."""
+    spots, _, unit = _read(path)
+    position, features = _columns(spots)
+    return detections_of(path, spots["frame"], position, unit, features)
+
+
+def read_tracks(path: Path) -> Tracks:
+    """See `outbid.tracker.formats.read_tracks`."""
+    spots, links, unit = _read(path)
+    position, features = _columns(spots)
+    node = np.arange(len(spots), dtype=np.int64)
+    return tracks_of(path, node, spots["frame"], position, links, unit, features)
+
+
+def holds_tracks(path: Path) -> bool:
+    """See `outbid.tracker.formats.holds_tracks`."""
+    return len(_read(path)[1]) > 0
+
+
+def read_record(path: Path) -> None:  # noqa: ARG001
+    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    return
+
+
+def _columns(spots: NDArray) -> tuple[NDArray[np.float64], dict[str, NDArray]]:
+    radius = np.sqrt(np.maximum(spots["radius2"], 0))
+    return np.ascontiguousarray(spots["place"][:, ::-1]), {"radius": radius}
+
+
+def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
+    """Spots, (n, 2) links between their numbers, and the unit."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            model = _member(archive, path, "model.raw")
+            project = _member(archive, path, "project.xml")
+    except (InputError, ResourceError):
+        raise
+    except Exception as error:  # zipfile and zlib raise anything about bytes that make no sense
+        raise InputError(f"{path} is a damaged archive: {error}. Copy it again.") from None
+    data = _blocks(model, path)
+    spots, after = _counted(data, 0, _SPOT, "spots", path)
+    links, _ = _counted(data, after, _LINK, "links", path)
+    return spots, links["ends"].astype(np.int64), _unit(project, path)
+
+
+def _member(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
+    """One file of the archive, in memory; no more of it than it declares is unpacked."""
+    try:
+        told = archive.getinfo(name)
+    except KeyError:
+        raise InputError(f"{path} is an archive without {name}: no project of Mastodon. Check it.") from None
+    refuse_if_larger_than_memory(path, 3.0 * told.file_size)
+    with archive.open(told) as member:
+        return member.read(told.file_size)  # a bare read() would unpack all that a bomb holds
+
+
+def _blocks(model: bytes, path: Path) -> bytes:
+    """The plain data of a Java stream, up to its first object."""
+    if not model.startswith(_JAVA):
+        raise InputError(f"{path}: model.raw is no stream of Java. Save the project again.")
+    parts, place = [], len(_JAVA)
+    while place < len(model) and model[place] in (_SHORT, _LONG):
+        head = 2 if model[place] == _SHORT else 5
+        if place + head > len(model):
+            raise InputError(f"{path}: model.raw ends within a block. Copy the project again.")
+        length = int.from_bytes(model[place + 1 : place + head])
+        if place + head + length > len(model):
+            raise InputError(f"{path}: model.raw ends within a block. Copy the project again.")
+        parts.append(model[place + head : place + head + length])
+        place += head + length
+    return b"".join(parts)
+
+
+def _counted(data: bytes, place: int, kind: np.dtype, what: str, path: Path) -> tuple[NDArray, int]:
+    """The array at a place that begins with its length, and the place behind it."""
+    if place + 4 > len(data):
+        raise InputError(f"{path}: model.raw ends before its {what}. Copy the project again.")
+    (count,) = struct.unpack_from(">i", data, place)
+    stop = place + 4 + count * kind.itemsize
+    if count < 0 or stop > len(data):
+        raise InputError(
+            f"{path}: model.raw declares {count} {what} and ends before. Copy the project again."
+        )
+    return np.frombuffer(data, kind, count, place + 4), stop
+
+
+def _unit(project: bytes, path: Path) -> str | None:
+    from defusedxml import ElementTree
+
+    try:
+        return ElementTree.fromstring(project, forbid_dtd=True).findtext("SpaceUnits")
+    except Exception as error:  # a parse error, or one of the attacks that defusedxml knows
+        raise InputError(f"{path}: project.xml cannot be read ({error}). Save the project again.") from None

@@ -1,0 +1,39 @@
+"""What to do with a file that is of no format here: said in the error, so that nobody has to guess."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+_IMAGE = "It is an image. Find its spots first: outbid detect {name} -o spots.csv"
+_ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
+    (("*.tif", "*.tiff", "*.btf", "*.png"), _IMAGE),
+    (("*.nd2", "*.czi", "*.lif", "*.ims", "*.dv", "*.oir"), "Export it as OME-TIFF, for outbid detect."),
+    (("*.zip", "*.tar", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.7z"), "It is an archive: unpack it first."),
+    (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as CSV."),
+    (("*.h5", "*.hdf5"), "Export images as OME-TIFF, tracks as CSV."),
+    (("*.mat", "*.npz", "*.pkl", "*.pickle", "*.json"), "Save its table of points as CSV."),
+    (("*_targets",), "They are places on one camera: give the rt_is files, which are in space."),
+]  # fmt: skip
+"""Patterns of names in small letters, and what helps."""
+
+
+def advice(path: Path) -> str:
+    """What would help with a file or folder that no format recognises; empty if nothing is known.
+
+    Examples
+    --------
+    >>> advice(Path("tracks.XLS"))
+    'It is a spreadsheet: save its table as CSV.'
+    >>> advice(Path("notes.md"))
+    ''
+    """
+    name = path.name.lower()
+    if path.is_dir():
+        kinds, _ = _ADVICE[0]
+        if not any(fnmatch(file.name.lower(), kind) for file in path.iterdir() for kind in kinds):
+            return "Give a file."
+        return f"It holds images. Find their spots first: outbid detect {path.name} -o spots.csv"
+    told = next((told for patterns, told in _ADVICE if any(fnmatch(name, p) for p in patterns)), "")
+    return told.replace("{name}", path.name)
