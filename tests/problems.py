@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts
 from outbid.tracker.gating import pairs_within
@@ -14,12 +15,16 @@ Rng = np.random.Generator
 
 
 def uniform_integers(rng: Rng, rows: int, cols: int) -> NDArray:
-    return rng.integers(0, 10 * max(rows, cols), (rows, cols))
+    return rng.integers(0, 10 * max(rows, cols) + 1, (rows, cols))
 
 
 def few_integers(rng: Rng, rows: int, cols: int) -> NDArray:
-    """Ties everywhere."""
-    return rng.integers(0, max(2, rows // 10), (rows, cols))
+    """Up to n/10: ties everywhere."""
+    return rng.integers(0, max(rows, cols) // 10 + 1, (rows, cols))
+
+
+def integers_to_n(rng: Rng, rows: int, cols: int) -> NDArray:
+    return rng.integers(0, max(rows, cols) + 1, (rows, cols), dtype=np.int32)
 
 
 def negative_integers(rng: Rng, rows: int, cols: int) -> NDArray:
@@ -51,9 +56,40 @@ def duplicate_rows(rng: Rng, rows: int, cols: int) -> NDArray:
     return np.repeat(rng.integers(0, 50, (1, cols)), rows, axis=0)
 
 
+def distances_in_2d(rng: Rng, rows: int, cols: int) -> NDArray:
+    return cdist(rng.random((rows, 2)), rng.random((cols, 2)))
+
+
 def distances_in_3d(rng: Rng, rows: int, cols: int) -> NDArray:
-    a, b = rng.random((rows, 3)), rng.random((cols, 3))
-    return np.linalg.norm(a[:, None] - b, axis=2)
+    return cdist(rng.random((rows, 3)), rng.random((cols, 3)))
+
+
+def clustered_in_2d(rng: Rng, rows: int, cols: int) -> NDArray:
+    return cdist(*_clusters(rng, rows, cols, 2))
+
+
+def clustered_in_3d(rng: Rng, rows: int, cols: int) -> NDArray:
+    return cdist(*_clusters(rng, rows, cols, 3))
+
+
+def _clusters(rng: Rng, rows: int, cols: int, axes: int) -> tuple[NDArray, NDArray]:
+    """Clouds that gather around the same few centres, in other numbers each."""
+    centre = rng.random((5, axes))
+    size = [centre[rng.integers(0, 5, count)] for count in (rows, cols)]
+    return size[0] + 0.02 * rng.normal(size=(rows, axes)), size[1] + 0.02 * rng.normal(size=(cols, axes))
+
+
+def geom(rng: Rng, rows: int, cols: int) -> NDArray:
+    """Distances within one set of points in a square, negated: as large as possible (Roverso et al.)."""
+    points = 1000 * rng.random((max(rows, cols), 2))
+    return -cdist(points[:rows], points[:cols])
+
+
+def forbidden_pairs(rng: Rng, rows: int, cols: int) -> NDArray:
+    """Most pairs are forbidden, yet the smaller side can be matched."""
+    costs = np.where(rng.random((rows, cols)) < 0.3, rng.random((rows, cols)), np.inf)
+    np.fill_diagonal(costs, 2.0)
+    return costs
 
 
 FAMILIES: dict[str, Callable[[Rng, int, int], NDArray]] = {
@@ -61,6 +97,7 @@ FAMILIES: dict[str, Callable[[Rng, int, int], NDArray]] = {
     for family in (
         uniform_integers,
         few_integers,
+        integers_to_n,
         negative_integers,
         real_uniform,
         constant,
@@ -68,9 +105,14 @@ FAMILIES: dict[str, Callable[[Rng, int, int], NDArray]] = {
         low_rank,
         two_costs,
         duplicate_rows,
+        distances_in_2d,
         distances_in_3d,
+        clustered_in_2d,
+        clustered_in_3d,
+        geom,
     )
 }
+ALL_FAMILIES = FAMILIES | {"forbidden_pairs": forbidden_pairs}
 
 
 def moved_cloud(
@@ -99,7 +141,7 @@ def gated(first: NDArray[np.float64], second: NDArray[np.float64], gate: float) 
 def optional(costs: NDArray, rng: Rng) -> AssignmentProblem:
     """A dense problem in which rows and columns may stay unmatched at about the median cost."""
     rows, cols = costs.shape
-    middle = np.median(costs) / 2 if costs.size else 1
+    middle = np.median(costs[np.isfinite(costs)]) / 2 if costs.size else 1
     draw = [rng.uniform(0.5, 1.5, count) * middle for count in (rows, cols)]
     if costs.dtype.kind in "iu":
         draw = [np.rint(side).astype(np.int64) for side in draw]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from problems import FAMILIES, gated, moved_cloud, optional
+from problems import ALL_FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 from strategies import dense_problems, sparse_problems
 
@@ -53,13 +53,13 @@ def assert_certified(answer, rounding: float = 0.0) -> None:
     assert (v <= col_unmatched + rounding).all()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ALL_FAMILIES)
 @pytest.mark.parametrize("shape", [(40, 40), (30, 60), (60, 30)])
 @pytest.mark.parametrize("solver", EXACT)
 @pytest.mark.parametrize("kind", ["perfect", "optional"])
 def test_exact_solvers_reach_scipys_cost(family, shape, solver, kind):
     rng = np.random.default_rng(7)
-    costs = FAMILIES[family](rng, *shape)
+    costs = ALL_FAMILIES[family](rng, *shape)
     problem = AssignmentProblem(DenseCosts(costs)) if kind == "perfect" else optional(costs, rng)
     answer = assign(problem, solver)
     assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12, abs=1e-12)
@@ -67,6 +67,18 @@ def test_exact_solvers_reach_scipys_cost(family, shape, solver, kind):
     if problem.is_integer:
         assert answer.gap == 0
     assert_certified(answer, 0 if problem.is_integer else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_exact_solvers_take_every_type_of_costs(dtype, solver, kind):
+    rng = np.random.default_rng(8)
+    costs = DenseCosts((1000 * rng.random((40, 50))).astype(dtype))
+    problem = AssignmentProblem(costs if kind == "dense" else costs.sparse())
+    answer = assign(problem, solver)
+    assert answer.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12)
+    assert answer.status is Status.OPTIMAL
 
 
 @settings(max_examples=1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,22 @@ def test_what_cannot_be_solved_is_refused_in_one_line(tmp_path, matrix):
     assert_refused(run("assign", tmp_path / "line.npy"), 3, "shape (3,)")
     np.save(tmp_path / "inf.npy", np.full((2, 2), np.inf))
     assert_refused(run("assign", tmp_path / "inf.npy"), 5, "infeasible")
+
+
+def test_a_deadline_is_for_the_solver_that_has_an_answer_at_any_time(matrix):
+    told = json.loads(
+        run("assign", matrix[0], "--solver", "greedy_switching", "--deadline", "0", "--json").stdout
+    )
+    assert told["pairs"] == 30
+    assert told["gap"] > 0
+    assert_refused(run("assign", matrix[0], "--deadline", "1"), 2, "greedy_switching")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_without_a_gpu_auto_is_the_cpu_and_gpu_says_what_to_install(matrix, solver, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    told = json.loads(run("assign", matrix[0], "--solver", solver, "--device", "auto", "--json").stdout)
+    assert told["device"] == "cpu"
+    assert_refused(
+        run("assign", matrix[0], "--solver", solver, "--device", "gpu"), 4, "pip install 'outbid[cuda12]'"
+    )

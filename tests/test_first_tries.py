@@ -26,7 +26,6 @@ PLANE, ROWS = np.zeros((3, 2)), [[0.0, 0.0, 0.0]]
         (lambda: match(ROWS, ROWS, 1.0), InputError, "no array of shape"),
         (lambda: assign(np.eye(2)), TypeError, r"AssignmentProblem\(DenseCosts"),
         (lambda: assign(AssignmentProblem(np.eye(2))), TypeError, "no bare array"),
-        (lambda: assign(AssignmentProblem(DenseCosts([[1, 2]]))), TypeError, "no lists"),
         (lambda: assign(AssignmentProblem(DenseCosts(np.eye(1)), [1], [1])), TypeError, "no lists"),
         (lambda: TrackingSettings(max_gap=1.5), SettingsError, "whole number"),
         (lambda: TrackingSettings(max_gap=-1), SettingsError, "0 or more"),

@@ -22,6 +22,7 @@ from outbid.tracker import (
     score,
     track,
 )
+from outbid.tracker.assign import SOLVERS
 
 
 def movie(*frames) -> Detections:
@@ -138,14 +139,17 @@ def test_progress_is_told_up_to_the_end(monkeypatch):
     assert all(total == 8000 for _, total in told)
 
 
-def test_greedy_and_scipy_are_there_to_compare_with():
+def test_every_solver_links_movies_and_the_exact_ones_agree():
     detections = random_movie(frames=4)
     costs = {}
-    for solver in ("bid_and_augment", "jonker_volgenant", "greedy"):
+    for solver in SOLVERS:
         run = track(detections, TrackingSettings(0.6, solver=solver))
         costs[solver] = run.tracks.link_cost.sum() - 0.6 * len(run.tracks.links)
-    assert costs["bid_and_augment"] == pytest.approx(costs["jonker_volgenant"], abs=1e-6)
-    assert costs["greedy"] > costs["bid_and_augment"]
+    best = costs["bid_and_augment"]
+    for solver in set(SOLVERS) - {"greedy", "greedy_switching"}:
+        assert costs[solver] == pytest.approx(best, abs=1e-6), solver
+    assert costs["greedy"] > best
+    assert best <= costs["greedy_switching"] < costs["greedy"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from .terminal import Stopwatch, common_options, compilation_told, say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .assign import Assignment, AssignmentProblem
+    from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem
 
 _FILE = click.Path(path_type=Path)
 
@@ -45,6 +45,10 @@ _FILE = click.Path(path_type=Path)
     help="Cost of leaving a row or a column unmatched.  [default: the smaller side is matched whole]",
 )  # fmt: skip
 @click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
+@click.option(
+    "--deadline", type=click.FloatRange(min=0), metavar="SECONDS",
+    help="Of solver greedy_switching: take the best answer found until then.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def assign(
@@ -54,20 +58,19 @@ def assign(
     metric: str,
     unmatched_cost: float | None,
     device: str,
+    deadline: float | None,
     as_json: bool,
 ) -> None:
     """Solve one assignment problem."""
-    from .assign import SOLVERS
     from .errors import SettingsError
 
-    if solver not in SOLVERS:
-        raise SettingsError(f"There is no solver {solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+    chosen = _solver(solver, deadline)
     if unmatched_cost is not None and not math.isfinite(unmatched_cost):
         raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
     problem = _problem(source, target, metric, unmatched_cost)
     clock = Stopwatch()
     with compilation_told():
-        answer, used = _solve(problem, solver, device)
+        answer, used = _solve(problem, chosen, device)
     summary = {
         "rows": problem.shape[0], "cols": problem.shape[1], "pairs": int((answer.col_of_row >= 0).sum()),
         "cost": answer.primal_cost, "bound": answer.dual_cost, "gap": answer.gap,
@@ -107,10 +110,27 @@ def _problem(
     return problem
 
 
-def _solve(problem: AssignmentProblem, solver: str, device: str) -> tuple[Assignment, str]:
+def _solver(name: str, deadline: float | None) -> AbstractAssignmentSolver:
+    """The solver of that name."""
+    from .assign import SOLVERS, solver_named
+    from .assign.greedy_switching import GreedySwitching
+    from .errors import SettingsError
+
+    if name not in SOLVERS:
+        raise SettingsError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
+    if deadline is None:
+        return solver_named(name)
+    if name != "greedy_switching":
+        raise SettingsError(f"Solver {name} has no answer before its end. Choose --solver greedy_switching.")
+    return GreedySwitching(deadline=deadline)
+
+
+def _solve(
+    problem: AssignmentProblem, solver: AbstractAssignmentSolver, device: str
+) -> tuple[Assignment, str]:
     """The answer, and where it was found."""
-    from ._arrays import gpu_names
-    from .assign import solve_and_certify, solver_named
+    from ._arrays import gpu_names, release_device_memory
+    from .assign import solve_and_certify
     from .assign.problem import on_gpu
     from .errors import ResourceError, SolverError
 
@@ -121,14 +141,21 @@ def _solve(problem: AssignmentProblem, solver: str, device: str) -> tuple[Assign
         except RuntimeError as error:
             if device == "gpu":
                 raise ResourceError(str(error)) from None
-        if used == "gpu" and not solver_named(solver).works_on_device(problem):
+        if used == "gpu" and not solver.works_on_device(problem):
             used = "cpu"
             if device == "gpu":
-                say(f"{solver} has no GPU kernels for this problem; it is solved on the CPU.")
+                say("The solver has no GPU kernels for this problem; it is solved on the CPU.")
     try:
-        return solve_and_certify(on_gpu(problem) if used == "gpu" else problem, solver), used
+        if used == "gpu":
+            try:
+                return solve_and_certify(on_gpu(problem), solver), used
+            except MemoryError:
+                say("The problem does not fit into the GPU's memory; it is solved on the CPU.")
+            # Behind the handler, which holds on to what the GPU holds.
+            release_device_memory()
+        return solve_and_certify(problem, solver), "cpu"
     except MemoryError as error:
-        raise ResourceError(f"The problem does not fit into memory: {error}. Try --device cpu.") from None
+        raise ResourceError(f"The problem does not fit into memory: {error}. Gate the pairs.") from None
     except (ValueError, RuntimeError) as error:
         raise SolverError(str(error)) from None
 

@@ -6,9 +6,10 @@ module.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
-from .._arrays import on_device
+from .._arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
@@ -96,7 +97,8 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     ([1, 0, 2], 5, 0)
 
     For the largest sum in place of the least, see `DenseCosts.of_gains`. Arrays on a GPU (CuPy) are
-    solved there by solvers that have kernels for it, and on the host by the others.
+    solved there by solvers that have kernels for it, and on the host by the others. So is what does not fit
+    the GPU's memory; `stats` then holds ``fallbacks``.
 
     Rows and columns are optional where staying unmatched has a price:
 
@@ -104,8 +106,16 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     >>> assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row.tolist()
     [-1, 1, -1]
     """
-    check_problem(problem)
-    return solve_and_certify(problem, solver)
+    try:
+        check_problem(problem)
+        return solve_and_certify(problem, solver)
+    except MemoryError:
+        if not on_device(problem.array):
+            raise
+    # Behind the handler, which holds on to what the GPU holds.
+    release_device_memory()
+    answer = solve_and_certify(on_host(problem), solver)
+    return replace(answer, stats={**answer.stats, "fallbacks": 1})
 
 
 def solve_and_certify(
@@ -118,7 +128,7 @@ def solve_and_certify(
     if on_device(problem.array) and not chosen.works_on_device(problem):
         problem = on_host(problem)
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:
-        return _transposed(assign(problem.transposed(), chosen), problem)
+        return _transposed(solve_and_certify(problem.transposed(), chosen), problem)
     answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
     bare = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.FEASIBLE, answer.stats)

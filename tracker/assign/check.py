@@ -65,6 +65,8 @@ def _check_kind(problem: AssignmentProblem) -> None:
         if cost is not None
     ):
         raise TypeError("Costs are arrays, no lists: np.array(…).")
+    if isinstance(problem.costs, DenseCosts) and problem.array.ndim != 2:
+        raise ValueError(f"Costs of all pairs need rows and columns; their shape is {problem.array.shape}.")
 
 
 def _check_places(problem: AssignmentProblem) -> None:

@@ -25,10 +25,14 @@ class DenseCosts:
     Parameters
     ----------
     values : (R, C) array of a real dtype
-        ``+inf`` forbids a pair.
+        ``+inf`` forbids a pair. Lists of rows and matrix objects become arrays.
     """
 
     values: NDArray
+
+    def __post_init__(self) -> None:
+        if not on_device(self.values):
+            object.__setattr__(self, "values", np.asarray(self.values))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,0 +1,115 @@
+"""Solver by family on CuPy arrays, judged by certificate and by SciPy's cost; run with -m gpu.
+
+tests/test_assign.py has the same table on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+from problems import ALL_FAMILIES, optional
+from test_assign import EXACT, assert_certified, reference_cost
+
+from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid.tracker._arrays import gpu_names, to_host
+from outbid.tracker.assign import SOLVERS, Assignment
+from outbid.tracker.assign.greedy import Greedy
+from outbid.tracker.assign.problem import on_gpu
+
+pytestmark = pytest.mark.gpu
+HEURISTIC = set(SOLVERS) - set(EXACT)
+
+
+@pytest.fixture(autouse=True)
+def _needs_gpu():
+    try:
+        gpu_names()
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
+
+
+def on_host(problem: AssignmentProblem, answer: Assignment) -> Assignment:
+    """The answer to a problem that was solved on the GPU, judged on the host."""
+    arrays = (to_host(array) for array in (answer.col_of_row, answer.row_dual, answer.col_dual))
+    return Assignment(problem, *arrays, answer.status, answer.stats)
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES)
+@pytest.mark.parametrize("shape", [(40, 40), (30, 60), (60, 30)])
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("kind", ["perfect", "optional"])
+def test_exact_solvers_reach_scipys_cost(family, shape, solver, kind):
+    rng = np.random.default_rng(7)
+    costs = ALL_FAMILIES[family](rng, *shape)
+    problem = AssignmentProblem(DenseCosts(costs)) if kind == "perfect" else optional(costs, rng)
+    there = assign(on_gpu(problem), solver)
+    here = on_host(problem, there)
+    assert here.primal_cost == pytest.approx(reference_cost(problem), rel=1e-12, abs=1e-12)
+    assert here.status is Status.OPTIMAL
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-14, abs=1e-14)
+    assert there.gap == pytest.approx(here.gap, abs=1e-12 * (1 + abs(here.primal_cost)))
+    if problem.is_integer:
+        assert there.gap == 0
+    assert_certified(here, 0 if problem.is_integer else 1e-12 * (1 + abs(here.primal_cost)))
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES)
+@pytest.mark.parametrize("solver", HEURISTIC)
+def test_heuristics_stay_above_their_bound(family, solver):
+    rng = np.random.default_rng(9)
+    problem = optional(ALL_FAMILIES[family](rng, 40, 50), rng)
+    there = assign(on_gpu(problem), solver)
+    here = on_host(problem, there)
+    rounding = 1e-9 * (1 + abs(here.primal_cost))
+    assert here.dual_cost - rounding <= reference_cost(problem) <= here.primal_cost + rounding
+    assert_certified(here, rounding)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1)])
+def test_thin_and_empty_problems(solver, shape):
+    costs = DenseCosts(np.random.default_rng(0).integers(1, 9, shape))
+    points = PointCosts(np.ones((shape[0], 2)), np.zeros((shape[1], 2)), "squared")
+    for problem in (
+        AssignmentProblem(costs),
+        AssignmentProblem(costs, np.full(shape[0], 50), np.full(shape[1], 50)),
+        AssignmentProblem(costs.sparse(), np.full(shape[0], 50), np.full(shape[1], 50)),
+        AssignmentProblem(points),
+    ):
+        answer = assign(on_gpu(problem), solver)
+        stored = AssignmentProblem(points.dense()) if problem.costs is points else problem
+        assert answer.primal_cost == reference_cost(stored)
+        assert answer.col_of_row.shape == (shape[0],)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_infeasible_problems_say_so(solver, sparse):
+    costs = DenseCosts(np.array([[1.0, np.inf], [2.0, np.inf]]))
+    with pytest.raises(ValueError, match="infeasible"):
+        assign(on_gpu(AssignmentProblem(costs.sparse() if sparse else costs)), solver)
+
+
+def test_what_does_not_fit_the_gpu_is_solved_on_the_host(monkeypatch):
+    class Large(Greedy):
+        def works_on_device(self, problem):
+            return max(problem.shape) == 9
+
+        def compute(self, problem):
+            if import_module("outbid.tracker._arrays").on_device(problem.array):
+                raise MemoryError("no 4 TiB here")
+            return super().compute(problem)
+
+    freed = []
+    door = import_module("outbid.tracker.assign")
+    monkeypatch.setattr(door, "release_device_memory", lambda: freed.append(True))
+    problem = AssignmentProblem(DenseCosts(np.random.default_rng(1).random((9, 7))))
+    answer = assign(on_gpu(problem), Large())
+    assert freed
+    assert answer.stats["fallbacks"] == 1
+    assert answer.primal_cost == assign(problem, "greedy").primal_cost
+    monkeypatch.setattr(Greedy, "compute", lambda *_: bytes(1 << 62))
+    with pytest.raises(MemoryError):
+        assign(problem, "greedy")
