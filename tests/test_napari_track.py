@@ -62,6 +62,10 @@ def run(window: "Window", form: Any) -> None:
     window.wait(form.run_button.isEnabled)
 
 
+def preferences() -> Any:
+    return import_module("napari.settings").get_plugin_settings("outbid")
+
+
 def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") -> None:
     points = walks(window)
     form = window.form("Track particles")
@@ -128,11 +132,11 @@ def test_colours_tell_doubtful_links_from_sure_ones(window: "Window") -> None:
     window.viewer.reset_view()
     picture = window.shot("track_confidence", canvas_only=True)
     above, below = np.array_split(picture, 2)
-    assert window.count(above, "limegreen") > 100 > 5 > window.count(above, "red")
-    assert window.count(below, "red") > 100 > 5 > window.count(below, "limegreen")
+    assert window.count(above, "#4cc9ff") > 100 > 5 > window.count(above, "#ff2d2d")
+    assert window.count(below, "#ff2d2d") > 100 > 5 > window.count(below, "#4cc9ff")
     form.colour.setCurrentText("track length")
     changed = window.shot("track_length", canvas_only=True)
-    assert window.count(changed, "red") + window.count(changed, "limegreen") == 0
+    assert window.count(changed, "#ff2d2d") + window.count(changed, "#4cc9ff") == 0
 
 
 def test_divisions_stand_in_the_graph(window: "Window") -> None:
@@ -307,10 +311,10 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
     assert link_count(named(window, "Tracks of walks")) == len(want.links)
 
 
-def test_many_vertices_are_shown_when_the_user_says_so(
+def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "MOST_VERTICES", 3000)
+    monkeypatch.setattr(preferences().window, "vertices", 3000)
     walks(window)
     form = window.form("Track particles")
     window.write(form.max_distance, "2")

@@ -7,6 +7,6 @@ For `outbid view`: `opened` tells files apart, `lazy` reads frames when they are
 on one grid of voxels, `screen` finds a display and `window` opens napari.
 
 For the forms: `taken` makes detections, tracks and frames of layers, `nearby` picks what a preview can
-track while one waits, and `forms` are the forms of the napari plugin, that `napari.yaml` names. Only what
-stands in `forms` and `window` knows napari and Qt.
+track while one waits, and `forms` are the forms of the napari plugin. `napari.yaml` names these, and the
+readers, writers and samples of `plugin`. Only what stands in `forms` and `window` knows napari and Qt.
 """

@@ -15,13 +15,15 @@ _MOST_BYTES = 256_000_000
 
 
 class LazyMovie:
-    """A movie as a (T, Z, Y, X) array of which only the frames last looked at are in memory.
+    """A movie as a (T, Z, Y, X) array, of which only the frames last looked at are in memory.
 
     Parameters
     ----------
     movie : Movie
     most_bytes : int
         Memory for frames; one frame is held in any case.
+    flat : bool
+        Whether the array is (T, Y, X): of movies of one plane.
 
     Examples
     --------
@@ -35,13 +37,13 @@ class LazyMovie:
     ((2, 1, 3, 4), dtype('uint8'), [20, 21, 22, 23])
     """
 
-    ndim = 4
-
-    def __init__(self, movie: Movie, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, movie: Movie, most_bytes: int = _MOST_BYTES, *, flat: bool = False) -> None:
         self._movie = movie
         self._held: OrderedDict[int, NDArray] = OrderedDict()
         self._one_at_a_time = threading.Lock()  # napari may slice in threads
-        self.shape = (movie.frame_count, *movie.shape)
+        self._flat = flat
+        self.shape: tuple[int, ...] = (movie.frame_count, *movie.shape[int(flat) :])
+        self.ndim = len(self.shape)
         self.size = int(np.prod(self.shape, dtype=np.int64))
         first = next(movie.frames([0]))
         self.dtype = first.dtype
@@ -77,7 +79,7 @@ class LazyMovie:
                     self._held.popitem(last=False)
                 self._held[number] = next(self._movie.frames([number]))
             self._held.move_to_end(number)
-            return self._held[number]
+            return self._held[number][0] if self._flat else self._held[number]
 
 
 def contrast_of(frame: NDArray) -> tuple[float, float]:

@@ -70,7 +70,7 @@ class Scene:
             return "links: " + ", ".join(f"{colour} {kind}" for kind, colour in _PLAIN_COLOURS.items())
         by = {layer.color_by for layer in shown}
         if "confidence" in by:
-            return "links: green sure, red doubtful"
+            return "links: blue sure, red doubtful"
         return f"tracks coloured by {by.pop().replace('_', ' ')}" if len(by) == 1 else ""
 
 

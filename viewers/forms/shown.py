@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from napari.layers import Layer as NapariLayer
+from napari.settings import get_plugin_settings
 from napari.utils import Colormap
 
 from ..layers import Layer
+from ..plugin import RECORD
 from ..scene import point_size
 
-_RECORD = "outbid"
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
-_CONFIDENCE = Colormap(["red", "orange", "yellow", "limegreen"], name="confidence")
+_CONFIDENCE = Colormap(["#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff"], name="confidence")
+"""Doubtful links stand out, sure ones stay cool; also for who cannot tell red from green."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,13 @@ def place_of(layer: Any) -> Place:
 
 def record_of(layer: Any) -> Mapping[str, Any] | None:
     """The run record that a layer carries along, if it does."""
-    record = layer.metadata.get(_RECORD)
+    record = layer.metadata.get(RECORD)
     return record if isinstance(record, Mapping) else None
+
+
+def preferences() -> Any:
+    """What the user has set in napari's preferences, by the names in ``napari.yaml``."""
+    return get_plugin_settings("outbid")
 
 
 def show(
@@ -92,7 +99,7 @@ def show(
     if place is not None and len(place.scale) == 3:
         layer = layer.in_plane()
     data, attributes, kind = layer.as_tuple()
-    attributes |= {"metadata": {} if record is None else {_RECORD: dict(record)}}
+    attributes |= {"metadata": {} if record is None else {RECORD: dict(record)}}
     if place is not None:
         attributes |= {
             "scale": place.scale, "translate": place.translate, "units": place.units,

@@ -20,7 +20,7 @@ from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
 from .fields import CountBox, NumberBox, choice_box
 from .form import Form
-from .shown import show
+from .shown import preferences, show
 from .source import Source, SourceFields
 from .work import Task, Tell
 
@@ -31,7 +31,6 @@ COLOURS = {
     "track": ("track_id",),
 }
 """What tracks are coloured by: the first of these features that they have."""
-MOST_VERTICES = 1_000_000
 _VERTICES_A_SECOND = 90_000  # that napari adds
 
 
@@ -124,6 +123,7 @@ class TrackForm(Form):
         source, settings = self.source.taken(), self.settings()
         now, middle = self.source.looked_at(source.place)
         frames = frames_around(now, source.frame_count()) if source.points is None else None
+        most = preferences().preview.detections
         key = (id(source.image), frames, settings.spacing)
         known = self._spots[1] if self._spots is not None and self._spots[0] == key else source.points
 
@@ -132,7 +132,7 @@ class TrackForm(Form):
             if found is None:
                 found, _ = source.detect(DetectionSettings(spacing=settings.spacing), tell, frames)
                 self._spots = key, found
-            part = part_around(found, now, middle)
+            part = part_around(found, now, middle, most)
             return _Tracked(source, part, track(part, settings, workers=1, progress=tell), None)
 
         return work
@@ -142,7 +142,7 @@ class TrackForm(Form):
     def show_result(self, result: _Tracked) -> None:
         """Add the tracks, or give them to the layer that is edited; ask before the window stands still."""
         vertices = len(result.detections)
-        if vertices > MOST_VERTICES:
+        if vertices > preferences().window.vertices:
             self.offer(
                 f"{_summary(result.run)}\nThe window will stand still for about "
                 f"{vertices / _VERTICES_A_SECOND:.0f} s while napari takes up {vertices:,} detections.",

@@ -1,0 +1,160 @@
+"""Readers, writers and samples of the plugin; some of them as napari calls them, in a real window."""
+
+import sys
+from pathlib import Path
+from subprocess import run
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tifffile
+
+from outbid.data import sample
+from outbid.tracker import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
+from outbid.viewers.layers import points_layer, tracks_layer
+from outbid.viewers.plugin import (
+    layers_of_movie,
+    layers_of_positions,
+    read_movie,
+    read_positions,
+    sample_movie,
+    sample_walks,
+    write_points,
+)
+from outbid.viewers.plugin import (
+    write_tracks as write_tracks_layer,
+)
+
+if TYPE_CHECKING:
+    from napari_window import Window
+
+RECORD = {"command": "track", "settings": {"spacing": [2.0, 0.5, 0.5], "max_distance": 3.0}}
+
+
+def division() -> Tracks:
+    seen = Detections.from_table([0, 1, 2, 2], [[1, 2, 3], [1, 2, 4], [1, 4, 4], [1, 0, 4]])
+    links = np.array([[0, 1], [1, 2], [1, 3]])
+    return Tracks(seen, links, np.array([1.0, 2.0, 3.0]), None, np.array([0.9, 0.5, 0.4]))
+
+
+def shown(tracks: Tracks, **attributes: Any) -> tuple[Any, dict[str, Any]]:
+    """A tracks layer's data and attributes, as napari gives them to writers."""
+    data, own, _ = tracks_layer(tracks, spacing=(2, 0.5, 0.5)).as_tuple()
+    return data, own | {"translate": np.zeros(4), "metadata": {"outbid": RECORD}} | attributes
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".geff", ".xml"])
+def test_tracks_are_written_in_their_unit_and_read_back(tmp_path: Path, suffix: str) -> None:
+    path = str(tmp_path / f"tracks{suffix}")
+    units = ("pixel", "micrometer", "micrometer", "micrometer")
+    data, attributes = shown(division(), units=units)
+    assert write_tracks_layer(path, data, attributes) == [path]
+    back = read_tracks(path)
+    assert back.links.tolist() == division().links.tolist()
+    np.testing.assert_allclose(back.detections.position, division().detections.position * (2, 0.5, 0.5))
+    assert read_positions(path) is layers_of_positions
+    ((again, told, kind),) = layers_of_positions(path)
+    assert (kind, told["graph"]) == ("tracks", {1: [0], 2: [0]})
+    np.testing.assert_allclose(again[:, 1:], data[:, 1:] * (1, 2, 0.5, 0.5))
+    assert tuple(told["scale"]) == (1, 1, 1, 1)
+    if suffix in (".csv", ".parquet"):
+        confidence = attributes["features"]["link_probability"]
+        np.testing.assert_allclose(told["features"]["link_probability"], confidence)
+        record = told["metadata"]["outbid"]
+        assert record["settings"] == {"spacing": [1, 1, 1], "max_distance": 3}
+    if suffix in (".geff", ".xml"):
+        assert told["units"][-1] == "micrometer"
+
+
+def test_points_are_written_with_their_features_and_read_back(tmp_path: Path) -> None:
+    path = str(tmp_path / "points.csv")
+    seen = Detections.from_table([0, 3], [[0, 5, 6], [0, 7, 8]], features={"quality": [1.5, 2.5]})
+    data, attributes, _ = points_layer(seen, spacing=(1, 0.5, 0.5)).as_tuple()
+    attributes["features"]["word"] = np.array(["a", "b"])
+    write_points(path, data, attributes)
+    back = read_detections(path)
+    assert back.position.tolist() == [[0, 2.5, 3], [0, 3.5, 4]]
+    assert {name: values.tolist() for name, values in back.features.items()} == {"quality": [1.5, 2.5]}
+    ((again, told, kind),) = layers_of_positions(path)
+    assert kind == "points"
+    assert again.tolist() == [[0, 2.5, 3], [3, 3.5, 4]]  # in one plane nothing has a z
+    assert told["axis_labels"] == ("t", "y", "x")
+
+
+def test_positions_in_voxels_get_the_voxel_of_their_record(tmp_path: Path) -> None:
+    path = str(tmp_path / "tracks.csv")
+    write_tracks(path, division(), record=RECORD)
+    ((data, told, _),) = layers_of_positions(path)
+    assert tuple(told["scale"]) == (1, 2, 0.5, 0.5)
+    assert data[:, 1:].tolist() == tracks_layer(division()).data[:, 1:].tolist()
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "<html></html>", "\x00\x01"])
+@pytest.mark.parametrize("name", ["other.csv", "other.xml", "other.parquet", "other.tif"])
+def test_files_of_others_are_left_to_others(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert read_positions(str(path)) is None
+    assert read_movie(str(path)) is None
+    assert read_positions([str(path)]) is None
+    assert read_movie(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("planes", [1, 3])
+def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, planes: int) -> None:
+    path = str(tmp_path / "movie.tif")
+    values = np.random.default_rng(0).integers(0, 99, (4, planes, 8, 9), dtype=np.uint16)
+    size = {"spacing": 2.0, "unit": "um"}
+    tifffile.imwrite(path, values, imagej=True, resolution=(2, 2), metadata={"axes": "TZYX", **size})
+    assert read_movie(path) is layers_of_movie
+    ((frames, told, kind),) = layers_of_movie(path)
+    assert kind == "image"
+    assert frames.shape == (values.shape if planes > 1 else (4, 8, 9))
+    assert np.array_equal(np.asarray(frames), values.squeeze())
+    assert np.array_equal(frames[2], values[2].squeeze())
+    assert tuple(told["scale"][-2:]) == (0.5, 0.5)
+    assert told["units"][-1] == "micrometer"
+    assert len(told["scale"]) == len(told["units"]) == len(told["axis_labels"]) == frames.ndim
+
+
+def test_samples_can_be_detected_and_tracked() -> None:
+    (points, _, _), (tracks, _, _) = sample_walks()
+    assert len(points) == len(tracks) == 3429
+    ((movie, told, kind),) = sample_movie()
+    assert (kind, movie.shape) == ("image", (20, 7, 81, 81))
+    assert tuple(told["scale"]) == (1, 2, 1, 1)
+
+
+def test_readers_load_neither_napari_nor_qt() -> None:
+    code = (
+        "import sys; from outbid.viewers import plugin; "
+        f"plugin.layers_of_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
+        "print([name for name in ('napari', 'qtpy', 'PyQt6', 'numba') if name in sys.modules])"
+    )
+    assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_napari_opens_and_saves_through_the_plugin(window: "Window", tmp_path: Path) -> None:
+    viewer = window.viewer
+    viewer.open_sample("outbid", "walks")
+    truth = viewer.layers["walks: truth"]
+    viewer.layers.selection.active = truth
+    saved = truth.save(str(tmp_path / "saved.parquet"), plugin="outbid")
+    assert saved == [str(tmp_path / "saved.parquet")]
+    viewer.layers.clear()
+    (again,) = viewer.open(saved[0], plugin="outbid")
+    assert len(again.data) == 3429
+    assert again.graph == truth.graph
+    window.shot("opened")
+    viewer.layers.clear()
+    (movie,) = viewer.open_sample("outbid", "movie")
+    form = window.form("Track particles")
+    window.click(form.run_button)
+    window.wait(form.run_button.isEnabled)
+    tracks = viewer.layers[-1]
+    tracks.save(str(tmp_path / "tracks.geff"), plugin="outbid")
+    assert read_record(tmp_path / "tracks.geff")["settings"]["spacing"] == [1, 1, 1]
+    assert tuple(movie.scale) == tuple(tracks.scale) == (1, 2, 1, 1)
+    (opened,) = viewer.open(str(tmp_path / "tracks.geff"), plugin="outbid")
+    form.result.choose(opened)
+    assert f"These are the settings of {opened.name}" in form.message.text()

@@ -1,0 +1,201 @@
+"""What napari asks the plugin for: readers, writers and samples, as plain layer data.
+
+napari itself is not needed, and nothing heavy is loaded before it is used. ``napari.yaml`` names these
+functions, and the forms in `forms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LayerData = tuple[Any, dict[str, Any], str]
+"""Data, attributes and kind of a layer, as napari's readers give them."""
+
+_XML = ("TrackMate", "root", "Tracks")
+RECORD = "outbid"
+"""Where in a layer's metadata its run record stands."""
+
+
+def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
+    """A reader, if the file's head is of detections or tracks in a format that Outbid knows."""
+    from outbid.tracker import formats
+    from outbid.tracker.errors import OutbidError
+    from outbid.tracker.formats.xml_stream import root_of
+
+    if isinstance(path, list):
+        return None  # files of one stack
+    try:
+        if path.lower().endswith(".xml"):  # much else is XML
+            return layers_of_positions if root_of(Path(path)) in _XML else None
+        formats.holds_tracks(path)
+    except OutbidError:
+        return None
+    return layers_of_positions
+
+
+def layers_of_positions(path: str) -> list[LayerData]:
+    """Points or tracks in a file, with its run record, so that the settings can be edited.
+
+    Positions lie where the file says. If the record tells the size of the voxels that they are in, that is
+    the layer's scale. Data of one plane have no z, as images of one plane.
+
+    Raises
+    ------
+    OutbidError
+        If the file cannot be read.
+    """
+    from outbid.tracker import formats
+    from outbid.tracker.errors import InputError
+
+    from .layers import points_layer, tracks_layer
+    from .report import spacing_of
+
+    try:
+        record: Mapping[str, Any] = formats.read_record(path)
+    except InputError:
+        record = {}
+    spacing = spacing_of(record) if record.get("command") == "track" else (1.0, 1.0, 1.0)
+    name = Path(path).name
+    layer = (
+        tracks_layer(formats.read_tracks(path), spacing=spacing, name=name)
+        if formats.holds_tracks(path)
+        else points_layer(formats.read_detections(path), spacing=spacing, name=name)
+    )
+    if not layer.data[:, -3].any():
+        layer = layer.in_plane()
+    data, attributes, kind = layer.as_tuple()
+    look = {} if kind == "tracks" else {"face_color": "transparent", "border_color": "#ffd24d"}
+    return [(data, attributes | look | {"metadata": {RECORD: dict(record)} if record else {}}, kind)]
+
+
+def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
+    """A reader, if the file or folder holds frames of a movie; only its head is read."""
+    from outbid.tracker.errors import OutbidError
+    from outbid.tracker.formats.images import open_movie
+
+    if isinstance(path, list):
+        return None
+    try:
+        movie = open_movie(Path(path))
+    except OutbidError:
+        return None
+    return layers_of_movie if movie.frame_count > 1 else None
+
+
+def layers_of_movie(path: str) -> list[LayerData]:
+    """A movie whose frames are read when they are looked at, with the size of its voxels.
+
+    Raises
+    ------
+    OutbidError
+        If the file cannot be read.
+    """
+    from outbid.tracker.formats.images import open_movie
+
+    from .layers import Layer
+    from .lazy import LazyMovie, contrast_of
+
+    movie = open_movie(Path(path))
+    frames = LazyMovie(movie, flat=movie.shape[0] == 1)
+    place = Layer("image", Path(path).name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
+    attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
+    del attributes["features"]
+    return [(frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2])}, "image")]
+
+
+def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
+    """Write a layer of points: positions in its unit, and the features that are numbers.
+
+    Raises
+    ------
+    OutbidError
+        If the points have no frames, or as `outbid.tracker.write_detections`.
+    """
+    from outbid.tracker import formats
+
+    from .taken import detections_from
+
+    features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
+    numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufb"}
+    detections = detections_from(_in_units(data, attributes), unit=_unit(attributes), features=numbers)
+    formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
+    return [path]
+
+
+def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:
+    """Write a layer of tracks: positions in its unit, divisions, and what is known of the links.
+
+    Raises
+    ------
+    OutbidError
+        As `outbid.tracker.write_tracks`.
+    """
+    from outbid.tracker import formats
+
+    from .taken import tracks_from
+
+    rows = np.column_stack([data[:, 0], _in_units(data[:, 1:], attributes)])
+    tracks = tracks_from(
+        rows, unit=_unit(attributes), features=dict(attributes.get("features", {})),
+        graph=attributes.get("graph"),
+    )  # fmt: skip
+    formats.write_tracks(path, tracks, record=_record(attributes), overwrite=True)
+    return [path]
+
+
+def sample_walks() -> list[LayerData]:
+    """The sample of the package: detections, and the tracks that are true."""
+    from outbid.data import sample
+    from outbid.tracker import read_tracks
+
+    from .layers import points_layer, tracks_layer
+
+    truth = read_tracks(sample("walks"))
+    points, attributes, kind = points_layer(truth.detections, name="walks").as_tuple()
+    look = {"size": 1.5, "face_color": "transparent", "border_color": "#ffd24d"}
+    return [(points, attributes | look, kind), tracks_layer(truth, name="walks: truth").as_tuple()]
+
+
+def sample_movie() -> list[LayerData]:
+    """A movie of 40 simulated particles, 20 frames, at a signal to noise of 5."""
+    from outbid.simulate.camera import Camera, render
+    from outbid.simulate.motions import PersistentWalk
+    from outbid.simulate.walks import WalkSettings, walk
+
+    from .layers import Layer
+
+    box, spacing = (12.0, 80.0, 80.0), (2.0, 1.0, 1.0)
+    truth = walk(WalkSettings(PersistentWalk(2.0, 0.8), 40, 20, box))
+    camera = Camera.looking_at(box, psf=(2, 1.5, 1.5), snr=5, spacing=spacing)
+    frames = np.stack(list(render(truth.detections, camera)))
+    attributes = Layer("image", "Simulated movie", np.empty((0, 4)), {}, (1, *spacing), "pixel").as_tuple()[1]
+    del attributes["features"]
+    return [(frames, attributes, "image")]
+
+
+def _in_units(rows: NDArray, attributes: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Rows t, z, y, x in the unit of the layer, with the frames as they are."""
+    axes = rows.shape[1]
+    scale = np.asarray(attributes.get("scale", np.ones(axes)), dtype=np.float64)
+    shift = np.asarray(attributes.get("translate", np.zeros(axes)), dtype=np.float64)
+    return np.column_stack([rows[:, 0], rows[:, 1:] * scale[1:] + shift[1:]])
+
+
+def _unit(attributes: Mapping[str, Any]) -> str:
+    units = attributes.get("units")
+    return "pixel" if units is None else str(units[-1])
+
+
+def _record(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The run record, for positions that are no longer in voxels."""
+    record = attributes.get("metadata", {}).get(RECORD)
+    if not isinstance(record, Mapping):
+        return None
+    settings = record.get("settings", {})
+    scaled = record.get("command") == "track" and "spacing" in settings
+    return {**record, "settings": {**settings, "spacing": [1.0, 1.0, 1.0]} if scaled else settings}
