@@ -168,7 +168,7 @@ def calibrate(
     movie = movie_of(detections, spacing)
     between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     # Where nothing moves, or nothing can be linked, any small step will do.
-    sigma = first_step(between, within, movie.axes)
+    sigma, _ = first_step(between, within, movie.axes)
     sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
     room = _ROOM * float(np.median(within)) if len(within) else 0.0
     step = np.full(movie.axes, sigma)

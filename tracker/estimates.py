@@ -50,8 +50,8 @@ def neighbour_distances(
     return np.sqrt(between[:, 0]), np.sort(np.sqrt(within[:, 0]))
 
 
-def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: int) -> float:
-    r"""Standard deviation of a step along an axis, before anything is linked.
+def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: int) -> tuple[float, float]:
+    r"""Standard deviation of a step along an axis and share seen again, before anything is linked.
 
     The distance from a particle to the nearest detection of the next frame is that of its own step or of
     a stranger, whichever is less. With the stranger's survival function A, taken from the nearest
@@ -59,7 +59,7 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
 
     .. math:: P(R > r) = [1 - q F_\sigma(r)] A(r)
 
-    with F the distribution function of the length of a Gaussian step; the likeliest σ is returned.
+    with F the distribution function of the length of a Gaussian step; the likeliest σ and q are returned.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
 
     Returns
     -------
-    float
-        0 if there are no distances.
+    float, float
+        σ, 0 if there are no distances; q.
     """
     farthest = float(between.max(initial=0.0))
     if farthest == 0:
-        return 0.0
+        return 0.0, 1.0
     edges = np.unique([0.0, *np.quantile(between, np.linspace(0, 1, _BINS))[1:-1], farthest * (1 + 1e-9)])
     seen = np.histogram(between, edges)[0]
     alone = 1 - np.searchsorted(within, edges, side="right") / (len(within) + 1)
@@ -85,7 +85,8 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
     shares = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])[:, None, None]
     chance = np.maximum(-np.diff((1 - shares * reached) * alone), 1e-12)
     likelihood = (seen * np.log(chance / chance.sum(axis=-1, keepdims=True))).sum(axis=-1)
-    return float(sigmas[np.argmax(likelihood.max(axis=0))])
+    share, sigma = np.unravel_index(np.argmax(likelihood), likelihood.shape)
+    return float(sigmas[sigma]), float(shares[share, 0, 0])
 
 
 def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:

@@ -1,0 +1,271 @@
+"""Advice before any linking: how hard a movie is, what a gate would mean, and what to record otherwise.
+
+From nearest neighbours alone: those within a frame tell the spacing, those of the next frame the step
+(`first_step`). Then frames of the movie itself are taken, every particle moved by a random step of that
+size, and the two linked by the gate: of these links the truth is known, so the share of wrong ones is
+counted, for that density, crowding and share of particles lost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import chi2
+
+from .detections import Detections
+from .errors import InputError
+from .estimates import first_step, neighbour_distances
+from .gating import pairs_within
+from .match import match
+from .movie import movie_of
+
+_SAMPLE = 6000
+"""Detections whose frames are taken."""
+_KEPT = 0.998
+"""Share of Gaussian steps that the gate advised keeps."""
+_GATES = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Gates shown, in units of that one."""
+_GOOD = 0.01
+"""Share of wrong and missing links that asks for no better recording."""
+_SLOWER = 2.0 ** -np.arange(0, 5.25, 0.25)
+"""Shorter steps that are tried, in units of those found."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What one gate would mean.
+
+    Parameters
+    ----------
+    max_distance : float
+        The gate, in the unit of position x spacing.
+    candidates : float
+        Detections of the next frame within it, for each detection, in the mean.
+    in_one_component : float
+        Share of detections that hang together, through such pairs, in the largest group of two frames.
+    wrong, missing : float
+        Share of links expected to be wrong, and of true ones expected to be missing.
+    """
+
+    max_distance: float
+    candidates: float
+    in_one_component: float
+    wrong: float
+    missing: float
+
+    @property
+    def error(self) -> float:
+        """1 - F1 of the links."""
+        right = 1 - self.wrong, 1 - self.missing
+        return 1 - 2 * right[0] * right[1] / max(sum(right), 1e-300)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """How hard a movie is to link.
+
+    Parameters
+    ----------
+    detections, frames : int
+        How many there are; frames without a detection do not count.
+    neighbour_distance : float
+        Median distance to the nearest neighbour in the frame, in the unit of position x spacing.
+    step : float
+        Standard deviation of a step along an axis, in the same unit.
+    seen_again : float
+        Share of the particles that are in the next frame, too; coarse.
+    kappa : float
+        Step over spacing: step x density^(1 / axes). Links by distance are good below .1, poor above .3.
+    gates : tuple of Gate
+        From narrow to wide.
+    best : int
+        Which of them has the fewest wrong and missing links.
+    shorter : float or None
+        How much shorter steps would have to be for 1 % of wrong and missing links: 1 if they are short
+        enough, None if no shorter steps help.
+    axes : int
+        How many axes the positions have, flat ones left out.
+    """
+
+    detections: int
+    frames: int
+    neighbour_distance: float
+    step: float
+    seen_again: float
+    kappa: float
+    gates: tuple[Gate, ...]
+    best: int
+    shorter: float | None
+    axes: int
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.detections} detections in {self.frames} frames, {self.axes} axes. Nearest neighbour at "
+            f"{self.neighbour_distance:.3g}; step {self.step:.3g} along each axis: kappa {self.kappa:.2g}. "
+            f"About {self.seen_again:.0%} are seen again in the next frame.\n\n"
+            "  max distance  candidates  in one component   wrong  missing"
+        )
+        rows = [
+            f"{'>' if number == self.best else ' '} {gate.max_distance:12.4g}  {gate.candidates:10.2f}  "
+            f"{gate.in_one_component:16.1%}  {gate.wrong:6.1%}  {gate.missing:7.1%}"
+            for number, gate in enumerate(self.gates)
+        ]
+        return "\n".join([head, *rows, "", *self.advice()])
+
+    def advice(self) -> list[str]:
+        """Sentences on what to do."""
+        best = self.gates[self.best]
+        said = [f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."]
+        if self.shorter == 1:
+            return [*said, "Distance alone tells who is who: there is no need to record otherwise."]
+        if self.shorter is None:
+            said.append(
+                "Shorter steps would not help: too few particles are seen again. Detect more of them."
+            )
+        else:
+            said.append(
+                f"For 1 %, steps must be {1 / self.shorter:.2g} times shorter: as many times the frame rate "
+                f"if particles keep their way, {self.shorter**-2:.2g} times if they diffuse; or "
+                f"{self.shorter**-self.axes:.2g} times fewer particles at once."
+            )
+        said.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
+        return said
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for summaries."""
+        return asdict(self) | {"advice": self.advice()}
+
+
+def advise(
+    detections: Detections,
+    *,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    max_distances: tuple[float, ...] = (),
+    seed: int = 0,
+    workers: int = 1,
+) -> Advice:
+    """Say before any linking what gates would mean for a movie.
+
+    Parameters
+    ----------
+    detections : Detections
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x: positions are multiplied by it.
+    max_distances : tuple of float, optional
+        Gates to look at; some around the one advised if left out.
+    seed : int
+        Decides the random steps.
+    workers : int
+        Threads; they do not change the result.
+
+    Raises
+    ------
+    InputError
+        If no two consecutive frames hold two detections each, or nothing moves.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> place = rng.uniform(0, 9, (729, 3)) + np.cumsum(rng.normal(0, 0.1, (5, 729, 3)), axis=0)
+    >>> told = advise(Detections.from_table(np.repeat(np.arange(5), 729), place.reshape(-1, 3)))
+    >>> round(told.kappa, 1), told.gates[told.best].error < 0.03
+    (0.1, True)
+    """
+    movie = movie_of(detections, spacing)
+    between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
+    step, seen_again = first_step(between, within, movie.axes)
+    if step == 0:
+        raise InputError(
+            "Nothing can be said: no two consecutive frames hold two detections each, or nothing moves. "
+            "Give more frames, or number them consecutively."
+        )
+    point = np.zeros((len(movie.frame), 3))
+    point[:, : movie.axes] = movie.position
+    neighbour = float(np.median(within))
+    scene = _Scene(point, movie.frame_start, movie.axes, seen_again, neighbour, workers)
+    gate = step * math.sqrt(float(chi2.ppf(_KEPT, movie.axes)))
+    asked = sorted(max_distances) or [factor * gate for factor in _GATES]
+    gates = tuple(_looked_at(scene, distance, step, seed) for distance in asked)
+    # Of a Poisson process half of the points have a neighbour in the ball of volume ln 2 / density.
+    ball = (2.0, math.pi, 4 / 3 * math.pi)[movie.axes - 1]
+    density = math.log(2) / (ball * neighbour**movie.axes) if neighbour else math.inf
+    best = min(range(len(gates)), key=lambda number: gates[number].error)
+    shorter = next(
+        (float(s) for s in _SLOWER if _error(_simulated(scene, s * gate, s * step, seed)) <= _GOOD), None
+    )
+    return Advice(
+        len(detections), int((np.diff(movie.frame_start) > 0).sum()), neighbour, step, seen_again,
+        step * density ** (1 / movie.axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
+        movie.axes,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """A movie, and who of it is looked at: point (N, 3); frame_start (F + 1,); median neighbour distance."""
+
+    point: NDArray[np.float64]
+    frame_start: NDArray[np.int64]
+    axes: int
+    seen_again: float
+    neighbour: float
+    workers: int
+
+    def frames(self) -> NDArray[np.int64]:
+        """Frames, evenly over the movie, with others after them, that hold enough detections."""
+        size = np.diff(self.frame_start)
+        usable = np.nonzero((size[:-1] > 1) & (size[1:] > 1))[0]
+        count = max(1, int(_SAMPLE / max(float(size[usable].mean()), 1)))
+        return usable[np.linspace(0, len(usable) - 1, min(count, len(usable))).astype(int)]
+
+    def rows(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of all detections of the frames, and where each frame begins among them."""
+        sizes = np.diff(self.frame_start)[frames]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return np.repeat(self.frame_start[frames] - starts[:-1], sizes) + np.arange(starts[-1]), starts
+
+
+def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> Gate:
+    """One gate: its candidates as they are, its links as they would be."""
+    frames = scene.frames()
+    (here, here_start), (there, there_start) = scene.rows(frames), scene.rows(frames + 1)
+    near = pairs_within(
+        scene.point[here], scene.point[there], max_distance, here_start, there_start, workers=scene.workers
+    )
+    count = len(here) + len(there)
+    row = np.repeat(np.arange(len(here)), np.diff(near.indptr))
+    graph = csr_array((np.ones(len(row), bool), (row, near.indices + len(here))), shape=(count, count))
+    group = connected_components(graph, directed=False)[1]
+    block = np.concatenate([np.repeat(np.arange(len(frames)), np.diff(s)) for s in (here_start, there_start)])
+    largest = np.zeros(len(frames))
+    np.maximum.at(largest, block, np.bincount(group)[group])
+    wrong, missing = _simulated(scene, max_distance, step, seed)
+    share = float(largest.sum()) / count
+    return Gate(float(max_distance), len(row) / len(here), share, wrong, missing)
+
+
+def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tuple[float, float]:
+    """Share of wrong links and of missing ones, where the particles of some frames take random steps."""
+    rng = np.random.default_rng(seed)
+    rows, start = scene.rows(scene.frames())
+    here = scene.point[rows]
+    there = here.copy()
+    there[:, : scene.axes] += rng.normal(0, step, (len(rows), scene.axes))
+    # Who is not seen again makes place for a stranger, somewhere beside any detection.
+    lost = rng.random(len(rows)) >= scene.seen_again
+    there[lost] = scene.point[rng.integers(0, len(scene.point), int(lost.sum()))]
+    there[lost, : scene.axes] += rng.normal(0, scene.neighbour, (int(lost.sum()), scene.axes))
+    block = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    found = match(here, there, max_distance, source_block=block, target_block=block, workers=scene.workers)
+    right = int(((found.source == found.target) & ~lost[found.source]).sum())
+    return 1 - right / max(len(found.source), 1), 1 - right / max(int((~lost).sum()), 1)
+
+
+def _error(shares: tuple[float, float]) -> float:
+    """1 - F1."""
+    return Gate(0.0, 0.0, 0.0, *shares).error
