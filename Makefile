@@ -44,7 +44,7 @@ docs: $(VENV)/installed $(VENV)/extra-docs
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv.
 gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) -m pytest -m gpu tests/test_gpu.py
+	$(PYTHON) -m pytest -m gpu tests/test_gpu.py tests/test_gpu_detect.py
 	$(PYTHON) tests/benchmarks/bench_gpu.py --record
 
 bench: $(VENV)/installed $(VENV)/extra-bench

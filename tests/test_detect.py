@@ -320,6 +320,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert read_detections(tmp_path / "b.csv").position.tolist() == [[0, 7, 7]] * 2
 
 
+def test_the_command_says_what_was_guessed_and_where_to_look_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.full((5, 30, 30), 7, np.uint8), photometric="minisblack")
+    run = CliRunner().invoke(command, [str(path), "-o", str(tmp_path / "a.csv")])
+    assert run.exit_code == 0, run.output
+    assert "taken for TYX" in run.stderr
+    assert "--preview" in run.stderr
+    assert "Radius 1.5 pixel" in run.stderr, "an empty frame gives no reason for a finer one"
+    run = CliRunner().invoke(command, [str(path), "-o", str(tmp_path / "b.csv"), "--axes", "ZYX"])
+    assert "--spacing" in run.stderr
+
+
 def test_the_preview_command(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, np.stack([speckled(0), speckled(1)]), imagej=True, metadata={"axes": "TZYX"})

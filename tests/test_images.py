@@ -155,6 +155,23 @@ def test_channels_and_axes_in_any_order(tmp_path: Path) -> None:
             open_movie(tmp_path / "b.tif", axes=wrong)
 
 
+def test_what_a_file_does_not_tell_is_said(real_data: Path, tmp_path: Path) -> None:
+    def doubts(name: Path, **given: object) -> str:
+        return " ".join(open_movie(name, **given).doubts)  # type: ignore[arg-type]
+
+    for kind in ("imagej", "ome"):
+        assert doubts(write(tmp_path / f"{kind}.tif", kind)) == ""
+    pages = write(tmp_path / "pages.tif", "pages")
+    assert "taken for TYX" in doubts(pages)
+    assert doubts(pages, axes="TYX") == ""
+    assert "voxel" in doubts(pages, axes="ZYX")
+    assert doubts(pages, axes="ZYX", spacing=(2.0, 1.0, 1.0)) == ""
+    trap = doubts(real_data / "faketracks/fake_tracks1_stracking.tif")
+    assert "one frame of 5 planes" in trap
+    assert "--axes TYX" in trap
+    assert "--spacing" in doubts(real_data / "drosophila_nuclei/tif")
+
+
 def test_time_that_pretends_to_be_depth(real_data: Path) -> None:
     file = real_data / "faketracks/fake_tracks1_stracking.tif"
     assert (open_movie(file).axes, open_movie(file).frame_count) == ("ZYX", 1)

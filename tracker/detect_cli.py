@@ -112,6 +112,8 @@ def detect(
     movie = open_movie(source, axes=axes, channel=channel, spacing=spacing)
     settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
+    for doubt in movie.doubts:
+        say(doubt)
     if output is None:
         _preview(movie, settings, frame, as_json)
         return
@@ -139,7 +141,17 @@ def detect(
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
+    if not labels:
+        say(_radius_of(settings, movie))
     say("{detections} detections in {frames} frames ({axes}), {seconds:.2f} s: {output}".format_map(summary))
+    if not len(found):
+        say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
+
+
+def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
+    """The radii that were used; none was where there is no frame."""
+    along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
+    return "No frame." if settings.radius is None else f"Radius {settings.radius:.3g} {movie.unit}{along}."
 
 
 def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
@@ -157,6 +169,7 @@ def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: boo
     }  # fmt: skip
     click.echo(json.dumps(summary) if as_json else seen.table())
     say(
-        "Frame {frame}: radius {radius:.3g} {unit}, noise {noise:.3g}; automatic threshold {automatic:.4g}. "
-        "Another one: --threshold Q.".format_map(summary)
+        "Frame {frame}: noise {noise:.3g}, automatic threshold {automatic:.4g}. "
+        "To take another: --threshold Q.".format_map(summary)
     )
+    say(_radius_of(seen.settings, movie))

@@ -44,7 +44,7 @@ def estimate_radius(
     for share in _FINER:
         along = None if best.radius_z is None else share * best.radius_z
         finer = replace(best, radius=share * (best.radius or 0.0), radius_z=along)
-        if enough <= tried.salience(finer):
+        if 0 < enough <= tried.salience(finer):
             return finer
     return best
 

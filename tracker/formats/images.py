@@ -44,6 +44,8 @@ class Movie:
     unit : str
     interval : float or None
         Seconds from frame to frame, where the file tells.
+    doubts : tuple of str
+        Sentences about what had to be guessed, and how to tell it.
     """
 
     files: tuple[Path, ...]
@@ -54,6 +56,7 @@ class Movie:
     spacing: tuple[float, float, float]
     unit: str
     interval: float | None
+    doubts: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -127,7 +130,9 @@ def open_movie(
         files = _images_in(path)
     first = files[0]
     if first.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{first} is no image that Outbid reads ({', '.join(SUFFIXES)}).")
+        raise InputError(
+            f"{first} is no image that Outbid reads ({', '.join(SUFFIXES)}). Export it as OME-TIFF."
+        )
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
     told = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
@@ -142,7 +147,23 @@ def open_movie(
     )
     count = len(files) if len(files) > 1 else size.get("T", 1)
     own = spacing if spacing is not None else told.spacing
-    return Movie(files, named, told.sizes, channel, count, own, told.unit, told.interval)
+    doubts = tuple(_doubts(told, named, several=len(files) > 1, axes=axes, spacing=spacing))
+    return Movie(files, named, told.sizes, channel, count, own, told.unit, told.interval, doubts)
+
+
+def _doubts(
+    told: Told, named: str, *, several: bool, axes: str | None, spacing: tuple[float, float, float] | None
+) -> Iterator[str]:
+    """What was neither given nor told by the file, and may be wrong."""
+    size = dict(zip(named, told.sizes, strict=True))
+    deep = size.get("Z", 1) > 1
+    if axes is None and {*told.axes} - {*"TZCYXS"} and not several:
+        yield f"The file does not name its axes of {told.sizes}: taken for {named}. To tell them: --axes."
+    elif axes is None and deep and not several and size.get("T", 1) == 1:
+        times = named.replace("T", "").replace("Z", "T").rstrip("S")
+        yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
+    if spacing is None and deep and told.unit == "pixel":
+        yield "The size of a voxel is not told: planes count as a pixel apart. To tell it: --spacing Z Y X."
 
 
 def _images_in(folder: Path) -> tuple[Path, ...]:
