@@ -234,3 +234,17 @@ def test_where_particles_are_sparse_the_gate_forgives_jumps_of_whole_frames():
     links = calibrate(movie)[1].pairs
     assert len(links) == 39 * 150
     assert (links[:, 1] - links[:, 0] == 150).all()
+
+
+@pytest.mark.parametrize(
+    ("particles", "frames", "step"),
+    [(1, 2, 0.0), (1, 10, 0.0), (1, 10, 0.1), (2, 8, 0.0), (10, 5, 0.0), (10, 5, 0.01)],
+)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_a_lone_particle_and_particles_that_never_move_are_linked(
+    particles: int, frames: int, step: float, offset: float
+) -> None:
+    rng = np.random.default_rng(0)
+    place = offset + rng.uniform(0, 20, (particles, 3)) + rng.normal(0, step, (frames, particles, 3))
+    movie = Detections.from_table(np.repeat(np.arange(frames), particles), place.reshape(-1, 3))
+    assert len(calibrate(movie)[1].pairs) == particles * (frames - 1)

@@ -42,12 +42,14 @@ def neighbour_distances(
     """
     size = np.diff(frame_start)
     usable = np.nonzero((size[:-1] > 1) & (size[1:] > 1))[0]
+    if not len(usable):  # who is alone has no strangers to be mistaken for
+        usable = np.nonzero((size[:-1] > 0) & (size[1:] > 0))[0]
     usable = np.random.default_rng(0).permutation(usable)
     enough = np.searchsorted(np.cumsum(size[usable]), _SAMPLE) + 1
     frames = np.sort(usable[:enough])
     _, _, between = nearest(position, frame_start, frames, 1, offset=1, workers=workers)
     _, _, within = nearest(position, frame_start, frames, 1, workers=workers)
-    return np.sqrt(between[:, 0]), np.sort(np.sqrt(within[:, 0]))
+    return np.sqrt(between[:, 0]), np.sort(np.sqrt(within[np.isfinite(within[:, 0]), 0]))
 
 
 def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: int) -> tuple[float, float]:

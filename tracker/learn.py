@@ -15,6 +15,8 @@ _MOST_REACH = 18.0
 """Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
 near, and whole frames may jump."""
 _SAMPLE = 40_000
+_LEAST = 1e-9
+"""Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
 _GROUPS = 8
@@ -48,7 +50,8 @@ def learned(
     freedom, scale = tail_from(
         linking.distance2[certain], linking.size[certain], linking.probability[certain]
     )
-    step = np.sqrt(np.maximum(step2, 1e-300))
+    # Particles that never move would leave no room to look in.
+    step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.position).max()), 1.0))
     motion = motion_from(covariance, weight)
     return LinkModel(motion, follow, end, start, gate_of(step, room), freedom, scale, model.two_sided), step
 
