@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -141,6 +143,51 @@ def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -
     """Run a kernel with at least so many threads."""
     if threads > 0:
         function((-(-threads // block),), (block,), arguments)
+
+
+class Stopwatch:
+    """Seconds spent in the stages of work, by the host's clock or by events between the GPU's.
+
+    Parameters
+    ----------
+    array : array
+        Where it lives, the work is done.
+
+    Examples
+    --------
+    >>> clock = Stopwatch(np.zeros(1))
+    >>> clock.lap("nothing")
+    >>> list(clock.seconds())
+    ['nothing']
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._make_event = _cupy().cuda.Event if on_device(array) else None
+        self._total: dict[str, float] = {}
+        self._laps: list[tuple[str, Any]] = [("", self._now())]
+
+    def lap(self, stage: str) -> None:
+        """The time since the last lap, or since the start, belongs to this stage."""
+        self._laps.append((stage, self._now()))
+        if len(self._laps) > 1000:
+            self.seconds()
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each stage so far; waits for the GPU."""
+        if self._make_event:
+            self._laps[-1][1].synchronize()
+        for (_, start), (stage, stop) in pairwise(self._laps):
+            taken = _cupy().cuda.get_elapsed_time(start, stop) / 1e3 if self._make_event else stop - start
+            self._total[stage] = self._total.get(stage, 0.0) + taken
+        del self._laps[:-1]
+        return dict(self._total)
+
+    def _now(self) -> Any:
+        if self._make_event is None:
+            return time.perf_counter()
+        event = self._make_event()
+        event.record()
+        return event
 
 
 def gpu_names() -> list[str]:

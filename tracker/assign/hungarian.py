@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import free_memory, kernels
-from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden, largest_number
+from .._arrays import Stopwatch, array_module, free_device_memory, free_memory, kernels, on_device, to_host
+from .dense import readable
+from .points import matrix_of
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
+
+_WAITING, _ENDS, _PATHS, _ROUNDS, _UPDATES, _SCANNED, _SEARCH_TIME, _UPDATE_TIME = range(8)
+"""Places of the counts in `Forest.words`."""
+_NARROW = 2**28
+"""Below it, integers and their slacks are kept as int32."""
+_NEVER = {"i4": 2**31 - 1, "i8": 2**59, "f8": np.inf}
+"""Above the slack of every pair that is allowed, by type."""
+_FIVES = 10
+"""How many times five iterations the counts tell apart."""
 
 
 @dataclass(frozen=True)
 class Hungarian(AbstractAssignmentSolver):
     r"""Exact; searches from all unassigned rows at once and augments along vertex-disjoint paths together.
 
-    Each iteration checks how many rows are assigned, searches forward from all that are not along pairs
-    without slack, goes back from the unassigned columns it reached, and augments. If it reached none, the
-    duals take half of the least slack that the covers leave, :math:`\theta/2`, and new pairs lose theirs. The
-    classical variant (Algorithms 1-8) looks for those pairs in the whole matrix after every update and keeps
-    them as CSR; the tree variant (Algorithms 4, 9) keeps the least slack of every column and goes on with the
-    trees it has.
+    Each iteration lists the unassigned rows (Algorithm 2), searches forward from all of them along pairs
+    without slack until unassigned columns are reached, keeps one of these for every tree (5) and exchanges
+    the pairs on its path (6). Where the search ends without one, the duals take the least slack
+    :math:`\theta` between trees and the columns outside, and new pairs lose theirs. The classical variant
+    looks for those pairs in the whole matrix after every update, keeps them as CSR and searches there (3, 7,
+    8); the tree variant keeps the least slack of every column and goes on with the trees it has (4, 9).
 
-    What is not a square matrix is made one: staying unmatched at :math:`r_i` makes a pair cost
-    :math:`\min(c_{ij} - s_j, r_i)`, and rows of zeros take the columns that are left over.
+    Where the paper gives rows of trees :math:`\theta/2` and takes it from the others, columns the other way
+    round, here those of trees take all of it: the same slacks, in whole numbers. Every pass over a frontier
+    settles its races by one rule, so the result depends on neither threads nor device. No square matrix is
+    made: of more columns than rows, those left over keep the dual 0. Staying unmatched at :math:`r_i` makes a
+    pair cost :math:`\min(c_{ij} - s_j, r_i)`.
 
     Parameters
     ----------
     variant : {"tree", "classical"}
+    workers : int, optional
+        Threads on the CPU; by default one for each processor that this process may use. Results do not depend
+        on it.
 
     References
     ----------
@@ -45,9 +61,15 @@ class Hungarian(AbstractAssignmentSolver):
     >>> answer = assign(AssignmentProblem(costs), Hungarian("classical"))
     >>> answer.col_of_row.tolist(), answer.gap
     ([1, 0, 2], 0)
+    >>> answer.stats["paths"], answer.stats["initial_assignments"]
+    (3, 2)
     """
 
     variant: str = "tree"
+    workers: int | None = None
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:
+        return not isinstance(problem.costs, SparseCosts)
 
     def compute(self, problem: AssignmentProblem) -> Answer:
         if self.variant not in ("tree", "classical"):
@@ -57,123 +79,176 @@ class Hungarian(AbstractAssignmentSolver):
             other = self.compute(problem.transposed())
             return _exchanged(problem, other)
         if rows == 0:
-            return Answer(np.empty(0, np.int32), problem.unmatched()[1])
-        search = _Search(_square(problem))
-        while search.check() < search.size:
-            frontier = search.unassigned()
-            if self.variant == "tree":
-                search.tree_iteration(frontier)
-            else:
-                search.classical_iteration(frontier)
-        # All duals of columns change by the same half or by its negative, so their differences are even.
-        v = search.col_dual - search.col_dual.max()
-        v = (v // 2 if problem.is_integer else v)[:cols] + problem.unmatched()[1]
-        return Answer(_without_unmatched(problem, search.col_of_row[:rows]), v, search.stats)
+            return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
+        search = _Search(_to_match_all_rows(problem), self.workers or _processors())
+        if self.variant == "tree":
+            search.tree()
+        else:
+            search.classical()
+        v = search.forest.col_dual
+        # Of as many rows as columns none has to keep a dual of 0.
+        v = v.astype(problem.unmatched()[1].dtype) - (v.max() if rows == cols else 0)
+        answer = _without_unmatched(problem, search.forest.col_of_row)
+        return Answer(answer, v + problem.unmatched()[1], search.stats())
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Matching, duals, and trees whose roots are unassigned rows; in the memory where the costs live.
+
+    Parameters
+    ----------
+    row_dual, col_dual : (R,), (C,) arrays
+        int32 or int64 for integer costs, float64 for real ones.
+    col_of_row, row_of_col : (R,), (C,) int32 arrays
+        -1 where unassigned.
+    waiting : (R,) int32 array
+        Unassigned rows, `words[0]` of them.
+    joined, roots, bases : (R,) int32, int32 and dual arrays
+        Rows of all trees in the order they joined, the roots of their trees, and their duals less what the
+        dual updates had taken when they joined.
+    row_before : (R,) int32 array
+        The row from which a row's column was reached.
+    col_before, col_root : (C,) int32 arrays
+        The same for unassigned columns that were reached, and the root of the tree that did.
+    ends : (C,) int32 array
+        Unassigned columns that were reached, `words[1]` of them.
+    end_of_root : (R,) int32 array
+        The one of them that a tree keeps.
+    claim, gathered, covered : (C,) int64, int32 and bool arrays
+        Which row may have a column, and the columns that trees reached; of the classical variant.
+    words : (20,) int64 array
+        Counts of one iteration.
+    """
+
+    row_dual: NDArray
+    col_dual: NDArray
+    col_of_row: NDArray[np.int32]
+    row_of_col: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+    joined: NDArray[np.int32]
+    roots: NDArray[np.int32]
+    bases: NDArray
+    row_before: NDArray[np.int32]
+    col_before: NDArray[np.int32]
+    col_root: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    end_of_root: NDArray[np.int32]
+    claim: NDArray[np.int64]
+    gathered: NDArray[np.int32]
+    covered: NDArray[np.bool_]
+    words: NDArray[np.int64]
 
 
 class _Search:
-    """Matching, duals, covers and trees; counts and times of every stage in `stats`."""
+    """The stages in their order; counts and times of each."""
 
-    def __init__(self, costs: NDArray) -> None:
-        # Twice the costs, so that half of a slack is a whole number.
-        self.costs = 2 * costs if costs.dtype == np.int64 else costs
-        self.never = 2 * forbidden(np.int64) if costs.dtype == np.int64 else np.float64(np.inf)
-        self.size = len(costs)
-        self.tie = self.costs.dtype.type(0) if costs.dtype == np.int64 else 2e-13 * largest_number(costs)
-        self.on = kernels("outbid.tracker.assign.hungarian", costs)
-        self.row_dual, self.col_dual = np.zeros((2, self.size), costs.dtype)
-        self.col_of_row, self.row_of_col = np.full((2, self.size), -1, np.int32)
-        self.row_covered, self.col_covered = np.zeros((2, self.size), bool)
-        self.links = np.full((4, self.size), -1, np.int32)
-        self.ends, self.roots = np.empty((2, self.size), np.int32)
-        self.pairs: tuple[NDArray, NDArray] | None = None
-        self.stats: dict[str, int | float] = {"iterations": 0, "dual_updates": 0, "paths": 0}
-        self._timed("initial_reduction", self.costs, self.row_dual, self.col_dual)
-        if (self.row_dual >= self.never).any():
-            self._refuse(int(np.argmax(self.row_dual)))
+    def __init__(self, costs: NDArray, workers: int) -> None:
+        self.workers = workers
+        self.on: Any = kernels("outbid.tracker.assign.hungarian", costs)
+        self.clock = Stopwatch(costs)
+        self.costs, self.forest = self._reduced(costs)
+        self.clock.lap("initial_reduction")
+        self.waiting, self.waiting_first = len(costs), len(costs)
+        self.paths: list[int] = []
+        self.totals = np.zeros(20, np.int64)
 
-    def check(self) -> int:
-        """Number of assigned rows; forgets the trees."""
-        count = self._timed(
-            "optimality_check", self.col_of_row, self.row_covered, self.col_covered, self.links
+    def _reduced(self, costs: NDArray) -> tuple[NDArray, Forest]:
+        """Algorithm 1. Of more columns than rows some stay unassigned, so all of them keep their 0."""
+        xp, (rows, cols) = array_module(costs), costs.shape
+        low, high = xp.empty((2, rows), costs.dtype)
+        limit = np.finfo(costs.dtype).max if costs.dtype.kind == "f" else np.iinfo(costs.dtype).max
+        self.on.row_extremes(costs, low, high, costs.dtype.type(limit), self.workers)
+        largest = max(abs(float(low.min())), abs(float(high.max())))
+        key: Any = np.dtype(np.float64 if costs.dtype.kind == "f" else np.int64)
+        if key.kind == "i" and largest < _NARROW:
+            key = np.dtype(np.int32)
+            costs = costs.astype(key, copy=False)
+        self.never = key.type(_NEVER[key.str[1:]])
+        # Slacks of real costs are differences of rounded sums.
+        self.tie = key.type(2e-13 * largest if key.kind == "f" else 0)
+        if bool((low >= self.never).any()):
+            self._refuse(int(xp.argmax(low)))
+        row_dual, col_dual = low.astype(key), xp.zeros(cols, key)
+        if rows == cols:
+            self.on.column_reduction(costs, row_dual, col_dual, self.workers)
+            col_dual[col_dual >= self.never] = 0
+        of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
+        return costs, Forest(
+            *(row_dual, col_dual, of_rows[0], of_cols[0]),
+            *(of_rows[1], of_rows[2], of_rows[3], xp.empty(rows, key), of_rows[4]),
+            *(of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
+            *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(20, np.int64)),
         )
-        self.stats["iterations"] += 1
-        return count
 
-    def unassigned(self) -> NDArray[np.int32]:
-        """(n,) int32, the unassigned rows first; their number is `waiting`."""
-        rows = np.nonzero(self.col_of_row < 0)[0]
-        self.waiting = len(rows)
-        frontier = np.zeros(self.size, np.int32)
-        frontier[: len(rows)] = rows
-        return frontier
+    def tree(self) -> None:
+        """Every search goes on, through dual updates, until it reaches an unassigned column."""
+        while self.waiting:
+            self._check()
+            self.on.grow_trees(self.costs, self.forest, self.never, self.tie, self.workers)
+            self.clock.lap("search")
+            self._augment()
 
-    def classical_iteration(self, frontier: NDArray[np.int32]) -> None:
-        """Algorithms 3, 5, 6, or 7 and 8 if no unassigned column was reached."""
-        if self.pairs is None:
-            self.pairs = self._timed("compress", self.costs, *self._duals(), self.never, self.tie)
-        found = self._timed(
-            "forward_pass",
-            *(
-                *self.pairs,
-                self.row_of_col,
-                *self._covers(),
-                *self.links[:2],
-                frontier,
-                self.waiting,
-                self.ends,
-            ),
-        )
-        if found:
-            self._augment(found)
-            return
-        least = self._timed("dual_update", self.costs, *self._duals(), *self._covers(), self.never)
-        self._count_update(least)
-        self.pairs = None
+    def classical(self) -> None:
+        """A search without an unassigned column ends in a dual update, and the matrix is compressed again."""
+        pairs = None
+        while self.waiting:
+            if pairs is None:
+                pairs = self.on.compress(self.costs, self.forest, self.tie, self.workers)
+                self.clock.lap("compress")
+            self._check()
+            self.on.forward_pass(*pairs, self.forest)
+            self.clock.lap("forward_pass")
+            if int(self.forest.words[_ENDS]):
+                self._augment()
+                continue
+            self.on.dual_update(self.costs, self.forest, self.never, self.workers)
+            self.clock.lap("dual_update")
+            self._count(_UPDATES)
+            pairs = None
 
-    def tree_iteration(self, frontier: NDArray[np.int32]) -> None:
-        """Algorithm 4, and 9 until an unassigned column is reached; then 5 and 6."""
-        slack = np.full(self.size, self.never, self.costs.dtype)
-        found, count = 0, self.waiting
-        while True:
-            found = self._timed(
-                "forward_pass_tree",
-                *(self.costs, *self._duals(), self.row_of_col, *self._covers(), *self.links[:2], slack),
-                *(frontier, count, self.ends, self.never, self.tie),
-            )
-            if found:
-                break
-            count, least = self._timed(
-                "dual_update_tree",
-                *(*self._duals(), *self._covers(), slack, self.links[1], frontier, self.never, self.tie),
-            )
-            self._count_update(least)
-        self._augment(found)
+    def _check(self) -> None:
+        self.on.optimality_check(self.forest)
+        self.clock.lap("optimality_check")
 
-    def _augment(self, found: int) -> None:
-        count = self._timed("reverse_pass", self.ends, found, *self.links, self.roots)
-        matching = (self.col_of_row, self.row_of_col)
-        self._timed("augmentation_pass", self.roots, count, *self.links[2:], *matching)
-        self.stats["paths"] += count
+    def _augment(self) -> None:
+        self.on.reverse_pass(self.forest)
+        self.clock.lap("reverse_pass")
+        self.on.augmentation_pass(self.forest)
+        self.clock.lap("augmentation_pass")
+        self.paths.append(self._count(_PATHS))
+        self.waiting -= self.paths[-1]
 
-    def _count_update(self, least: int | float) -> None:
-        self.stats["dual_updates"] += 1
-        if least >= self.never:
-            self._refuse(int(np.argmin(self.col_of_row)))
+    def _count(self, wanted: int) -> int:
+        """Adds up what an iteration counted; refuses if it has none of what is wanted."""
+        words = to_host(self.forest.words)
+        if not words[wanted]:
+            self._refuse(int(self.forest.waiting[0]))
+        if not self.totals[_UPDATES]:
+            self.waiting_first = self.waiting if words[_UPDATES] else 0
+        self.totals += words
+        return int(words[wanted])
 
-    def _duals(self) -> tuple[NDArray, NDArray]:
-        return self.row_dual, self.col_dual
-
-    def _covers(self) -> tuple[NDArray, NDArray]:
-        return self.row_covered, self.col_covered
-
-    def _timed(self, stage: str, *given: Any) -> Any:
-        kernel: Callable[..., Any] = getattr(self.on, stage)
-        start = time.perf_counter()
-        result = kernel(*given)
-        name = f"{stage}_seconds"
-        self.stats[name] = self.stats.get(name, 0.0) + time.perf_counter() - start
-        return result
+    def stats(self) -> dict[str, int | float]:
+        """Counts, and seconds of every stage: what Tables 2 and 3 of the paper tell."""
+        seconds = self.clock.seconds()
+        if "search" in seconds:
+            search, update = (int(self.totals[place]) for place in (_SEARCH_TIME, _UPDATE_TIME))
+            share = seconds.pop("search") / max(search + update, 1)
+            seconds |= {"forward_pass": share * search, "dual_update": share * update}
+        initial = len(self.costs) - self.waiting_first
+        counts = {
+            "iterations": len(self.paths),
+            "paths": sum(self.paths),
+            "initial_assignments": initial,
+            "dual_updates": int(self.totals[_UPDATES]),
+            "passes": int(self.totals[_ROUNDS]),
+            "rows_scanned": int(self.totals[_SCANNED]),
+        }
+        later = self.paths[int(np.searchsorted(np.cumsum(self.paths), initial)) + (initial > 0) :]
+        fives = [sum(later[start : start + 5]) for start in range(0, len(later), 5)]
+        table = {f"paths_{5 * k + 1}_to_{5 * k + 5}": count for k, count in enumerate(fives[:_FIVES])}
+        return counts | table | {f"{name}_seconds": value for name, value in seconds.items()}
 
     def _refuse(self, row: int) -> None:
         raise ValueError(
@@ -182,35 +257,35 @@ class _Search:
         )
 
 
-def _square(problem: AssignmentProblem) -> NDArray:
-    """The costs as a square matrix, forbidden pairs as `forbidden`.
+def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
+    """Costs for which all rows must be matched: those of optional rows with the cost of staying unmatched.
 
     Raises
     ------
     ValueError
-        If it does not fit into memory.
+        If they do not fit into memory.
     """
     rows, cols = problem.shape
+    stored = problem.stored_costs
+    if problem.is_perfect and isinstance(stored, DenseCosts):
+        return readable(stored.values)
     row_unmatched, col_unmatched = problem.unmatched()
-    never = forbidden(col_unmatched.dtype)
-    # With a row of zeros some column stays free, which bounds the duals of optional rows by r_i.
-    size = cols + (not problem.is_perfect)
-    if 24 * size * size > free_memory():
+    xp, dtype = array_module(col_unmatched), col_unmatched.dtype
+    needed = 2 * dtype.itemsize * rows * cols
+    if needed > (free_device_memory() if on_device(col_unmatched) else free_memory()):
         raise ValueError(
-            f"The Hungarian algorithm needs all pairs, here {24 * size * size / 2**30:.1f} GiB. "
+            f"The Hungarian algorithm needs all pairs, here {needed / 2**30:.1f} GiB. "
             "Choose solver bid_and_augment for sparse problems."
         )
-    square = np.zeros((size, size), col_unmatched.dtype)
-    costs = square[:rows]
-    costs[:] = never
-    if isinstance(problem.stored_costs, DenseCosts):
-        costs[:, :cols] = problem.stored_costs.values
+    if isinstance(stored, DenseCosts):
+        costs = stored.values.astype(dtype)
     else:
-        costs[problem.stored_costs.rows, problem.stored_costs.indices] = problem.stored_costs.values
+        costs = xp.full((rows, cols), forbidden(dtype))
+        costs[stored.rows, stored.indices] = stored.values
     if not problem.is_perfect:
-        costs[:, :cols] -= col_unmatched
-        np.minimum(costs, row_unmatched[:, None], out=costs)
-    return square
+        costs -= col_unmatched
+        xp.minimum(costs, row_unmatched[:, None], out=costs)
+    return costs
 
 
 def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -218,29 +293,31 @@ def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]
     if problem.is_perfect:
         return col_of_row
     row_unmatched, col_unmatched = problem.unmatched()
-    rows = np.nonzero(col_of_row < problem.shape[1])[0]
-    cols = col_of_row[rows]
-    if isinstance(problem.stored_costs, SparseCosts):
-        full = np.full(len(rows), np.inf)
-        costs = problem.stored_costs
-        taken = costs.indices == np.where(col_of_row < problem.shape[1], col_of_row, -1)[costs.rows]
-        pair_cost = dict(zip(costs.rows[taken].tolist(), costs.values[taken].tolist(), strict=True))
-        full[:] = [pair_cost.get(int(i), np.inf) for i in rows]
+    xp, stored = array_module(col_of_row), problem.stored_costs
+    if isinstance(stored, DenseCosts):
+        rows = xp.arange(len(col_of_row))
+        cost = stored.values[rows, col_of_row]
     else:
-        full = problem.stored_costs.values[rows, cols]
-    helps = full < row_unmatched[rows] + col_unmatched[cols]
-    chosen = np.full(len(col_of_row), -1, np.int32)
-    chosen[rows[helps]] = cols[helps]
-    return chosen
+        taken = stored.indices == col_of_row[stored.rows]
+        cost = xp.full(len(col_of_row), forbidden(row_unmatched.dtype))
+        cost[stored.rows[taken]] = stored.values[taken]
+    return xp.where(cost < row_unmatched + col_unmatched[col_of_row], col_of_row, np.int32(-1))
 
 
 def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     """An answer to the transposed problem as one to the problem; column duals follow from row duals."""
-    row_unmatched, v = problem.unmatched()
-    col_of_row = np.full(problem.shape[0], -1, np.int32)
-    matched = np.nonzero(other.col_of_row >= 0)[0]
+    xp, (row_unmatched, v) = array_module(problem.array), problem.unmatched()
+    col_of_row = xp.full(problem.shape[0], -1, np.int32)
+    matched = xp.nonzero(other.col_of_row >= 0)[0]
     col_of_row[other.col_of_row[matched]] = matched
-    u = np.minimum(other.col_dual, row_unmatched)
-    costs = problem.stored_costs.sparse()
-    np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))
+    u = xp.minimum(other.col_dual, row_unmatched)
+    if isinstance(problem.costs, SparseCosts):
+        costs = problem.costs
+        np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))
+    else:
+        matrix_of(problem.costs.transposed()).lower_to_slack(u, v)
     return Answer(col_of_row, v, other.stats)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
