@@ -44,11 +44,12 @@ docs: $(VENV)/installed $(VENV)/extra-docs
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv.
 gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) -m pytest -m gpu tests/test_gpu.py tests/test_gpu_detect.py
+	$(PYTHON) -m pytest -m gpu tests/test_gpu*.py
 	$(PYTHON) tests/benchmarks/bench_gpu.py --record
+	$(PYTHON) tests/benchmarks/bench_gpu_hungarian.py --record
 
 bench: $(VENV)/installed $(VENV)/extra-bench
-	for program in $(filter-out %/bench_gpu.py, $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
+	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py), $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 "Outbid needs Python 3.11 \
