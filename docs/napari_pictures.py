@@ -1,0 +1,81 @@
+"""Pictures of the forms in napari, for docs/howto/napari.md; the build has no screen, so they are kept.
+
+``xvfb-run -a -s "-screen 0 1600x1000x24" python docs/napari_pictures.py`` renews docs/howto/*.jpg.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from napari_window import Window  # noqa: E402
+
+from outbid.simulate.camera import Camera, render  # noqa: E402
+from outbid.simulate.motions import PersistentWalk  # noqa: E402
+from outbid.simulate.walks import WalkSettings, walk  # noqa: E402
+
+BOX = (15.0, 80.0, 80.0)
+VOXEL = (1.0, 0.5, 0.5)
+PLACE = {"scale": (1.0, *VOXEL), "units": ("pixel", "micrometer", "micrometer", "micrometer")}
+SIZE, WIDTH = (1560, 900), 1100
+
+
+def named(window: Window, name: str) -> Any:
+    """The first layer of a name that begins so, or None."""
+    return next((layer for layer in window.viewer.layers if layer.name.startswith(name)), None)
+
+
+def detect(window: Window) -> None:
+    """The tutorial's movie with the preview of its spots."""
+    truth = walk(WalkSettings(PersistentWalk(1.0, 0.8), particles=50, frames=30, box=BOX, seed=7))
+    camera = Camera.looking_at(BOX, psf=(1.0, 0.8, 0.8), snr=5.0, spacing=VOXEL)
+    movie = np.stack(list(render(truth.detections, camera, seed=7)))
+    window.viewer.add_image(movie, name="movie", **PLACE)
+    window.viewer.dims.ndisplay = 3
+    window.viewer.dims.set_point(0, 8)
+    form = window.form("Detect spots")
+    window.write(form.radius, "1.4")
+    window.wait(lambda: named(window, "Preview") and "1.4" in form.message.text())
+
+
+def track(window: Window) -> None:
+    """What follows from its spots."""
+    form = window.form("Detect spots")
+    window.write(form.radius, "1.4")
+    window.click(form.run_button)
+    window.wait(lambda: named(window, "Spots"))
+    window.viewer.window.remove_dock_widget("all")
+    form = window.form("Track particles")
+    form.source.layers.choose(named(window, "Spots"))
+    window.tick(form.divisions, False)
+    window.click(form.run_button)
+    window.wait(lambda: named(window, "Tracks"))
+    named(window, "Spots").visible = False
+    window.viewer.dims.set_point(0, 29)
+
+
+def main() -> None:
+    """Draw them all, one after the other, in one window."""
+    with tempfile.TemporaryDirectory() as name:
+        window = Window(Path(name))
+        window.viewer.window.resize(*SIZE)
+        for show in (detect, track):
+            show(window)
+            window.shot(show.__name__)
+            with Image.open(Path(name) / f"{show.__name__}.png") as drawn:
+                small = drawn.convert("RGB").resize((WIDTH, drawn.height * WIDTH // drawn.width))
+            small.save(HERE / "howto" / f"napari-{show.__name__}.jpg", quality=75, optimize=True)
+            window.viewer.window.remove_dock_widget("all")
+        window.close()
+
+
+if __name__ == "__main__":
+    main()
