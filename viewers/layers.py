@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from .judged import JudgedLinks
 AXES = ("t", "z", "y", "x")
 COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
 """Names of colours, as CSS has them, by what a link is."""
+DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
+"""Of links in two results, in the first alone, in the second alone."""
 
 _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
 
@@ -186,20 +188,38 @@ def error_layers(judged: JudgedLinks, *, spacing: tuple[float, float, float] = (
     >>> [(layer.name, len(layer.data)) for layer in error_layers(judge_links(found, truth))]
     [('True links', 2), ('False links', 2), ('Missed links', 2), ('Errors', 2)]
     """
-    groups = {
-        "true": (judged.tracks, judged.right),
-        "false": (judged.tracks, ~judged.right),
-        "missed": (judged.truth, ~judged.found_again),
-    }
-    layers = [
-        replace(
-            _without_graph(tracks_layer(_only(of, chosen), spacing=spacing, name=f"{kind.title()} links")),
-            color_by="track_length",
-            colour=COLOURS[kind],
-        )
-        for kind, (of, chosen) in groups.items()
-    ]
-    return [*layers, _error_points({kind: groups[kind] for kind in ("false", "missed")}, spacing)]
+    names = [f"{kind.title()} links" for kind in COLOURS]
+    links = _judged_links(judged, names, list(COLOURS.values()), spacing)
+    return [*links, _ends(judged, ["false", "missed"], "Errors", spacing)]
+
+
+def difference_layers(
+    judged: JudgedLinks, names: tuple[str, str], *, spacing: tuple[float, float, float] = (1, 1, 1)
+) -> list[Layer]:
+    """Links that two results share, and those of one alone, as `error_layers`; neither is the truth.
+
+    Parameters
+    ----------
+    judged : JudgedLinks
+        The first result, judged by the second.
+    names : (str, str)
+        What the results are called.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x, if the positions are in voxels.
+
+    Examples
+    --------
+    >>> from .judged import judge_links
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
+    >>> one, other = Tracks(seen, np.array([[0, 1]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
+    >>> layers = difference_layers(judge_links(one, other), ("a", "b"))
+    >>> [(layer.name, len(layer.data)) for layer in layers]
+    [('Links in both', 2), ('Only in a', 0), ('Only in b', 2), ('Differences', 1)]
+    """
+    alone = [f"only in {name}" for name in names]
+    shown = ["Links in both", *(f"Only in {name}" for name in names)]
+    links = _judged_links(judged, shown, DIFFERENCE_COLOURS, spacing)
+    return [*links, _ends(judged, alone, "Differences", spacing)]
 
 
 def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
@@ -260,16 +280,30 @@ def _without_graph(layer: Layer) -> Layer:
     return replace(layer, data=np.concatenate([layer.data, joins]), features=features, graph={})
 
 
-def _error_points(
-    groups: Mapping[str, tuple[Tracks, NDArray[np.bool_]]], spacing: tuple[float, float, float]
-) -> Layer:
-    """Where false and missed links end."""
-    ends = [of.links[chosen, 1] for of, chosen in groups.values()]
-    seen = [of.detections for of, _ in groups.values()]
-    kind = np.repeat(list(groups), [len(end) for end in ends])
+def _judged_links(
+    judged: JudgedLinks, names: Sequence[str], colours: Sequence[str], spacing: tuple[float, float, float]
+) -> list[Layer]:
+    """Links of both, of the found alone and of the true alone, each in a layer of its name and colour."""
+    groups = [
+        (judged.tracks, judged.right), (judged.tracks, ~judged.right), (judged.truth, ~judged.found_again),
+    ]  # fmt: skip
+    return [
+        replace(
+            _without_graph(tracks_layer(_only(of, chosen), spacing=spacing, name=name)),
+            color_by="track_length",
+            colour=colour,
+        )
+        for (of, chosen), name, colour in zip(groups, names, colours, strict=True)
+    ]
+
+
+def _ends(judged: JudgedLinks, kinds: Sequence[str], name: str, spacing: tuple[float, float, float]) -> Layer:
+    """Where links end that are of one alone, by time, with the kind of each."""
+    seen = judged.tracks.detections, judged.truth.detections
+    ends = judged.tracks.links[~judged.right, 1], judged.truth.links[~judged.found_again, 1]
+    kind = np.repeat(kinds, [len(end) for end in ends])
     frame = np.concatenate([of.frame[end] for of, end in zip(seen, ends, strict=True)])
     position = np.concatenate([of.position[end] for of, end in zip(seen, ends, strict=True)])
     order = np.argsort(frame, kind="stable")
     data = np.column_stack([frame, position])[order]
-    features = {"kind": kind[order]}
-    return Layer("points", "Errors", data, features, (1, *spacing), seen[0].unit, colour="yellow")
+    return Layer("points", name, data, {"kind": kind[order]}, (1, *spacing), seen[0].unit, colour="yellow")

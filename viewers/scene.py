@@ -129,7 +129,7 @@ def scene(
         )
         layers += error_layers(judged, spacing=grid.spacing)
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
-    fitting = frames or _frames_that_fit(layers, most)
+    fitting = frames or frames_that_fit(layers, most=most)
     if fitting is None:
         return Scene(grid, tuple(layers), frozenset(hidden))
     vertices = sum(len(layer.data) for layer in layers if layer.kind == "tracks")
@@ -236,6 +236,35 @@ def in_frames(layer: Layer, first: int, last: int) -> Layer:
     return _rows(layer, (time >= first) & (time <= last))
 
 
+def frames_that_fit(
+    layers: Sequence[Layer], around: float = 0.0, *, most: int = MOST_VERTICES
+) -> tuple[int, int] | None:
+    """First and last of the frames around one that have at most so many vertices of tracks; None: all fit.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+    around : float
+        Number of the frame in the middle; it is among them however many vertices it has.
+    most : int
+
+    Examples
+    --------
+    >>> seen = Detections.from_table(np.arange(9), np.zeros((9, 3)))
+    >>> layer = tracks_layer(Tracks.from_track_ids(seen, np.zeros(9)))
+    >>> frames_that_fit([layer], 5, most=3), frames_that_fit([layer], 5, most=9)
+    ((4, 6), None)
+    """
+    time = np.concatenate([np.empty(0), *(layer.data[:, 1] for layer in layers if layer.kind == "tracks")])
+    if len(time) <= most:
+        return None
+    frame, count = np.unique(time, return_counts=True)
+    nearest = np.argsort(np.abs(frame - around), kind="stable")
+    fitting = max(int(np.searchsorted(np.cumsum(count[nearest]), most, side="right")), 1)
+    shown = frame[nearest[:fitting]]
+    return int(shown.min()), int(shown.max())
+
+
 def point_size(layer: Layer) -> float:
     """Diameter at which points do not cover each other, in voxels along x: half of the usual distance.
 
@@ -277,13 +306,3 @@ def _without_lone(layer: Layer) -> Layer:
     joined = [*layer.graph, *(parent for parents in layer.graph.values() for parent in parents)]
     count[joined] = 2
     return _rows(layer, count[number] > 1)
-
-
-def _frames_that_fit(layers: Sequence[Layer], most: int) -> tuple[int, int] | None:
-    """First and last frame of the longest beginning with at most so many vertices; None if all fit."""
-    time = np.concatenate([np.empty(0), *(layer.data[:, 1] for layer in layers if layer.kind == "tracks")])
-    if len(time) <= most:
-        return None
-    frame, count = np.unique(time, return_counts=True)
-    fitting = max(int(np.searchsorted(np.cumsum(count), most, side="right")), 1)
-    return int(frame[0]), int(frame[fitting - 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import napari
 import numpy as np
@@ -65,22 +64,6 @@ def open_window(title: str, scene: Scene, movie: tuple[str, Movie] | None = None
     return viewer
 
 
-def go_to(viewer: Any, frame: float, place: NDArray[np.float64] | None = None) -> None:
-    """Show a frame, and perhaps a place in it.
-
-    Parameters
-    ----------
-    viewer : napari.Viewer, napari.components.ViewerModel or a proxy of one
-    frame : float
-    place : (3,) array, optional
-        z, y, x times scale.
-    """
-    viewer.dims.set_point(0, frame)
-    if place is not None:
-        viewer.dims.set_point(1, place[0])
-        viewer.scene.camera.center = tuple(place)
-
-
 def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") -> NDArray[np.uint8]:
     """(height, width, 4) uint8, the longer side 1200: all that the window holds, at one frame.
 
@@ -99,7 +82,7 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
         If nothing is drawn, since OpenGL does not work.
     """
     last = int(viewer.dims.nsteps[0]) - 1
-    go_to(viewer, last if frame is None else min(frame, last))
+    viewer.dims.set_point(0, last if frame is None else min(frame, last))
     for layer in viewer.layers:
         if isinstance(layer, NapariTracks) and frame is None:
             layer.tail_length = max(layer.tail_length, last)

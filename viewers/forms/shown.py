@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,12 @@ class Place:
     def spacing(self) -> tuple[float, float, float]:
         """Size of a voxel along z, y, x; 1 along z in 2D."""
         z, y, x = (1.0, *self.scale[1:])[-3:]
+        return float(z), float(y), float(x)
+
+    @property
+    def shift(self) -> tuple[float, float, float]:
+        """Where the first voxel is along z, y, x; 0 along z in 2D."""
+        z, y, x = (0.0, *self.translate[1:])[-3:]
         return float(z), float(y), float(x)
 
     @property
@@ -109,6 +115,29 @@ def show(
         return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
     _replace(instead_of, data, attributes, kind)
     return instead_of
+
+
+def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> None:
+    """Show a point of a layer in the middle of the view, from near by.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    point : (4,) array_like
+        t, z, y, x in voxels.
+    place : Place
+        Where the layer lies.
+    near : float
+        What the view spans at most, in the unit of the scale.
+    """
+    own = [point[0], *point[-(len(place.scale) - 1) :]]
+    world = [at * size + by for at, size, by in zip(own, place.scale, place.translate, strict=True)]
+    first = viewer.dims.ndim - len(world)
+    viewer.dims.set_point(range(first, viewer.dims.ndim), world)
+    camera = viewer.scene.camera
+    shown = world[-viewer.dims.ndisplay :]
+    camera.center = (0.0,) * (3 - len(shown)) + tuple(shown)
+    camera.zoom = max(camera.zoom, min(viewer.canvas.size) / near)
 
 
 def looks(layer: Layer) -> dict[str, Any]:

@@ -1,0 +1,236 @@
+"""The forms *Score against truth* and *Compare two results*, in a real window."""
+
+import re
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, Tracks, score
+
+if TYPE_CHECKING:
+    from napari_window import Window
+
+FRAMES, ROWS = 12, (20.0, 50.0)
+SCALE = (1.0, 2.0, 0.5, 0.5)
+UNITS = ("pixel", "micrometer", "micrometer", "micrometer")
+
+
+def true_tracks() -> Tracks:
+    """Two particles that move along x, 30 voxels apart."""
+    frame, particle = np.divmod(np.arange(2 * FRAMES), 2)
+    place = np.column_stack([np.full(len(frame), 3.0), np.take(ROWS, particle), 10.0 + 5 * frame])
+    return Tracks.from_track_ids(Detections.from_table(frame, place, unit="micrometer"), particle)
+
+
+def found_tracks() -> Tracks:
+    """They exchange in frame 4 and again in frame 8."""
+    truth = true_tracks()
+    frame = truth.detections.frame
+    label = np.where((frame >= 4) & (frame < 8), 1 - truth.track_id, truth.track_id)
+    return Tracks.from_track_ids(truth.detections, label)
+
+
+def add(window: "Window", tracks: Tracks, name: str, *, scale: tuple[float, ...] = SCALE, **more: Any) -> Any:
+    seen = tracks.detections
+    order = np.lexsort((seen.frame, tracks.track_id))
+    data = np.column_stack([tracks.track_id, seen.frame, seen.position])[order]
+    return window.viewer.add_tracks(data, name=name, scale=scale, units=UNITS, **more)
+
+
+def layer(window: "Window", name: str) -> Any:
+    return next((layer for layer in window.viewer.layers if layer.name == name), None)
+
+
+def table(form: Any) -> dict[str, str]:
+    rows = range(form.table.rowCount())
+    return {form.table.item(row, 0).text(): form.table.item(row, 1).text() for row in rows}
+
+
+def scored(window: "Window", gate: str = "2") -> Any:
+    """The form after a run on the two layers."""
+    add(window, true_tracks(), "truth")
+    add(window, found_tracks(), "found")
+    form = window.form("Score against truth")
+    assert (form.first.currentText(), form.second.currentText()) == ("found", "truth")
+    assert form.gate.suffix() == " µm"
+    window.write(form.gate, gate)
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    return form
+
+
+def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> None:
+    form = scored(window)
+    in_units = [
+        replace(of, detections=replace(of.detections, position=of.detections.position * SCALE[1:]))
+        for of in (found_tracks(), true_tracks())
+    ]
+    expected = score(*in_units, gate=2)
+    assert table(form) == dict(line.split() for line in str(expected).splitlines())
+    assert expected.values["n_correct_links"] == 18
+    names = {"True links": 18, "False links": 4, "Missed links": 4}
+    for name, links in names.items():
+        shown = layer(window, name)
+        assert tuple(shown.scale) == SCALE
+        assert tuple(map(str, shown.units)) == UNITS
+        count = len(shown.data) - len(np.unique(shown.data[:, 0]))
+        assert count == links, name
+        assert shown.metadata["outbid"]["command"] == "score"
+    assert len(layer(window, "Errors").data) == 8
+    assert not layer(window, "found").visible
+    assert not layer(window, "truth").visible
+    window.viewer.dims.set_point(0, FRAMES - 1)
+    window.viewer.reset_view()
+    red, green, blue = np.moveaxis(window.shot("score", canvas_only=True)[..., :3].astype(int), -1, 0)
+    assert ((green > 120) & (red < 100) & (blue < 100)).sum() > 200
+    assert ((red > 120) & (green < 60) & (blue < 60)).sum() > 200
+    assert ((blue > 120) & (red < 60)).sum() > 100
+    window.shot("score_form")
+
+
+def test_next_jumps_from_error_to_error_and_around(window: "Window") -> None:
+    form = scored(window)
+    window.viewer.dims.set_point(0, 6)
+    seen = []
+    for _ in range(9):
+        window.click(form.next_button)
+        camera = window.viewer.scene.camera.center
+        seen.append((round(window.viewer.dims.point[0]), round(camera[1], 3), round(camera[2], 3)))
+    frames = [frame for frame, _, _ in seen]
+    assert frames == [8, 8, 8, 8, 4, 4, 4, 4, 8]
+    assert {(y, x) for frame, y, x in seen if frame == 8} == {(10, 25), (25, 25)}  # in micrometres
+    assert form.where.text().startswith("error 5 of 8: ")
+    window.click(form.previous_button)
+    assert round(window.viewer.dims.point[0]) == 4
+    assert round(window.viewer.dims.point[1], 3) == 6.0  # z, too
+    window.shot("score_error")
+
+
+def test_a_kind_of_error_can_be_chosen(window: "Window") -> None:
+    form = scored(window)
+    assert [form.kind.itemText(row) for row in range(form.kind.count())] == ["all", "false", "missed"]
+    form.kind.setCurrentText("missed")
+    assert form.where.text() == "4 errors"
+    window.viewer.dims.set_point(0, 0)
+    window.click(form.next_button)
+    assert form.where.text() == "error 1 of 4: missed, frame 4"
+
+
+def test_perfect_tracks_have_no_error_to_jump_to(window: "Window") -> None:
+    add(window, true_tracks(), "truth")
+    add(window, true_tracks(), "found")
+    form = window.form("Score against truth")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    assert table(form)["link_f1"] == "1.0000"
+    assert form.where.text() == "0 errors"
+    assert not form.next_button.isEnabled()
+    assert len(layer(window, "Errors").data) == 0
+    assert layer(window, "False links") is None
+
+
+def test_a_second_run_replaces_the_layers_of_the_first(window: "Window") -> None:
+    form = scored(window)
+    count = len(window.viewer.layers)
+    layer(window, "found").data = layer(window, "truth").data
+    form.table.setRowCount(0)
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    assert table(form)["link_f1"] == "1.0000"
+    assert len(window.viewer.layers) == count - 2  # no false and no missed links
+    assert len(layer(window, "Errors").data) == 0
+    assert len(layer(window, "True links").data) == 2 * FRAMES
+
+
+def test_layers_that_lie_elsewhere_are_scored_where_they_lie(window: "Window") -> None:
+    truth = true_tracks()
+    far = replace(truth, detections=replace(truth.detections, position=truth.detections.position * 0.5 - 4))
+    add(window, far, "truth", scale=(1.0, 4.0, 1.0, 1.0), translate=(0, 16, 4, 4))
+    add(window, found_tracks(), "found")
+    form = window.form("Score against truth")
+    window.write(form.gate, "1")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    assert table(form)["n_correct_links"] == "18"
+    np.testing.assert_allclose(layer(window, "Missed links").data[:, 2], 3.0)
+
+
+def test_a_movie_in_the_plane_can_be_scored(window: "Window") -> None:
+    seen = true_tracks().detections
+    flat = np.column_stack([true_tracks().track_id, seen.frame, seen.position[:, 1:]])
+    data = flat[np.lexsort((seen.frame, flat[:, 0]))]
+    window.viewer.add_tracks(data, name="truth", scale=SCALE[:1] + SCALE[2:])
+    cut = data[(data[:, 0] == 0) | (data[:, 1] != 5)]
+    window.viewer.add_tracks(cut, name="found", scale=SCALE[:1] + SCALE[2:])
+    form = window.form("Score against truth")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    assert layer(window, "Missed links").data.shape == (3, 4)
+    window.click(form.next_button)
+    assert window.viewer.dims.point[0] in (5, 6)
+
+
+@pytest.mark.parametrize("other", [None, "nanometer"])
+def test_what_cannot_be_scored_is_said(other: str | None, window: "Window") -> None:
+    add(window, found_tracks(), "found")
+    if other:
+        add(window, true_tracks(), "truth").units = ("pixel", *[other] * 3)
+    form = window.form("Score against truth")
+    window.click(form.run_button)
+    said = form.message.text()
+    assert ("nanometer" in said) if other else ("Two layers of tracks are needed" in said)
+    assert form.run_button.isEnabled()
+
+
+def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: "Window") -> None:
+    add(window, true_tracks(), "truth")
+    found = add(window, found_tracks(), "found")
+    form = window.form("Score against truth")
+    window.click(form.run_button)
+    window.viewer.layers.remove(found)
+    window.wait(form.table.rowCount)
+    assert layer(window, "True links") is not None
+
+
+def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbid.viewers.forms.pair.MOST_VERTICES", 20)
+    form = scored(window)
+    told = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
+    assert told is not None
+    first, last = map(int, told.groups())
+    assert last < 8  # the window opens in frame 5, between the errors
+    assert {first, last} == {layer(window, "True links").data[:, 1].min(), last}
+    assert len(layer(window, "Errors").data) == 8
+    form.kind.setCurrentText("missed")
+    window.click(form.next_button)
+    assert form.where.text() == "error 3 of 4: missed, frame 8"
+    assert layer(window, "Missed links").data[:, 1].max() == 8
+
+
+def test_two_results_are_compared(window: "Window") -> None:
+    add(window, true_tracks(), "with gaps")
+    add(window, found_tracks(), "without")
+    form = window.form("Compare two results")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    assert table(form)["links in both"] == "18"
+    assert table(form)["links only in one"] == table(form)["links only in other"] == "4"
+    assert table(form)["shared (Jaccard index)"] == f"{18 / 26:.4f}"
+    assert {name for name in ("Links in both", "Only in one", "Only in other") if layer(window, name)} == {
+        "Links in both", "Only in one", "Only in other",
+    }  # fmt: skip
+    window.viewer.dims.set_point(0, 0)
+    window.click(form.next_button)
+    assert form.where.text().startswith("difference 1 of 8: only in ")
+    window.viewer.reset_view()
+    window.viewer.dims.set_point(0, FRAMES - 1)
+    window.shot("compare_form")
+
+
+def test_a_closed_form_is_gone(window: "Window") -> None:
+    gone = [weakref.ref(window.form(name)) for name in ("Score against truth", "Compare two results")]
+    window.clear()
+    assert [form() for form in gone] == [None, None]

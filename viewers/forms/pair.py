@@ -1,0 +1,306 @@
+"""The base of the forms that hold two layers of tracks against each other: a table, a way through errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from napari.layers import Tracks as TracksLayer
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from outbid.tracker.errors import InputError
+from outbid.tracker.tracks import Tracks
+
+from ..judged import JudgedLinks, judge_links
+from ..layers import Layer
+from ..scene import MOST_VERTICES, frames_that_fit, in_frames
+from ..taken import moved, tracks_from
+from .fields import LayerBox, NumberBox
+from .form import Form
+from .shown import Place, go_to, place_of, show
+from .work import Task, Tell
+
+RECORD = "outbid"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What came of holding two results against each other.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        The table.
+    record : mapping
+        How it was made, for the layers to carry along.
+    layers : list of Layer
+        In voxels of the first result; the last one has a point for each error, with a feature kind.
+    place : Place
+        Where they lie.
+    """
+
+    values: Mapping[str, str]
+    record: Mapping[str, object]
+    layers: list[Layer]
+    place: Place
+    taken: tuple[Any, Any] = field(repr=False)
+
+    @property
+    def errors(self) -> Layer:
+        """The points of all errors, by time."""
+        return self.layers[-1]
+
+
+class PairForm(Form):
+    """Two layers of tracks, a gate, a table of what came of it, and buttons that jump from error to error.
+
+    A form of this kind names its rows and says in `hold` what is computed.
+    """
+
+    first_text, second_text = "tracks", "truth"
+    error_text = "error"
+
+    def __init__(self, napari_viewer: Any) -> None:
+        super().__init__(napari_viewer)
+        self.first = LayerBox(self.viewer, _can_be_held)
+        self.second = LayerBox(self.viewer, _can_be_held)
+        self.gate = NumberBox(5.0, 1e-6)
+        self.kind = QComboBox()
+        self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
+        self.where = QLabel()
+        self.table = QTableWidget(0, 2)
+        self._held: Held | None = None
+        self._added: dict[int, Any] = {}
+        self._frames: tuple[int, int] | None = None
+        self._at = -1
+        self._fill()
+        self._connect()
+        self._first_chosen()
+        self._show_errors()
+
+    # ------------------------------------------------------------ what a form of this kind says
+
+    def hold(self, judged: JudgedLinks, gate: float) -> tuple[Mapping[str, str], Mapping[str, object]]:
+        """The table and the record, of tracks in the unit of the scale; in a thread of its own."""
+        raise NotImplementedError
+
+    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
+        """The layers, the errors last, of tracks in voxels."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ what a run is
+
+    def task(self) -> Task:
+        """Judge one layer by the other, where they lie in the world."""
+        first, second = self.first.layer(), self.second.layer()
+        if first is None or second is None or first is second:
+            raise InputError(
+                f"Two layers of tracks are needed: {self.first_text} and {self.second_text}. Add them."
+            )
+        place, other = place_of(first), place_of(second)
+        if place.unit != other.unit:
+            raise InputError(
+                f"{first.name} is in {place.unit}, {second.name} in {other.unit}. Give both the same unit "
+                "(layer.units)."
+            )
+        gate = float(self.gate.value())
+        taken, known = _taken(first), _taken(second)
+
+        def work(tell: Tell) -> Held:
+            tell(0, 0)
+            world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
+            judged = judge_links(*world, gate=gate)
+            tell(0, 0)
+            values, record = self.hold(judged, gate)
+            tell(0, 0)
+            back = tuple(1 / size for size in place.spacing)
+            shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
+            in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
+            return Held(values, record, self.layers_of(in_voxels, place.spacing), place, (first, second))
+
+        return work
+
+    def show_result(self, result: Held) -> None:
+        """Show the table and the layers, and hide what they were made of."""
+        self._held = result
+        self._at = -1
+        self._show_table(result.values)
+        self._show_layers(self._now())
+        for layer in result.taken:
+            layer.visible = False
+        kinds = [str(kind) for kind in np.unique(result.errors.features["kind"])]
+        self.kind.blockSignals(True)
+        self.kind.clear()
+        self.kind.addItems(["all", *kinds])
+        self.kind.blockSignals(False)
+        self._show_errors()
+        hidden = " and ".join(layer.name for layer in result.taken)
+        self.tell(f"{self._told_of_frames()}{hidden} are hidden: the coloured links lie on them.")
+
+    # ------------------------------------------------------------ from error to error
+
+    def next_error(self) -> None:
+        """Show the next error; the first time, the first one from the frame that is shown."""
+        self._go(1)
+
+    def previous_error(self) -> None:
+        """Show the error before."""
+        self._go(-1)
+
+    def _go(self, step: int) -> None:
+        rows = self._rows()
+        if len(rows) == 0 or self._held is None:
+            return
+        if self._at < 0:
+            time = self._held.errors.data[rows, 0]
+            at = int(np.searchsorted(time, self._now() - 0.5)) - (step < 0)
+        else:
+            at = self._at + step
+        self._at = at % len(rows)
+        point = self._held.errors.data[rows[self._at]]
+        if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
+            self._show_layers(point[0])
+            self.tell(self._told_of_frames())
+        go_to(self.viewer, point, self._held.place, near=20 * self.gate.value())
+        self._show_errors()
+
+    def _rows(self) -> np.ndarray:
+        """Rows of the errors of the kind that is chosen."""
+        if self._held is None:
+            return np.empty(0, np.int64)
+        kinds = self._held.errors.features["kind"]
+        chosen = self.kind.currentText()
+        return np.nonzero(kinds == chosen if self.kind.currentIndex() > 0 else np.full(len(kinds), True))[0]
+
+    def _kind_chosen(self) -> None:
+        self._at = -1
+        self._show_errors()
+
+    def _show_errors(self) -> None:
+        rows = self._rows()
+        for button in (self.previous_button, self.next_button):
+            button.setEnabled(len(rows) > 0)
+        if self._held is None:
+            self.where.setText("")
+        elif self._at < 0 or len(rows) == 0:
+            self.where.setText(f"{len(rows):,} {self.error_text}{'s' * (len(rows) != 1)}")
+        else:
+            errors = self._held.errors
+            row = rows[self._at]
+            self.where.setText(
+                f"{self.error_text} {self._at + 1:,} of {len(rows):,}: {errors.features['kind'][row]}, "
+                f"frame {errors.data[row, 0]:.0f}"
+            )
+
+    # ------------------------------------------------------------ looks
+
+    def _show_table(self, values: Mapping[str, str]) -> None:
+        self.table.setRowCount(len(values))
+        for row, (name, value) in enumerate(values.items()):
+            self.table.setItem(row, 0, QTableWidgetItem(name))
+            number = QTableWidgetItem(value)
+            number.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self.table.setItem(row, 1, number)
+        height = self.table.verticalHeader().defaultSectionSize()
+        self.table.setMinimumHeight(min(len(values), 12) * height + 4)
+        self.table.show()
+
+    def _show_layers(self, around: float) -> None:
+        """Add the layers instead of those of the run before; cut to the frames around one if need be."""
+        if self._held is None:
+            return
+        layers = self._held.layers
+        self._frames = frames_that_fit(layers, around, most=MOST_VERTICES)
+        if self._frames is not None:
+            layers = [*(in_frames(layer, *self._frames) for layer in layers[:-1]), layers[-1]]
+        metadata = {RECORD: dict(self._held.record)}
+        for row, layer in enumerate(layers):
+            before = self._added.pop(row, None)
+            # Points stay, even if there are none: with Mesa, vispy may crash drawing lines after it let go of
+            # points. Tracks cannot be empty.
+            if len(layer.data) or layer.kind == "points":
+                self._added[row] = show(
+                    self.viewer, layer, self._held.place, metadata=metadata, instead_of=before
+                )
+            elif before is not None and before in self.viewer.layers:
+                self.viewer.layers.remove(before)
+
+    def _told_of_frames(self) -> str:
+        if self._frames is None:
+            return ""
+        first, last = self._frames
+        return f"Links of frames {first} to {last} are shown: more would make napari slow. "
+
+    def _now(self) -> float:
+        """Number of the frame that is shown."""
+        place = self._held.place if self._held is not None else None
+        if place is None:
+            return 0.0
+        time = self.viewer.dims.point[self.viewer.dims.ndim - len(place.scale)]
+        return float((time - place.translate[0]) / place.scale[0])
+
+    def _keep_apart(self, _: object = None) -> None:
+        """Offer two different layers where there are two."""
+        if self.first.layer() is self.second.layer() and self.second.count() > 1:
+            self.second.setCurrentIndex(1 if self.first.currentIndex() == 0 else 0)
+
+    def _fill(self) -> None:
+        self.fields.addRow(self.first_text, self.first)
+        self.fields.addRow(self.second_text, self.second)
+        self.fields.addRow("gate", self.gate)
+        self.gate.setToolTip("Detections this far apart or farther are never the same.")
+        self.fields.addRow("show", self.kind)
+        buttons = QWidget()
+        row = QHBoxLayout(buttons)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.previous_button)
+        row.addWidget(self.next_button)
+        self.fields.addRow(buttons)
+        self.fields.addRow(self.where)
+        self.table.horizontalHeader().hide()
+        self.table.verticalHeader().hide()
+        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.hide()
+        self.fields.addRow(self.table)
+
+    def _connect(self) -> None:
+        self.previous_button.clicked.connect(self.previous_error)
+        self.next_button.clicked.connect(self.next_error)
+        self.kind.currentIndexChanged.connect(self._kind_chosen)
+        self.first.chosen.connect(self._first_chosen)
+        self.viewer.layers.events.inserted.connect(self._keep_apart, position="last")
+
+    def _first_chosen(self) -> None:
+        layer = self.first.layer()
+        if layer is not None:
+            self.gate.setSuffix(f" {place_of(layer).symbol}")
+        self._keep_apart()
+
+
+def _taken(layer: Any) -> Tracks:
+    return tracks_from(
+        layer.data, unit=place_of(layer).unit, features=dict(layer.features), graph=layer.graph
+    )
+
+
+def _can_be_held(layer: Any) -> bool:
+    """Tracks, but not those that such a form made."""
+    if not isinstance(layer, TracksLayer):
+        return False
+    record = layer.metadata.get(RECORD)
+    return not (isinstance(record, Mapping) and record.get("command") in ("score", "compare"))

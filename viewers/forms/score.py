@@ -1,0 +1,27 @@
+"""The form *Score against truth*: true, false and missed links apart, and a way through the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from outbid.tracker.score import score
+
+from ..judged import JudgedLinks
+from ..layers import Layer, error_layers
+from .pair import PairForm
+
+
+class ScoreForm(PairForm):
+    """Score against truth."""
+
+    run_text = "Score"
+
+    def hold(self, judged: JudgedLinks, gate: float) -> tuple[Mapping[str, str], Mapping[str, object]]:
+        """All scores."""
+        scores = score(judged.tracks, judged.truth, gate=gate)
+        table = dict(line.split() for line in str(scores).splitlines())
+        return table, {"command": "score", "values": scores.values, "provenance": scores.provenance}
+
+    def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
+        """True links green, false ones red, missed ones blue; errors as points."""
+        return error_layers(judged, spacing=spacing)
