@@ -196,7 +196,9 @@ def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: "Window") -> No
 
 
 def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outbid.viewers.forms.pair.MOST_VERTICES", 20)
+    from outbid.viewers.forms.shown import preferences
+
+    monkeypatch.setattr(preferences().window, "vertices", 20)
     form = scored(window)
     told = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
     assert told is not None

@@ -26,14 +26,12 @@ from outbid.tracker.tracks import Tracks
 
 from ..judged import JudgedLinks, judge_links
 from ..layers import Layer
-from ..scene import MOST_VERTICES, frames_that_fit, in_frames
+from ..scene import frames_that_fit, in_frames
 from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox
 from .form import Form
-from .shown import Place, go_to, place_of, show
+from .shown import Place, go_to, place_of, preferences, record_of, show
 from .work import Task, Tell
-
-RECORD = "outbid"
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,17 +221,16 @@ class PairForm(Form):
         if self._held is None:
             return
         layers = self._held.layers
-        self._frames = frames_that_fit(layers, around, most=MOST_VERTICES)
+        self._frames = frames_that_fit(layers, around, most=preferences().window.vertices)
         if self._frames is not None:
             layers = [*(in_frames(layer, *self._frames) for layer in layers[:-1]), layers[-1]]
-        metadata = {RECORD: dict(self._held.record)}
         for row, layer in enumerate(layers):
             before = self._added.pop(row, None)
             # Points stay, even if there are none: with Mesa, vispy may crash drawing lines after it let go of
             # points. Tracks cannot be empty.
             if len(layer.data) or layer.kind == "points":
                 self._added[row] = show(
-                    self.viewer, layer, self._held.place, metadata=metadata, instead_of=before
+                    self.viewer, layer, self._held.place, record=self._held.record, instead_of=before
                 )
             elif before is not None and before in self.viewer.layers:
                 self.viewer.layers.remove(before)
@@ -302,5 +299,5 @@ def _can_be_held(layer: Any) -> bool:
     """Tracks, but not those that such a form made."""
     if not isinstance(layer, TracksLayer):
         return False
-    record = layer.metadata.get(RECORD)
-    return not (isinstance(record, Mapping) and record.get("command") in ("score", "compare"))
+    record = record_of(layer) or {}
+    return record.get("command") not in ("score", "compare")
