@@ -3,6 +3,7 @@
 import re
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,9 +197,8 @@ def test_a_layer_deleted_while_it_is_scored_does_no_harm(window: "Window") -> No
 
 
 def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
-    from outbid.viewers.forms.shown import preferences
-
-    monkeypatch.setattr(preferences().window, "vertices", 20)
+    few = SimpleNamespace(window=SimpleNamespace(vertices=20))
+    monkeypatch.setattr("outbid.viewers.forms.pair.preferences", lambda: few)
     form = scored(window)
     told = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
     assert told is not None
