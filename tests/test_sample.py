@@ -39,7 +39,7 @@ def test_the_example_of_the_readme_runs(
     monkeypatch.chdir(tmp_path)
     exec(compile(example, "README.md", "exec"), {})
     assert "'worst_gap': 0.0" in capsys.readouterr().out
-    assert len(read_tracks("tracks.csv").detections) == 3429
+    assert len(read_tracks("walks_tracks.csv").detections) == 3429
 
 
 def test_an_unknown_sample_is_refused_with_those_there_are() -> None:
