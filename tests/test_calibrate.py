@@ -248,3 +248,51 @@ def test_a_lone_particle_and_particles_that_never_move_are_linked(
     place = offset + rng.uniform(0, 20, (particles, 3)) + rng.normal(0, step, (frames, particles, 3))
     movie = Detections.from_table(np.repeat(np.arange(frames), particles), place.reshape(-1, 3))
     assert len(calibrate(movie)[1].pairs) == particles * (frames - 1)
+
+
+def test_a_drift_of_several_spacings_is_voted_out():
+    truth = simulated(BrownianWalk(0.15), particles=500, frames=12, miss=0.05, clutter=0.05)
+    seen, rng = truth.detections, np.random.default_rng(5)
+    jump = rng.normal(0, 1.2, (12, 3))  # a particle a unit of volume: most jumps are longer than the spacing
+    jump[[0, 5]] = 0
+    drift = np.cumsum(jump, axis=0)
+    moved = Detections(seen.frame, seen.position + drift[seen.frame])
+    learned, links = calibrate(moved)
+    assert learned.drift is not None
+    np.testing.assert_allclose(learned.drift - learned.drift[0], drift, atol=0.15)
+    assert learned.step.mean() == pytest.approx(0.15, rel=0.1)
+    assert f1_of(links, truth) > f1_of(calibrate(seen)[1], truth) - 0.01
+    assert "Frames drift" in str(learned)
+    kept = learned.as_dict()["drift"]
+    assert isinstance(kept, list)
+    assert len(kept) == 12
+
+
+@pytest.mark.parametrize("kappa", [0.1, 0.4])
+def test_particles_that_do_not_drift_are_told_no_drift(kappa):
+    assert calibrate(simulated(BrownianWalk(kappa), particles=500, frames=8).detections)[0].drift is None
+
+
+@pytest.mark.parametrize(
+    "numbers", [np.arange(8) * 1_000_000, np.array([0, 33, 67, 100, 133, 166, 200, 233])]
+)
+def test_frame_numbers_may_be_times(numbers):
+    truth = simulated(BrownianWalk(0.15), particles=200, frames=8, miss=0.1)
+    seen = truth.detections
+    expected, links = calibrate(seen)
+    timed = Detections(numbers[seen.frame].astype(np.int32), seen.position)
+    learned, others = calibrate(timed)
+    np.testing.assert_array_equal(others.pairs, links.pairs)
+    assert learned.interval > 30
+    assert "numbers apart" in str(learned)
+    assert learned.model == expected.model
+    run = track(timed, TrackingSettings())
+    assert run.stats["gap_links"] == track(seen, TrackingSettings()).stats["gap_links"]
+
+
+def test_long_stretches_without_a_detection_cost_nothing():
+    seen = simulated(BrownianWalk(0.1), particles=100, frames=10).detections
+    late = seen.frame + np.where(seen.frame >= 5, 50_000_000, 0).astype(np.int32)
+    links = calibrate(Detections(late, seen.position))[1].pairs
+    assert len(links) > 8 * 90
+    assert not ((seen.frame[links[:, 0]] < 5) & (seen.frame[links[:, 1]] >= 5)).any()

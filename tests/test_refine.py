@@ -73,7 +73,7 @@ def test_one_pass_of_static_particles_is_the_squared_distance_assignment():
 
 def test_links_over_gaps_are_followed_by_a_model_that_knows_none():
     """Calibration stops looking for gaps that turn out to be rare; those found stay in the filter."""
-    seen = movie_of(movie([0], [], [], [3], [4]), (1, 1, 1))
+    seen = movie_of(movie([0], [], [], [3], [4]), (1, 1, 1), interval=1)
     gone = LinkModel(STRAIGHT.motion, (0.8, 0.1, 0.05), 0.05, 0.05, gate=(12.0,))
     nowhere = np.zeros((3, 1))
     near, everyone = pairs_of(seen, gone.gate), np.arange(3)

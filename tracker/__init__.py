@@ -13,6 +13,7 @@ only, and `outbid.viewers` stands with the commands.
     `divisions`          starts joined to mothers, as assignments of their own
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
+    `drift`              how far whole frames moved, by a vote of displacements
     `learn`              what probable links tell of motion, misses, starts and ends
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots, or centroids of labels

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .candidates import pairs_of
 from .detections import Detections
 from .divisions import Divisions, find_divisions
+from .drift import drift_of
 from .estimates import first_step, neighbour_distances
 from .flow import CROWDS, Flow
 from .learn import gate_of, learned, uncertainty
@@ -61,6 +62,12 @@ class Calibration:
         How often the movie was linked.
     axes : str
         Which of z, y, x the values stand for: axes along which nothing varies are left out.
+    interval : int
+        Usual difference between the numbers of consecutive frames, where it is not 1: then all that is said
+        of frames is of such intervals.
+    drift : (F, axes) float64 array or None
+        Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
+        F counts intervals.
     """
 
     model: LinkModel
@@ -69,6 +76,8 @@ class Calibration:
     uncertainty: dict[str, float]
     passes: int
     axes: str
+    interval: int = 1
+    drift: NDArray[np.float64] | None = None
 
     def __str__(self) -> str:
         motion, model, error = self.model.motion, self.model, self.uncertainty
@@ -80,8 +89,12 @@ class Calibration:
             else "no lasting velocity"
         )
         crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
+        said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
+        if self.drift is not None:
+            farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
+            said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
         return (
-            f"Learned in {self.passes} passes. "
+            f"Learned in {self.passes} passes. {said}"
             f"Step: {_each(self.step, axes)} a frame (± {error.get('step', 0):.1g}); {remembered}; "
             f"flow foretold by: {crowd}.\n"
             f"Localisation noise: {_each(motion.noise, axes)} (± {error.get('noise', 0):.1g}). "
@@ -110,6 +123,8 @@ class Calibration:
             "uncertainty": dict(self.uncertainty),
             "passes": self.passes,
             "axes": self.axes,
+            "interval": self.interval,
+            "drift": None if self.drift is None else self.drift.tolist(),
         }
 
 
@@ -166,6 +181,9 @@ def calibrate(
     ([0.1, 0.1, 0.1], 2200)
     """
     movie = movie_of(detections, spacing)
+    drift = drift_of(movie, workers=workers)
+    if drift is not None:
+        movie = movie.moved(-drift)
     between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     # Where nothing moves, or nothing can be linked, any small step will do.
     sigma, _ = first_step(between, within, movie.axes)
@@ -195,7 +213,21 @@ def calibrate(
     if divisions:
         links = _with_daughters(links, movie, find_divisions(movie, linking, found.log_density))
     errors = uncertainty(movie, linking, found.shift, found.model)
-    return Calibration(found.model, found.crowd, found.step, errors, passes, movie.names), links
+    if found.crowd == 0:
+        drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
+    learnt = Calibration(
+        found.model, found.crowd, found.step, errors, passes, movie.names, movie.interval, drift
+    )
+    return learnt, links
+
+
+def _drift_of_flow(movie: Movie, shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(F, axes) where each frame lies, from the mean flow of the frames before."""
+    sums = np.stack(
+        [np.bincount(movie.frame, column, len(movie.frame_start) - 1) for column in shift.T], axis=1
+    )
+    ahead = sums / np.maximum(np.diff(movie.frame_start), 1)[:, None]
+    return np.concatenate([np.zeros_like(ahead[:1]), np.cumsum(ahead, axis=0)[:-1]])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ _PART = 12_000
 """Detections that tell enough of how particles move."""
 _LEAST_FRAMES = 8
 """And the frames that it takes."""
+_FAR = 1000
+"""Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +25,7 @@ class Movie:
     Parameters
     ----------
     frame : (N,) int64 array
-        Non-decreasing.
+        Non-decreasing; counted in intervals.
     position : (N, axes) float64 array
     order : (N,) int64 array
         Row of each among the detections as they were given.
@@ -31,6 +33,8 @@ class Movie:
         As in `Detections`.
     names : str
         Which of z, y, x the axes are.
+    interval : int
+        Usual difference between the numbers of a frame and the next: above 1 where the numbers are times.
     """
 
     frame: NDArray[np.int64]
@@ -38,11 +42,16 @@ class Movie:
     order: NDArray[np.int64]
     frame_start: NDArray[np.int64]
     names: str
+    interval: int = 1
 
     @property
     def axes(self) -> int:
         """How many axes are not flat."""
         return self.position.shape[1]
+
+    def moved(self, way: NDArray[np.float64]) -> Movie:
+        """The movie with every frame moved by its way (F, axes)."""
+        return replace(self, position=self.position + np.repeat(way, np.diff(self.frame_start), axis=0))
 
     def part(self) -> Movie:
         """Consecutive frames from the middle that tell enough of the movie, or itself if it is short."""
@@ -59,13 +68,25 @@ class Movie:
             return self
         return Movie(
             self.frame[rows], self.position[rows], self.order[rows],
-            start[first : last + 1] - start[first], self.names,
+            start[first : last + 1] - start[first], self.names, self.interval,
         )  # fmt: skip
 
 
-def movie_of(detections: Detections, spacing: tuple[float, float, float]) -> Movie:
-    """The detections sorted by place in every frame, without the axes along which nothing varies."""
-    point, start = detections.position * np.asarray(spacing), detections.frame_start
+def movie_of(
+    detections: Detections, spacing: tuple[float, float, float], *, interval: int | None = None
+) -> Movie:
+    """The detections sorted by place in every frame, without the axes along which nothing varies.
+
+    Parameters
+    ----------
+    detections : Detections
+    spacing : (float, float, float)
+    interval : int, optional
+        Difference between the numbers of a frame and the next. Default: the median of those there are.
+    """
+    point = detections.position * np.asarray(spacing)
+    number, interval = _numbered(detections.frame, interval)
+    start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
     extent = np.ptp(point, axis=0) if len(point) else np.zeros(3)
     wide = extent > 0
     # Cells that hold a few points each; what is near then stands together, which is all that matters.
@@ -73,5 +94,17 @@ def movie_of(detections: Detections, spacing: tuple[float, float, float]) -> Mov
     cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))
     order = pairs_within(point, point[:0], cell, start, np.zeros_like(start)).rows.order.astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
-    frame, position = detections.frame[order].astype(np.int64), np.ascontiguousarray(point[order][:, axes])
-    return Movie(frame, position, order, start, "".join("zyx"[axis] for axis in axes))
+    position = np.ascontiguousarray(point[order][:, axes])
+    return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval)
+
+
+def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
+    """(N,) frames from 0 on, counted in intervals, and how long those are."""
+    present, index = np.unique(frame, return_inverse=True)
+    ahead = np.diff(present.astype(np.int64))
+    if interval is None:
+        interval = int(np.median(ahead)) if len(ahead) else 1
+    counted = np.rint(ahead / interval).astype(np.int64)
+    # Times may come so unevenly that some are less than half an interval apart: a frame is a frame.
+    counted = np.clip(counted, 1, _FAR)
+    return np.concatenate([[0], np.cumsum(counted)])[index].astype(np.int64), interval

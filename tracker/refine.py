@@ -167,7 +167,7 @@ def refine(
     >>> refine(seen, model).pairs.tolist()
     [[0, 2], [1, 3], [2, 4], [3, 5]]
     """
-    movie = movie_of(detections, spacing)
+    movie = movie_of(detections, spacing, interval=1)
     near = pairs_of(movie, model.gate, workers=workers)
     linking, shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
     for _ in range(passes):

@@ -205,8 +205,9 @@ def _learned(
         detections, spacing=used.spacing, max_gap=gap, divisions=used.divisions, solver=used.solver,
         workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
     )  # fmt: skip
-    source, target = detections.frame[links.pairs].T
-    return _run(detections, links, int((target - source > 1).sum()), used, learned)
+    source, target = detections.frame[links.pairs].astype("int64").T
+    over_gaps = target - source > 1.5 * learned.interval
+    return _run(detections, links, int(over_gaps.sum()), used, learned)
 
 
 def _run(
