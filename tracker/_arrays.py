@@ -119,13 +119,23 @@ def _function(source: str, name: str, cooperative: bool, options: tuple[str, ...
 
 @cache
 def _cuda_module(source: str, cooperative: bool, options: tuple[str, ...], device: int) -> Any:  # noqa: ARG001
-    path = Path(__file__).parent / source
-    # Headers are put in here, so that the compiler's cache sees when they change.
-    text = re.sub(r'#include "(.+)"', lambda name: (path.parent / name[1]).read_text(), path.read_text())
+    text = _with_headers(Path(__file__).parent / source)
     # Without fused multiply-adds a distance has the same bits as on the CPU.
     return _cupy().RawModule(
         code=text, options=("-std=c++17", "--fmad=false", *options), enable_cooperative_groups=cooperative
     )
+
+
+def _with_headers(path: Path, seen: set[str] | None = None) -> str:
+    """A source with its headers put in, each once, so that the compiler's cache sees when they change."""
+    seen = set() if seen is None else seen
+
+    def put_in(name: re.Match[str]) -> str:
+        known = name[1] in seen
+        seen.add(name[1])
+        return "" if known else _with_headers(path.parent / name[1], seen)
+
+    return re.sub(r'#include "(.+)"', put_in, path.read_text())
 
 
 def _cupy() -> ModuleType:

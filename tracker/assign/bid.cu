@@ -58,99 +58,106 @@ __device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indic
     return choice;
 }
 
-// All threads of a cooperative launch wait for each other; arrived starts at 0 and only grows.
-__device__ __forceinline__ void wait_for_all(unsigned* arrived, unsigned& turn) {
-    __syncthreads();
-    turn += gridDim.x;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (*(volatile unsigned*)arrived < turn) {}
-        __threadfence();
-    }
-    __syncthreads();
-}
-
 constexpr int kPackAlways = 8, kPackEvery = 8;  // rounds after which slots without a row are dropped
 
-// What became of a slot's bid: the row that bids next, or -1. A slot without a bid keeps its row.
-__device__ __forceinline__ int settled(int row, int s, const Word* word, Pair* edge, const int* target,
-                                       Word* offered, const Pair* offered_pair, const int* outbid) {
-    if (row < 0 || !offered[s]) return row;
-    bool won = __ldcg(&word[target[s]]) == offered[s];
-    offered[s] = 0;
-    if (!won) return row;
-    edge[row] = offered_pair[s];
-    if (outbid[s] >= 0) edge[outbid[s]] = -1;
-    return outbid[s];
+// A row that bids, and for what; when it wins, the slot goes to the row that was outbid.
+struct __align__(16) Slot {
+    Word offered;  // 0: no bid yet
+    Pair pair;
+    int column, outbid;  // outbid: the column's owner, or -1
+    int row;             // or -1: the slot is empty
+    int unused;
+};
+
+__device__ __forceinline__ Slot slot_at(const Slot* place) {
+    // From the cache that all multiprocessors share: others may have written it.
+    union {
+        ulonglong2 half[2];
+        Slot slot;
+    } read;
+    read.half[0] = __ldcg((const ulonglong2*)place);
+    read.half[1] = __ldcg((const ulonglong2*)place + 1);
+    return read.slot;
 }
 
-// Rounds of bids without epsilon. A slot stands for a row that bids; when it wins, for the row that was outbid.
-// rows (2, S) i4: the row of every slot, or -1, the first half set to the rows that bid; target (S,) i4 column;
-// offered (S,) u8 zero; offered_pair (S,) i8; outbid (S,) i4; live (rounds + 2,) i4: slots of each round, live[0]
-// set, the last one counts the rows left over; arrived (1,) u4 zero; free (R,) i4: rows left for `augment`.
-extern "C" __global__ void bid_rounds(const Pair* indptr, const int* indices, const int* values,
-                                      const long long* row_unmatched, Word* word, Pair* edge, int rounds,
-                                      int few, long long slots, int* rows, int* target, Word* offered,
-                                      Pair* offered_pair, int* outbid, int* live, unsigned* arrived,
-                                      int* free) {
-    int thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    int lane = thread % kLanes;
+// What became of a slot's bid: the row that bids next, or -1. A word that won is carried over to the other copy.
+__device__ __forceinline__ int settled(const Slot& slot, const Word* shown, Word* other, Pair* edge, bool writes) {
+    if (slot.row < 0 || !slot.offered || __ldcg(&shown[slot.column]) != slot.offered) return slot.row;
+    if (writes) {
+        atomicMax(&other[slot.column], slot.offered);
+        edge[slot.row] = slot.pair;
+        if (slot.outbid >= 0) edge[slot.outbid] = -1;
+    }
+    return slot.outbid;
+}
+
+// Rounds of bids without epsilon by all rows. Words are kept twice, so that one copy can be read while bids are
+// made on the other; a round leaves the winners in the second alone, and the next one carries them over.
+// word, spare (C,) u8, equal, and equal at the end; slots (2, R); live (rounds + 2,) i4 zero: slots after each
+// round, the last one counts the rows left over; arrived (1,) u4 zero; free (R,) i4: rows left for `augment`.
+extern "C" __global__ void __launch_bounds__(512, 2)
+    bid_rounds(const Pair* indptr, const int* indices, const int* values, const long long* row_unmatched,
+               Word* word, Word* spare, Pair* edge, int rounds, int few, int rows, Slot* slots, int* live,
+               unsigned* arrived, int* free) {
+    int thread = blockIdx.x * blockDim.x + threadIdx.x, lane = thread % kLanes;
     unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
     int* left_over = &live[rounds + 1];
     unsigned turn = 0;
-    int* now = rows;
-    int* next = rows + slots;
-    int count = live[0];
+    Slot *now = slots, *next = slots + rows;
+    Word *shown = word, *bids = spare;
+    int count = rows, blocks = gridDim.x;
     for (int round = 0; round <= rounds; ++round) {
         bool last = round == rounds || count <= few;
-        // Nobody writes a price between here and the next barrier.
-        for (int s = thread / kLanes; s < count; s += threads / kLanes) {
-            int row = -1;
-            if (lane == 0) {
-                row = settled(__ldcg(&now[s]), s, word, edge, target, offered, offered_pair, outbid);
-                now[s] = row;
-            }
-            row = __shfl_sync(group, row, threadIdx.x % 32 / kLanes * kLanes);
-            if (row < 0) continue;
-            Pair first = indptr[row];
-            Choice choice = choose(first, indptr[row + 1], indices, values, (int)row_unmatched[row], word,
-                                   lane, group);
-            if (lane) continue;
-            if (choice.best_pair < 0) {  // staying unmatched is best, and stays so: prices only rise
-                now[s] = -1;
+        for (int s = thread / kLanes; s < count; s += blocks * blockDim.x / kLanes) {
+            Slot slot = round ? slot_at(&now[s]) : Slot{0, 0, 0, -1, s, 0};
+            slot.row = settled(slot, shown, bids, edge, lane == 0);
+            if (slot.row < 0) {
+                if (lane == 0) now[s].row = -1;
                 continue;
             }
-            int pair = choice.best_pair, column = choice.best_column;
-            Word old = __ldcg(&word[column]);
+            Pair first = indptr[slot.row];
+            Choice choice = choose(first, indptr[slot.row + 1], indices, values, (int)row_unmatched[slot.row],
+                                   shown, lane, group);
+            if (lane) continue;
+            if (choice.best_pair < 0) {  // staying unmatched is best, and stays so: prices only rise
+                now[s].row = -1;
+                continue;
+            }
+            int pair = choice.best_pair;
+            slot.column = choice.best_column;
+            Word old = __ldcg(&shown[slot.column]);
             if (choice.best == choice.second && owner_of(old) >= 0) {
                 // A tie that raises no price would go round in circles; the second choice may be free.
-                pair = choice.second_pair, column = choice.second_column;
-                if (pair >= 0) old = __ldcg(&word[column]);
+                pair = choice.second_pair, slot.column = choice.second_column;
+                if (pair >= 0) old = __ldcg(&shown[slot.column]);
             }
             bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
             if (stuck || last) {
-                free[atomicAdd(left_over, 1)] = row;
-                now[s] = -1;
+                free[atomicAdd(left_over, 1)] = slot.row;
+                now[s].row = -1;
                 continue;
             }
-            target[s] = column, offered_pair[s] = first + pair, outbid[s] = owner_of(old);
-            offered[s] = word_of(dual_of(old) - (choice.second - choice.best), row);
+            slot.pair = first + pair, slot.outbid = owner_of(old);
+            slot.offered = word_of(dual_of(old) - (choice.second - choice.best), slot.row);
+            atomicMax(&bids[slot.column], slot.offered);
+            now[s] = slot;
         }
         if (last) return;
-        wait_for_all(arrived, turn);
-        // The same threads as above handle a slot from its choice to its end, so only words need a barrier.
-        for (int s = thread / kLanes; s < count; s += threads / kLanes)
-            if (lane == 0 && offered[s]) atomicMax(&word[target[s]], offered[s]);
-        wait_for_all(arrived, turn);
+        wait_for_all(arrived, turn, blocks);
+        Word* read = shown;
+        shown = bids, bids = read;
         if (round >= kPackAlways && round % kPackEvery) continue;
-        for (int s = thread / kLanes; s < count; s += threads / kLanes) {
-            int row = lane ? -1 : settled(__ldcg(&now[s]), s, word, edge, target, offered, offered_pair, outbid);
-            append(row >= 0, row, next, &live[round + 1]);
+        for (int s = thread; s < count; s += blocks * blockDim.x) {
+            int row = settled(slot_at(&now[s]), shown, bids, edge, true);
+            int place = place_in_list(row >= 0, &live[round]);
+            if (place >= 0) next[place] = Slot{0, 0, 0, -1, row, 0};
         }
-        wait_for_all(arrived, turn);
-        int* empty = now;
+        wait_for_all(arrived, turn, blocks);
+        Slot* empty = now;
         now = next, next = empty;
-        count = *(volatile int*)&live[round + 1];
+        count = *(volatile int*)&live[round];
+        // Slots only grow fewer: blocks without any are done, and the others need not wait for them.
+        blocks = min(blocks, max(1, (count * kLanes + (int)blockDim.x - 1) / (int)blockDim.x));
+        if (blockIdx.x >= blocks) return;
     }
 }

@@ -25,7 +25,7 @@ class BidAndAugment(AbstractAssignmentSolver):
     ----------
     budget : int
         Bids in a chain of rows that outbid each other before the last is left for a path. On a GPU, where all
-        rows bid at once, an eighth of the rounds.
+        rows bid at once, the 32nd part of the rounds.
 
     Examples
     --------
@@ -70,5 +70,5 @@ class BidAndAugment(AbstractAssignmentSolver):
             isinstance(problem.costs, SparseCosts)
             and problem.is_integer
             and problem.array.dtype == np.int32
-            and all(int(abs(cost).max()) < 2**29 for cost in costs if cost.size)
+            and all(int(cost.min()) > -(2**29) and int(cost.max()) < 2**29 for cost in costs if cost.size)
         )

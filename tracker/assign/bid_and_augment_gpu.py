@@ -16,42 +16,41 @@ from .._arrays import array_module, cuda_function, launch, processors, to_device
 _BID, _AUGMENT = "assign/bid.cu", "assign/augment.cu"
 _BLOCK = 512
 _BLOCKS_A_PROCESSOR = 2
-_ROUNDS_A_BID = 8
-_FEW = 1 / 500
+_ROUNDS_A_BID = 32
+_FEW = 1 / 100
 """Share of the rows below which rounds of bids no longer pay."""
-_SEARCHES = ((128, 8, 65536), (256, 4, 32768), (512, 2, 16384), (1024, 1, 4096), (3000, 1, 1024))
+_SEARCHES = ((128, 8, 65536), (512, 1, 16384), (1500, 1, 4096), (6000, 1, 1024))
 """Columns a search may reach, searches a block and searches at once, in each attempt."""
+_WIDE = 4
+"""Warps that search together where a block has but one search."""
+_TURNS = 2
+"""Times that claims are made in a round, at most 7."""
 _CHECK_EVERY = 4
 """Rounds of paths launched before the host asks how many rows are left."""
 _MOST_ROUNDS = 4096
 
 
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # noqa: ARG001
-    """Rounds of bids without epsilon, eight for each bid of `budget`; see bid_and_augment_cpu.bid."""
+    """Rounds of bids without epsilon, 32 for each bid of `budget`; see bid_and_augment_cpu.bid."""
     xp = array_module(values)
     budget = _ROUNDS_A_BID * budget
     rows = len(indptr) - 1
     if rows == 0 or len(v) == 0:
         return 0, 0
     word = _packed(v, owner)
-    slot_rows = xp.empty((2, rows), np.int32)
-    slot_rows[0] = xp.arange(rows, dtype=np.int32)
-    live = np.zeros(budget + 2, np.int32)
-    live[0] = rows
-    live = to_device(live)
-    bids = (xp.empty(rows, np.int32), xp.zeros(rows, np.uint64), xp.empty(rows, np.int64))
+    live = xp.zeros(budget + 2, np.int32)
     cuda_function(_BID, "bid_rounds", cooperative=True)(
         (_BLOCKS_A_PROCESSOR * processors(),),
         (_BLOCK,),
         (
-            *(indptr, indices, values, row_unmatched, word, edge),
-            *(np.int32(budget), np.int32(_FEW * rows), np.int64(rows)),
-            *(slot_rows, *bids, xp.empty(rows, np.int32), live, xp.zeros(1, np.uint32), free),
+            *(indptr, indices, values, row_unmatched, word, word.copy(), edge),
+            *(np.int32(budget), np.int32(_FEW * rows), np.int32(rows)),
+            *(xp.empty((2, rows, 4), np.uint64), live, xp.zeros(1, np.uint32), free),
         ),
     )
     _unpack(word, v, owner)
     slots = to_host(live)
-    return int(slots[-1]), int(slots[:-1].sum())
+    return int(slots[-1]), rows + int(slots[:-1].sum())
 
 
 def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free):
@@ -91,28 +90,39 @@ def _paths(pairs, claim, rounds, free, room, warps, most, round_number):
         xp.empty(most, np.int32),
         xp.empty(most, np.int32),
     )
-    choose, search, apply = (
-        cuda_function(_AUGMENT, name) for name in ("choose_searches", "search_paths", "apply_paths")
+    wide = warps == 1
+    search = cuda_function(_AUGMENT, "search_by_blocks" if wide else "search_by_warps")
+    choose, again, apply = (
+        cuda_function(_AUGMENT, name) for name in ("choose_searches", "claim_again", "apply_paths")
     )
-    shared = warps * 8 * room * 4
-    search.max_dynamic_shared_size_bytes = shared
-    grid, block = (-(-most // warps),), (32 * warps,)
+    scratch = _scratch_bytes(room)
+    search.max_dynamic_shared_size_bytes = warps * scratch
+    grid, block = (-(-most // warps),), (32 * (_WIDE if wide else warps),)
+    few, few_block = (-(-most // 8),), (256,)
     left, sizes = count, (np.int32(most), np.int32(room))
     while left and round_number + _CHECK_EVERY < _MOST_ROUNDS:
         for _ in range(_CHECK_EVERY):
             round_number += 1
             moment = (np.int32(round_number), rounds)
             launch(choose, count, (rows, np.int32(count), *moment, sizes[0], slots))
-            search(grid, block, (*pairs, rows, slots, *moment, *sizes, *found), shared_mem=shared)
-            apply(
-                grid,
-                block,
-                (indptr, word, edge, rows, slots, *moment, *sizes, *found, too_large, counts),
-            )
+            arguments = (*pairs, rows, slots, *moment, *sizes, np.int32(scratch), *found)
+            search(grid, block, arguments, shared_mem=warps * scratch)
+            for turn in range(_TURNS):
+                moment = (np.int32(round_number), np.int32(turn), rounds)
+                if turn:
+                    again(few, few_block, (rows, slots, *moment, *sizes, *found[:3]))
+                state = (indptr, word, edge, rows, slots, *moment, *sizes, *found, too_large, counts)
+                apply(few, few_block, state)
         left_then, _, _, won = to_host(rounds[round_number]).tolist()
         left = left_then - won
     outgrown, scanned = to_host(counts).tolist()
     return xp.concatenate([too_large[:outgrown], rows[rows >= 0]]), scanned, round_number
+
+
+def _scratch_bytes(room):
+    """Shared memory of one search; see search.cuh: Shared, then the places and the list of them."""
+    places = room + room // 4
+    return -(-(320 + 20 * places + 4 * room) // 16) * 16
 
 
 def _augment_on_host(indptr, indices, values, row_unmatched, never, v, owner, edge, free):

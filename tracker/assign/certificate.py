@@ -65,9 +65,11 @@ def primal_cost(problem: AssignmentProblem, col_of_row: NDArray[np.int32], pair_
     """Cost of a matching, unmatched rows and columns included."""
     cost = total(pair_cost)
     if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        col_is_free = array_module(pair_cost).ones(problem.shape[1], dtype=bool)
-        col_is_free[col_of_row[col_of_row >= 0]] = False
-        cost += total(problem.row_unmatched[col_of_row < 0]) + total(problem.col_unmatched[col_is_free])
+        xp = array_module(pair_cost)
+        taken = xp.zeros(problem.shape[1] + 1, dtype=bool)
+        taken[col_of_row] = True  # -1 is the place behind the last column
+        cost += total(xp.where(col_of_row < 0, problem.row_unmatched, 0))
+        cost += total(xp.where(taken[:-1], 0, problem.col_unmatched))
     return cost
 
 
