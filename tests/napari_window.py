@@ -1,5 +1,6 @@
 """A real window of napari, driven as a user drives it."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ class Window:
         self.viewer = napari.Viewer()
         self.viewer.window.resize(*SIZE)
         QTest.qWait(200)
+        gc.freeze()  # napari collects garbage when layers are removed; what is there by now is none
 
     def _keep(self, _: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
         self.errors.append(error)
@@ -79,8 +81,14 @@ class Window:
         self._watch()
         box.setFocus()
         box.selectAll()
+        QTest.keyClick(box, Qt.Key.Key_Backspace)
         QTest.keyClicks(box, text)
         QTest.keyClick(box, Qt.Key.Key_Return)
+
+    def press(self, widget: QWidget, key: str) -> None:
+        """Press a key by its name."""
+        self._watch()
+        QTest.keyClick(widget, getattr(Qt.Key, f"Key_{key}"))
 
     def wait(self, what: Callable[[], object], seconds: float = 30.0) -> float:
         """Let the window live until something holds; the seconds it took."""

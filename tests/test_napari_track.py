@@ -1,69 +1,18 @@
 """The form *Track particles*, in a real window, driven as a user drives it."""
 
-import gc
-import threading
-import weakref
-from importlib import import_module
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
-from numpy.typing import NDArray
+from napari_scenes import SCALE, UNITS, is_settled, link_count, named, rows_of, run, walks
 
-from outbid.data import sample
-from outbid.simulate.motions import PersistentWalk
-from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, read_detections, track
+from outbid.tracker import TrackingSettings, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
-from outbid.viewers.taken import detections_from, tracks_from
+from outbid.viewers.taken import detections_from
 
 if TYPE_CHECKING:
     from napari_window import Window
-
-SCALE = (1.0, 1.0, 0.5, 0.5)
-UNITS = ("pixel", "micrometer", "micrometer", "micrometer")
-
-
-def rows_of(seen: Detections) -> NDArray[np.float64]:
-    return np.column_stack([seen.frame, seen.position])
-
-
-def walks(window: "Window") -> Any:
-    """The sample as a layer of points, in voxels."""
-    rows = rows_of(read_detections(sample("walks")))
-    return window.viewer.add_points(rows, name="walks", size=3, scale=SCALE, units=UNITS)
-
-
-def many(window: "Window", count: int, frames: int) -> Any:
-    """A movie of so many points in all."""
-    seen = walk(WalkSettings(PersistentWalk(1.0, 0.8), count // frames, frames, (100, 300, 300))).detections
-    return window.viewer.add_points(rows_of(seen), name="many", size=2)
-
-
-def named(window: "Window", start: str) -> Any:
-    """The layer whose name starts so."""
-    return next((layer for layer in window.viewer.layers if layer.name.startswith(start)), None)
-
-
-def link_count(layer: Any) -> int:
-    return len(tracks_from(layer.data, features=dict(layer.features), graph=layer.graph).links)
-
-
-def is_settled(form: Any) -> bool:
-    """Whether neither a preview is on its way nor one is awaited."""
-    return form._preview is None and not form._settled.isActive()
-
-
-def run(window: "Window", form: Any) -> None:
-    window.click(form.run_button)
-    window.wait(form.run_button.isEnabled)
-
-
-def preferences() -> Any:
-    return import_module("napari.settings").get_plugin_settings("outbid")
 
 
 def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") -> None:
@@ -186,91 +135,6 @@ def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window"
     assert "There is no solver 'wishes'" in form.message.text()
 
 
-def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: "Window") -> None:
-    many(window, 200_000, 50)
-    form = window.form("Track particles")
-    with window.longest_stall() as stall:
-        window.tick(form.live)
-        assert window.wait(lambda: named(window, "Preview")) < 10
-        assert len(named(window, "Preview").data) == 5000
-        window.tick(form.live, False)
-        window.click(form.run_button)
-        window.click(form.run_button)  # which does not start it twice
-        window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() > 0)
-        window.shot("track_running")
-        assert not form.run_button.isEnabled()
-        start = monotonic()
-        window.click(form.cancel_button)
-        assert form.run_button.isEnabled()
-        assert monotonic() - start < 1
-        window.wait(lambda: not [thread for thread in threading.enumerate() if thread.name == "outbid"], 5)
-    assert stall.seconds < 2
-    assert named(window, "Tracks") is None
-    assert "Cancelled" in form.message.text()
-
-
-def test_layers_may_go_while_a_run_is_on_its_way(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    run(window, form)
-    edited = named(window, "Tracks of walks")
-    form.result.choose(edited)
-    window.click(form.run_button)
-    window.viewer.layers.clear()
-    window.wait(form.run_button.isEnabled)
-    assert form.source.layers.layer() is None
-    (tracks,) = window.viewer.layers
-    assert tracks is not edited
-    assert link_count(tracks) > 2000
-    run(window, form)
-    assert "There is no layer to work on" in form.message.text()
-
-
-def test_a_preview_that_is_deleted_is_not_made_again(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    window.tick(form.live)
-    window.wait(lambda: named(window, "Preview"))
-    window.viewer.layers.remove(named(window, "Preview"))
-    assert not form.live.isChecked()
-    window.write(form.max_distance, "3")
-    window.wait(lambda: is_settled(form))
-    assert named(window, "Preview") is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "data", "settings", "message"),
-    [
-        ("points", np.zeros((5, 2)), {}, "Add a first column: the frame"),
-        ("points", np.zeros((0, 4)), {}, "The layer has no points"),
-        ("points", np.full((5, 4), 0.5), {}, "frames must be whole numbers"),
-        ("image", np.zeros((8, 8)), {}, "Open it as a movie"),
-        ("image", np.zeros((3, 8, 8, 3), np.uint8), {"rgb": True}, "Split its channels"),
-        ("image", np.full((3, 8, 8), np.nan), {"contrast_limits": (0, 1)}, "not finite"),
-    ],
-)
-def test_layers_that_cannot_be_tracked_say_what_to_change(
-    window: "Window", kind: str, data: NDArray, settings: dict[str, Any], message: str
-) -> None:
-    getattr(window.viewer, f"add_{kind}")(data, **settings)
-    form = window.form("Track particles")
-    run(window, form)
-    assert message in form.message.text()
-    assert len(window.viewer.layers) == 1
-
-
-def test_settings_that_make_no_sense_say_what_to_change(window: "Window") -> None:
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    window.write(form.unmatched_cost, "1000000")
-    run(window, form)
-    assert "unmatched_cost" in form.message.text()
-    assert named(window, "Tracks") is None
-
-
 def test_an_image_is_detected_then_tracked(window: "Window") -> None:
     y, x = np.mgrid[:64, :80]
     movie = np.zeros((10, 64, 80), np.float32)
@@ -309,48 +173,6 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
     settings = TrackingSettings(max_distance=2, spacing=(3, 0.5, 0.5))
     want = track(detections_from(points.data), settings).tracks
     assert link_count(named(window, "Tracks of walks")) == len(want.links)
-
-
-def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preferences().window, "vertices", 3000)
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    run(window, form)
-    assert named(window, "Tracks") is None
-    assert "stand still" in form.message.text()
-    window.click(form.offer_button)
-    assert link_count(named(window, "Tracks of walks")) > 2000
-    assert not form.offer_button.isVisible()
-
-
-def test_a_fault_of_the_program_is_told_and_the_form_goes_on(
-    window: "Window", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise RuntimeError("out of luck")
-
-    module = import_module("outbid.viewers.forms.track")
-    walks(window)
-    form = window.form("Track particles")
-    window.write(form.max_distance, "2")
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "track", fails)
-        run(window, form)
-    assert "Outbid failed: RuntimeError: out of luck" in form.message.text()
-    assert [str(error) for error in window.errors] == ["out of luck"]
-    window.errors.clear()
-    run(window, form)
-    assert named(window, "Tracks of walks") is not None
-
-
-def test_a_closed_form_is_gone(window: "Window") -> None:
-    gone = weakref.ref(window.form("Track particles"))
-    window.clear()
-    gc.collect()
-    assert gone() is None
 
 
 def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> None:

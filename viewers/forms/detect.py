@@ -19,7 +19,7 @@ from outbid.tracker.spots import DEVICES, DetectionSettings
 
 from ..layers import points_layer
 from ..taken import frames_from
-from .fields import NumberBox, choice_box
+from .fields import NumberBox, choice_box, explain
 from .form import Form
 from .source import Source, SourceFields
 from .work import Task, Tell
@@ -171,6 +171,7 @@ class DetectForm(Form):
     def _source_chosen(self) -> None:
         for box in (self.radius, self.radius_z):
             box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
+            box.first = 2 * self.source.voxel.values()[2]
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         layer = self.source.layers.layer()
         for widget in (self.radius, self.radius_z, self.threshold, self.filter, self.dark, self.device):
@@ -200,6 +201,12 @@ class DetectForm(Form):
         rows.addRow("spots", self.dark)
         rows.addRow("filter", self.filter)
         rows.addRow("device", self.device)
+        basic = {
+            "spacing": self.source.voxel, "radius": self.radius, "radius_z": self.radius_z,
+            "threshold": self.threshold,
+        }  # fmt: skip
+        explain(form, basic, DetectionSettings)
+        explain(rows, {"dark": self.dark, "filter": self.filter, "device": self.device}, DetectionSettings)
         more = QCollapsible("more")
         more.addWidget(inside)
         more.layout().setContentsMargins(0, 0, 0, 0)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLabel, QSpinBox, QWidget
+from qtpy.QtGui import QValidator
+from qtpy.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QSpinBox,
+    QWidget,
+)
 
 
 class NumberBox(QDoubleSpinBox):
     """A number, shown as short as it can be read; at its minimum it may say that it is found out.
+
+    Texts are read as Python reads them, wherever the user lives: 0.5, 5e-7, and 0,5 as well.
 
     Parameters
     ----------
@@ -19,22 +34,64 @@ class NumberBox(QDoubleSpinBox):
     minimum, maximum : float
     automatic : str
         What stands at the minimum instead of it, for example ``"learned"``; empty if the minimum is a number.
+    first : float
+        Where the first step up from 0 leads.
     """
 
     def __init__(
-        self, value: float | None, minimum: float = 0.0, maximum: float = 1e9, automatic: str = ""
+        self,
+        value: float | None,
+        minimum: float = 0.0,
+        maximum: float = 1e9,
+        automatic: str = "",
+        first: float = 1.0,
     ) -> None:
         super().__init__()
-        self.setDecimals(6)
-        self.setRange(minimum, maximum)
+        self.first = first
         self.setMinimumWidth(60)
-        self.setStepType(QAbstractSpinBox.StepType.AdaptiveDecimalStepType)
+        self.setDecimals(15)
+        self.setRange(minimum, maximum)
         self.setSpecialValueText(automatic)
         self.set_number(value)
 
     def textFromValue(self, value: float) -> str:
         """How Qt shows the value."""
         return f"{value:.6g}"
+
+    def valueFromText(self, text: str | None) -> float:
+        """What Qt takes a text for."""
+        bare = self._bare(text)
+        if bare == self.textFromValue(self.value()):
+            return self.value()  # which may have more digits than are shown
+        try:
+            return float(bare)
+        except ValueError:
+            return self.minimum()
+
+    def fixup(self, text: str | None) -> str:
+        """An emptied box says that its number is found out, where it may."""
+        return self.specialValueText() if not self._bare(text) else super().fixup(text)
+
+    def validate(self, text: str | None, place: int) -> tuple[QValidator.State, str, int]:
+        """Whether a text is a number, or may become one."""
+        given, bare = text or "", self._bare(text)
+        if given and given == self.specialValueText():
+            return QValidator.State.Acceptable, given, place
+        try:
+            allowed = self.minimum() <= float(bare) <= self.maximum()
+        except ValueError:
+            begun = not bare.strip("0123456789.eE+-")
+            return QValidator.State.Intermediate if begun else QValidator.State.Invalid, given, place
+        return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, place
+
+    def stepBy(self, steps: int) -> None:
+        """A tenth of the value's order of magnitude a step."""
+        value = self.value()
+        if value == 0:
+            self.setValue(self.first * steps)
+            return
+        size = 10.0 ** math.floor(math.log10(abs(value))) / 10
+        self.setValue(float(f"{value + steps * size:.6g}"))
 
     def number(self) -> float | None:
         """The value, None where it is found out."""
@@ -43,6 +100,9 @@ class NumberBox(QDoubleSpinBox):
     def set_number(self, value: float | None) -> None:
         """Show a value, or that it is found out."""
         self.setValue(self.minimum() if value is None else value)
+
+    def _bare(self, text: str | None) -> str:
+        return (text or "").strip().removesuffix(self.suffix().strip()).strip().replace(",", ".")
 
 
 class CountBox(QSpinBox):
@@ -168,3 +228,34 @@ def choice_box(names: Iterable[str]) -> QComboBox:
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     box.setMinimumContentsLength(8)
     return box
+
+
+def explained(settings: type) -> dict[str, str]:
+    """What the parameters of a settings class mean, by name, as its docstring says.
+
+    Examples
+    --------
+    >>> from outbid.tracker import TrackingSettings
+    >>> explained(TrackingSettings)["device"]
+    'Where to compute.'
+    """
+    parameters = inspect.cleandoc(settings.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    for line in parameters.splitlines():
+        if not line.startswith(" "):
+            names, text = line.partition(" : ")[0].split(", "), ""
+        else:
+            text = f"{text} {line.strip()}".strip()
+            found |= dict.fromkeys(names, text.replace("`", ""))
+    return found
+
+
+def explain(form: QFormLayout, boxes: Mapping[str, QWidget], settings: type) -> None:
+    """Let boxes, and their labels, say what they mean when the mouse rests on them."""
+    told = explained(settings)
+    for name, box in boxes.items():
+        text = f"<qt>{escape(told[name])}</qt>"  # which Qt breaks into lines
+        box.setToolTip(text)
+        label = form.labelForField(box)
+        if label is not None:
+            label.setToolTip(text)

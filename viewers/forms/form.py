@@ -197,7 +197,7 @@ class Form(QWidget):
         work.start()
 
     def _finish(self, work: Work, *, result: Any = None, error: Exception | None = None) -> None:
-        if work is not self._work:
+        if not self._is_awaited(work):
             return
         self._work = None
         self._show_running(False)
@@ -210,9 +210,13 @@ class Form(QWidget):
             self.tell_error(problem)
 
     def _show_progress(self, work: Work, done: int, total: int) -> None:
-        if work is self._work:
+        if self._is_awaited(work):
             self.bar.setRange(0, 1000 if total else 0)
             self.bar.setValue(1000 * done // total if total else 0)
+
+    def _is_awaited(self, work: Work) -> bool:
+        """Whether its result is wanted: not if it was cancelled, also by the end of the form."""
+        return work is self._work and not work.cancelled
 
     def _show_running(self, running: bool) -> None:
         self.run_button.setEnabled(not running)

@@ -20,7 +20,7 @@ from outbid.tracker.errors import ResourceError
 from outbid.tracker.tracks import Tracks
 
 from ..layers import points_layer, tracks_layer
-from .fields import AxesBox, CountBox, NumberBox, choice_box
+from .fields import AxesBox, CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import Place, show
 from .work import Task, Tell
@@ -54,11 +54,11 @@ class SimulateForm(Form):
         self.persistence = NumberBox(0.8, maximum=1.0)
         self.persistence_time = NumberBox(5.0)
         self.boundary = choice_box(BOUNDARIES)
-        self.birth_rate = NumberBox(0.02)
-        self.death_rate = NumberBox(0.02, maximum=1.0)
+        self.birth_rate = NumberBox(0.02, first=0.01)
+        self.death_rate = NumberBox(0.02, maximum=1.0, first=0.01)
         self.noise = AxesBox((0.2, 0.1, 0.1))
-        self.miss = NumberBox(0.03, maximum=1.0)
-        self.clutter = NumberBox(0.02)
+        self.miss = NumberBox(0.03, maximum=1.0, first=0.01)
+        self.clutter = NumberBox(0.02, first=0.01)
         self.movie = QCheckBox("render one")
         self.snr = NumberBox(4.0)
         self.psf = AxesBox((1.0, 1.5, 1.5))
@@ -198,6 +198,12 @@ class SimulateForm(Form):
         rows.addRow("voxel z, y, x", self.voxel)
         rows.addRow("signal to noise", self.snr)
         rows.addRow("spot z, y, x", self.psf)
+        explain(form, {"particles": self.particles, "frames": self.frames, "box": self.box}, WalkSettings)
+        explain(form, {"miss": self.miss, "clutter": self.clutter}, Microscope)
+        told = {"boundary": self.boundary, "birth_rate": self.birth_rate, "death_rate": self.death_rate}
+        explain(rows, told, WalkSettings)
+        explain(rows, {"noise": self.noise}, Microscope)
+        explain(rows, {"spacing": self.voxel, "snr": self.snr, "psf": self.psf}, Camera)
         more = QCollapsible("more")
         more.addWidget(inside)
         more.layout().setContentsMargins(0, 0, 0, 0)

@@ -89,7 +89,7 @@ class SourceFields(QObject):
         super().__init__()
         self._viewer = viewer
         self.layers = LayerBox(viewer, lambda layer: isinstance(layer, kinds))
-        self.voxel = AxesBox((1, 1, 1), 1e-6)
+        self.voxel = AxesBox((1, 1, 1), 1e-12)
         self.layers.chosen.connect(self._layer_chosen)
         self.voxel.edited.connect(self._voxel_edited)
         self._layer_chosen()

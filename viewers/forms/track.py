@@ -18,7 +18,7 @@ from outbid.tracker.track import DEVICES, TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
-from .fields import CountBox, NumberBox, choice_box
+from .fields import CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import preferences, show
 from .source import Source, SourceFields
@@ -183,6 +183,7 @@ class TrackForm(Form):
     def _source_chosen(self) -> None:
         for box in (self.max_distance, self.gap_distance):
             box.setSuffix(f" {self.source.symbol}" if self.source.symbol else "")
+            box.first = self.source.voxel.values()[2]
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         self.changed()
 
@@ -211,6 +212,16 @@ class TrackForm(Form):
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
+        basic = {
+            "spacing": self.source.voxel, "max_distance": self.max_distance, "max_gap": self.max_gap,
+            "divisions": self.divisions,
+        }  # fmt: skip
+        further = {
+            "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
+            "solver": self.solver, "device": self.device,
+        }  # fmt: skip
+        explain(form, basic, TrackingSettings)
+        explain(rows, further, TrackingSettings)
         more = QCollapsible("more")
         more.addWidget(inside)
         more.layout().setContentsMargins(0, 0, 0, 0)

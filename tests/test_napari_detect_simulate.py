@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from napari_scenes import is_settled, link_count, named, run
 from numpy.typing import NDArray
-from test_napari_track import is_settled, link_count, named, run
 
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe

@@ -1,0 +1,58 @@
+"""Layers for the tests of the plugin, and what is asked of a window and a form; napari is not imported."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.data import sample
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections, read_detections
+from outbid.viewers.taken import tracks_from
+
+if TYPE_CHECKING:
+    from napari_window import Window
+
+SCALE = (1.0, 1.0, 0.5, 0.5)
+UNITS = ("pixel", "micrometer", "micrometer", "micrometer")
+
+
+def rows_of(seen: Detections) -> NDArray[np.float64]:
+    return np.column_stack([seen.frame, seen.position])
+
+
+def walks(window: "Window") -> Any:
+    """The sample as a layer of points, in voxels."""
+    rows = rows_of(read_detections(sample("walks")))
+    return window.viewer.add_points(rows, name="walks", size=3, scale=SCALE, units=UNITS)
+
+
+def many(window: "Window", count: int, frames: int) -> Any:
+    """A movie of so many points in all."""
+    seen = walk(WalkSettings(PersistentWalk(1.0, 0.8), count // frames, frames, (100, 300, 300))).detections
+    return window.viewer.add_points(rows_of(seen), name="many", size=2)
+
+
+def named(window: "Window", start: str) -> Any:
+    """The layer whose name starts so."""
+    return next((layer for layer in window.viewer.layers if layer.name.startswith(start)), None)
+
+
+def link_count(layer: Any) -> int:
+    return len(tracks_from(layer.data, features=dict(layer.features), graph=layer.graph).links)
+
+
+def is_settled(form: Any) -> bool:
+    """Whether neither a preview is on its way nor one is awaited."""
+    return form._preview is None and not form._settled.isActive()
+
+
+def run(window: "Window", form: Any) -> None:
+    window.click(form.run_button)
+    window.wait(form.run_button.isEnabled)
+
+
+def preferences() -> Any:
+    return import_module("napari.settings").get_plugin_settings("outbid")
