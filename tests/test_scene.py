@@ -12,7 +12,16 @@ from outbid.tracker.formats.images import Movie, open_movie
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.lazy import LazyMovie, contrast_of
 from outbid.viewers.opened import open_files, scene_of
-from outbid.viewers.scene import Grid, grid_of, in_frames, on_grid, point_size, scene, share_outside
+from outbid.viewers.scene import (
+    LAST_FRAME,
+    Grid,
+    grid_of,
+    in_frames,
+    on_grid,
+    point_size,
+    scene,
+    share_outside,
+)
 
 VOXELS = np.random.default_rng(0).integers(0, 60_000, (5, 3, 8, 10), dtype=np.uint16)
 MICROMETRES = {"spacing": 2.0, "unit": "um"}
@@ -162,6 +171,9 @@ def test_too_many_vertices_are_cut_to_the_first_frames_and_it_is_told() -> None:
     assert [layer.data[:, -4].max() for layer in shown.layers] == [14, 14]
     assert "frames 0 to 14" in shown.cut
     assert "100 vertices" in shown.cut
+    around = [scene(Grid(), {}, {"tracks": straight(50)}, around=t, most=30) for t in (20, LAST_FRAME)]
+    shown_frames = [np.unique(of.layers[0].data[:, 1]).tolist() for of in around]
+    assert shown_frames == [list(range(13, 28)), list(range(35, 50))]
     assert scene(Grid(), {}, {"tracks": straight(15)}, most=30).cut == ""
     # A single frame that is too large is shown all the same.
     assert scene(Grid(), {}, {"tracks": straight(3, 40)}, most=30).layers[0].data[:, 1].max() == 0

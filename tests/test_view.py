@@ -13,6 +13,8 @@ import tifffile
 from commands import assert_refused, run
 
 from outbid.tracker import Detections, Tracks, write_detections, write_tracks
+from outbid.tracker.formats.images import Movie
+from outbid.viewers.opened import open_files, scene_of
 
 FRAMES, HEIGHT, WIDTH = 8, 40, 60
 
@@ -50,6 +52,43 @@ def pictures(tmp_path: Path) -> Path:
     folder = Path(os.environ.get("OUTBID_PICTURES") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.mark.usefixtures("window")  # napari runs there with settings of its own
+def test_the_window_holds_all_with_scale_units_and_labels(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from outbid.viewers.window import open_window
+
+    stack = np.repeat(tifffile.imread(files["movie.tif"])[:, None], 3, axis=1)
+    metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
+    tifffile.imwrite(files["movie.tif"], stack, imagej=True, resolution=(4, 4), metadata=metadata)
+    asked: list[int] = []
+    read = Movie.frames
+    monkeypatch.setattr(Movie, "frames", lambda self, numbers: asked.extend(numbers) or read(self, numbers))
+    found = open_files([files["movie.tif"], files["spots.csv"], files["tracks.csv"]], files["truth.csv"])
+    viewer = open_window("all", scene_of(found), found.movie)
+    try:
+        shown = {layer.name: layer.visible for layer in viewer.layers}
+        assert shown == {
+            "movie.tif": True, "spots.csv": False, "tracks.csv": False, "Truth": False, "True links": True,
+            "False links": True, "Missed links": True, "Errors": True,
+        }  # fmt: skip
+        for layer in viewer.layers:
+            assert tuple(layer.scale) == (1, 2, 0.25, 0.25), layer.name
+            assert tuple(map(str, layer.units)) == ("pixel", *["micrometer"] * 3), layer.name
+            assert tuple(layer.axis_labels) == ("t", "z", "y", "x"), layer.name
+        assert viewer.dims.ndisplay == 3
+        assert viewer.dims.axis_labels == ("t", "z", "y", "x")
+        assert viewer.layers["movie.tif"].data.shape == (FRAMES, 3, HEIGHT, WIDTH)
+        viewer.dims.set_point(0, 7)
+        assert set(asked) < set(range(FRAMES)), "not all frames were needed"
+        assert 7 in asked
+        # The spots lie on the image: voxels under them are bright.
+        points = viewer.layers["spots.csv"].data.round().astype(int)
+        assert (np.asarray(viewer.layers["movie.tif"].data)[tuple(points.T)] > 900).all()
+    finally:
+        viewer.close()
 
 
 needs_napari = pytest.mark.skipif(

@@ -138,6 +138,7 @@ def view(
     from outbid.tracker.formats.atomic import refuse_output, write_whole
 
     from .opened import open_files, scene_of
+    from .scene import LAST_FRAME
     from .screen import find_screen
 
     clock = Stopwatch()
@@ -149,8 +150,9 @@ def view(
         refuse_output(screenshot, overwrite=overwrite)
     found = open_files(files, truth, spacing=spacing, axes=axes, channel=channel)
     in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
+    around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
     with compilation_told():
-        scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames)
+        scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames, around=around)
     if scene.cut:
         say(scene.cut)
     find_screen(virtual=screenshot is not None)

@@ -87,6 +87,7 @@ def scene_of(
     in_voxels: bool | None = None,
     gate: float = 5.0,
     frames: tuple[int, int] | None = None,
+    around: float = 0,
 ) -> Scene:
     """Put all that was opened on one grid.
 
@@ -97,7 +98,7 @@ def scene_of(
         Size of a voxel along z, y, x where there is no movie.
     in_voxels : bool, optional
         Whether all positions are in voxels. Default: as `on_grid` has it.
-    gate, frames
+    gate, frames, around
         As for `scene`.
 
     Raises
@@ -130,6 +131,7 @@ def scene_of(
         else replace(found.truth, detections=placed("the truth", found.truth.detections)),
         gate=gate,
         frames=frames,
+        around=around,
     )  # fmt: skip
 
 

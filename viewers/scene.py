@@ -23,6 +23,8 @@ _METRES = {
     "nanometer": 1e-9, "micrometer": 1e-6, "millimeter": 1e-3, "centimeter": 1e-2, "meter": 1.0,
 }  # fmt: skip
 _PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
+LAST_FRAME = 2**31
+"""Later than all of them, to show frames around the last one."""
 MOST_VERTICES = 1_000_000
 """Rows of tracks in a window; napari needs 3 s to add 100,000 and 12 s to add a million."""
 
@@ -82,6 +84,7 @@ def scene(
     *,
     gate: float = 5.0,
     frames: tuple[int, int] | None = None,
+    around: float = 0,
     most: int = MOST_VERTICES,
 ) -> Scene:
     """Put detections, tracks and truth together.
@@ -98,8 +101,10 @@ def scene(
     gate : float
         Detections this far apart or farther are never the same, in the unit of the grid.
     frames : (int, int), optional
-        First and last frame to show of points and tracks. Default: all, or as many from the first on as
-        have at most `most` vertices of tracks.
+        First and last frame to show of points and tracks. Default: all, or as many around one as have at
+        most `most` vertices of tracks.
+    around : float
+        Number of that frame.
     most : int
 
     Raises
@@ -129,7 +134,7 @@ def scene(
         )
         layers += error_layers(judged, spacing=grid.spacing)
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
-    fitting = frames or frames_that_fit(layers, most=most)
+    fitting = frames or frames_that_fit(layers, around, most=most)
     if fitting is None:
         return Scene(grid, tuple(layers), frozenset(hidden))
     vertices = sum(len(layer.data) for layer in layers if layer.kind == "tracks")
