@@ -254,3 +254,13 @@ def test_ctc_made_by_hand(tmp_path: Path) -> None:
         (tmp_path / "res_track.txt").write_text(table)
         with pytest.raises(InputError, match=told):
             read_tracks(tmp_path)
+
+
+def test_three_planes_written_without_a_word_are_no_colours(tmp_path: Path) -> None:
+    stack = np.arange(3 * 600, dtype=np.uint16).reshape(3, 20, 30)
+    # As tifffile writes them if it is told nothing; said aloud, for it warns.
+    tifffile.imwrite(tmp_path / "few.tif", stack, photometric="rgb", planarconfig="separate")
+    with pytest.raises(InputError, match=r"axes SYX .* Name them with --axes"):
+        open_movie(tmp_path / "few.tif")
+    np.testing.assert_array_equal(frames(open_movie(tmp_path / "few.tif", axes="TYX"))[:, 0], stack)
+    np.testing.assert_array_equal(frames(open_movie(tmp_path / "few.tif", axes="ZYX"))[0], stack)

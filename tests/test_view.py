@@ -147,6 +147,9 @@ def test_a_picture_of_stacks_at_a_frame(files: dict[str, Path], tmp_path: Path, 
     # Both rings of frame 2 are at x = 22, around the middle along y.
     np.testing.assert_allclose(y, middle[0] + (20 - (HEIGHT - 1) / 2) * scale, atol=12)
     np.testing.assert_allclose(x, middle[1] + (22 - (WIDTH - 1) / 2) * scale, atol=12)
+    late = headless(files["spots.csv"], "--frame", 99, "--screenshot", tmp_path / "late.png")
+    assert late.returncode == 2
+    assert "There is no frame 99" in late.stderr
 
 
 @needs_napari

@@ -10,7 +10,7 @@ from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
 from numpy.typing import NDArray
 
-from outbid.tracker.errors import ResourceError
+from outbid.tracker.errors import ResourceError, SettingsError
 from outbid.tracker.formats.images import Movie
 
 from .forms.shown import show
@@ -102,10 +102,19 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
 
 
 def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> bytes:
-    """The picture of a frame as PNG, with what its colours mean; as `picture`."""
+    """The picture of a frame as PNG, with what its colours mean; as `picture`.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such frame.
+    """
     from PIL import Image
 
-    shown = int(viewer.dims.nsteps[0]) - 1 if frame is None else frame
+    last = int(viewer.dims.nsteps[0]) - 1
+    if frame is not None and frame > last:
+        raise SettingsError(f"There is no frame {frame}; the last one is {last}.")
+    shown = last if frame is None else frame
     content = io.BytesIO()
     text = f"frame {shown}   {scene.legend}"
     Image.fromarray(picture(viewer, frame=frame, text=text)[..., :3]).save(content, "PNG")

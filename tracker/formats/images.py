@@ -202,7 +202,8 @@ def _named_axes(path: Path, told: Told, given: str | None, *, several: bool) -> 
     if unknown and len(unknown) <= len(free):  # T, Z from outside to inside
         given_now = iter(sorted(free[: len(unknown)]))
         named = "".join(axis if axis in "TZCYXS" else next(given_now) for axis in named)
-    if {*named} - {*"TZCYXS"} or len(set(named)) != len(named) or named.rstrip("S")[-2:] != "YX":
+    plain = named.removesuffix("S")  # a stack of 3 or 4 planes that was written without a word is called SYX
+    if {*plain} - {*"TZCYX"} or len(set(plain)) != len(plain) or plain[-2:] != "YX":
         raise InputError(
             f"{path} has axes {named} of sizes {told.sizes}, which do not say what they are, or do not end "
             "in Y, X. Name them with --axes, such as TZYX, or convert the file."
