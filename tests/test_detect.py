@@ -95,6 +95,21 @@ def test_a_spot_is_found_alike_whatever_the_voxel(kind: str) -> None:
     np.testing.assert_allclose(coarse.features["quality"], fine.features["quality"], rtol=0.05)
 
 
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("kind", FILTERS)
+def test_the_answer_to_a_gaussian_is_that_of_theory(kind: str, flat: bool) -> None:
+    """At the centre of A exp(-r²/2s²) in d dimensions; s = 3, and the filter 2.5 wide."""
+    image = 50 * blob((1, 60, 60) if flat else (40, 40, 40), (0, 30, 30) if flat else (20, 20, 20), 3.0)
+    d, spot, wide = (2 if flat else 3), 3.0**2, 2.5**2
+    if kind == "log":
+        wanted = 50 * d * wide * spot ** (d / 2) / (spot + wide) ** (d / 2 + 1)
+    else:
+        narrow, broad = ((spot / (spot + wide * share)) ** (d / 2) for share in (1 / 1.6, 1.6))
+        wanted = 50 * (narrow - broad) / np.log(1.6)
+    answer = response(image.astype(np.float32), (2.5, 2.5, 2.5), kind)
+    assert answer.max() == pytest.approx(wanted, rel=0.02)
+
+
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_constant_background_is_no_spot(kind: str) -> None:
     flat = np.full((5, 30, 30), 60_000, dtype=np.float32)
@@ -160,10 +175,12 @@ def speckled(seed: int = 0) -> NDArray:
 @pytest.mark.parametrize("radius", [3.0, None])
 @pytest.mark.parametrize("threshold", [None, 2.0, 8.0, 20.0, -1.0])
 def test_a_preview_shows_what_will_be_found(radius: float | None, threshold: float | None) -> None:
-    movie = [speckled(0), speckled(1)]
+    movie = [speckled(0)[:, ::2, ::2], speckled(1)]
     found, used = detect(movie, DetectionSettings(radius, threshold=threshold, spacing=(2, 1, 1)))
     seen = preview(movie[1], DetectionSettings(radius, spacing=(2, 1, 1)), first=movie[0])
     assert (seen.settings.radius, seen.settings.radius_z) == (used.radius, used.radius_z)
+    if radius is None:
+        assert preview(movie[1], DetectionSettings(spacing=(2, 1, 1))).settings.radius != used.radius
     least = max(seen.automatic if threshold is None else threshold, 0)
     rows = found.rows_of(1)
     shown = seen.position[: seen.count_above(least)]

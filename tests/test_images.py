@@ -210,6 +210,20 @@ def test_what_is_no_image(tmp_path: Path) -> None:
             open_movie(tmp_path / name)
 
 
+def test_images_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so that the refusal is made by hand."""
+
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    path = write(tmp_path / "a.tif", "pages")
+    for name in ("open", "iterdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, name, denied)
+            with pytest.raises(InputError, match="Permission denied"):
+                open_movie(path if name == "open" else tmp_path)
+
+
 # ---------------------------------------------------------------- Cell Tracking Challenge
 
 

@@ -123,8 +123,15 @@ def open_movie(
         If `axes` or `channel` do not fit the file.
     """
     path = Path(path)
-    if not path.exists():
-        raise InputError(f"There is no file {path}. Check the name.")
+    try:
+        if not path.exists():
+            raise InputError(f"There is no file {path}. Check the name.")
+        return _look_at(path, axes, channel, spacing)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
+
+
+def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, float, float] | None) -> Movie:
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
         files = _images_in(path)
