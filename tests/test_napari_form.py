@@ -4,7 +4,7 @@ import gc
 import threading
 import weakref
 from importlib import import_module
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,28 @@ if TYPE_CHECKING:
     from napari_window import Window
 
 
+def no_thread_is_left() -> bool:
+    return not [thread for thread in threading.enumerate() if thread.name == "outbid"]
+
+
+def test_a_run_ends_when_it_tells_its_progress_after_it_was_cancelled(
+    window: "Window", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: Any, progress: Any) -> None:
+        while True:
+            progress(1, 4)
+            sleep(0.01)
+
+    monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "track", endless)
+    walks(window)
+    form = window.form("Track particles")
+    window.click(form.run_button)
+    window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 4)
+    window.click(form.cancel_button)
+    window.wait(no_thread_is_left, 1)
+    assert not form.bar.isVisible()
+
+
 def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(window: "Window") -> None:
     many(window, 200_000, 50)
     form = window.form("Track particles")
@@ -23,6 +45,7 @@ def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(w
         assert window.wait(lambda: named(window, "Preview")) < 10
         assert len(named(window, "Preview").data) == 5000
         window.tick(form.live, False)
+        assert named(window, "Preview") is None
         window.click(form.run_button)
         window.click(form.run_button)  # which does not start it twice
         window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() > 0)
@@ -32,7 +55,7 @@ def test_a_large_movie_leaves_the_window_usable_and_a_run_is_cancelled_at_once(w
         window.click(form.cancel_button)
         assert form.run_button.isEnabled()
         assert monotonic() - start < 1
-        window.wait(lambda: not [thread for thread in threading.enumerate() if thread.name == "outbid"], 5)
+        window.wait(no_thread_is_left, 5)
     assert stall.seconds < 2
     assert named(window, "Tracks") is None
     assert "Cancelled" in form.message.text()
@@ -149,7 +172,7 @@ def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window") -> None:
     window.viewer.window.remove_dock_widget("all")
     del form
     gc.collect()
-    window.wait(lambda: not [thread for thread in threading.enumerate() if thread.name == "outbid"], 10)
+    window.wait(no_thread_is_left, 10)
     assert named(window, "Tracks") is None
 
 

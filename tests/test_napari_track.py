@@ -146,9 +146,11 @@ def test_an_image_is_detected_then_tracked(window: "Window") -> None:
     window.viewer.add_image(movie, name="movie", **place)
     form = window.form("Track particles")
     window.write(form.max_distance, "4")
+    window.viewer.dims.set_point(0, 14)  # seconds: the eighth frame
     window.tick(form.live)
     window.wait(lambda: named(window, "Preview"))
-    assert link_count(named(window, "Preview")) == 8  # two particles, five frames
+    preview = named(window, "Preview")
+    assert (link_count(preview), set(preview.data[:, 1])) == (8, {5, 6, 7, 8, 9})
     run(window, form)
     spots, tracks = named(window, "Spots of movie"), named(window, "Tracks of movie")
     assert [len(spots.data), link_count(tracks)] == [20, 18]
