@@ -25,7 +25,7 @@ from outbid.simulate.walks import WalkSettings, walk  # noqa: E402
 BOX = (15.0, 80.0, 80.0)
 VOXEL = (1.0, 0.5, 0.5)
 PLACE = {"scale": (1.0, *VOXEL), "units": ("pixel", "micrometer", "micrometer", "micrometer")}
-SIZE, WIDTH = (1560, 900), 1100
+SIZE, WIDTH = (1300, 800), 1100
 
 
 def named(window: Window, name: str) -> Any:

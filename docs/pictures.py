@@ -20,11 +20,11 @@ from PIL import Image
 from outbid.tracker import Detections, read_detections, read_tracks
 from outbid.tracker.formats.images import open_movie
 from outbid.viewers.judged import judge_links
+from outbid.viewers.layers import COLOURS
 
 HERE = Path(__file__).resolve().parent
 SHOWN = 8
 """The frame of the movie that is shown."""
-COLOURS = {"right": "#3fb950", "false": "#f85149", "missed": "#58a6ff"}
 
 
 def draw(page: str, folder: Path) -> None:
@@ -60,10 +60,10 @@ def tracks_panel(axes: Axes, folder: Path) -> None:
 
 
 def errors_panel(axes: Axes, folder: Path) -> None:
-    """Right, false and missed links, seen along z."""
+    """True, false and missed links, seen along z."""
     judged = judge_links(read_tracks(folder / "tracks.csv"), read_tracks(folder / "truth.csv"), gate=2.0)
     kinds = {
-        "right": (judged.tracks, judged.right),
+        "true": (judged.tracks, judged.right),
         "false": (judged.tracks, ~judged.right),
         "missed": (judged.truth, ~judged.found_again),
     }
@@ -73,7 +73,7 @@ def errors_panel(axes: Axes, folder: Path) -> None:
             LineCollection(
                 _segments(tracks.detections, links),
                 colors=COLOURS[kind],
-                linewidths=0.7 if kind == "right" else 2,
+                linewidths=0.7 if kind == "true" else 2,
                 label=f"{len(links)} {kind}",
             )
         )
@@ -110,13 +110,13 @@ def _for_readme() -> None:
         folder = Path(name)
         page = (HERE / "tutorial.md").read_text("utf-8")
         blocks.run_blocks(blocks.blocks_of(page), folder)
-        figure = Figure((10, 3.5), layout="constrained")
+        figure = Figure((10, 3.75), layout="constrained")
         for axes, panel in zip(figure.subplots(1, 3), (spots_panel, tracks_panel, errors_panel), strict=True):
             panel(axes, folder)
             axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
         figure.savefig(folder / "tracks.png", dpi=95)
         with Image.open(folder / "tracks.png") as drawn:
-            drawn.convert("RGB").quantize(64).save(HERE / "tracks.png", optimize=True)
+            drawn.convert("RGB").quantize(256).save(HERE / "tracks.png", optimize=True)
 
 
 if __name__ == "__main__":
