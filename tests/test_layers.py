@@ -195,3 +195,19 @@ def test_a_gate_without_sense_is_refused(gate: float) -> None:
     none = Tracks(Detections.from_table([], np.empty((0, 3))), np.empty((0, 2), np.int64))
     with pytest.raises(SettingsError, match="The gate is"):
         judge_links(none, none, gate)
+
+
+def test_links_of_divisions_have_the_colour_of_the_others() -> None:
+    """The graph is drawn in white by napari; the links of a false division are two tracks of their own instead."""
+    seen = Detections.from_table([0, 1, 1, 2], [[0, 0, 0], [0, 0, 3], [0, 4, 0], [0, 4, 9]])
+    found = Tracks(seen, np.array([[0, 1], [0, 2], [2, 3]]))
+    (true, false, missed, errors) = error_layers(judge_links(found, Tracks(seen, np.array([[0, 1]]))))
+    assert [layer.graph for layer in (true, false, missed)] == [{}, {}, {}]
+    assert drawn_links(false) == {((0, 0, 0, 0), (1, 0, 4, 0)), ((1, 0, 4, 0), (2, 0, 4, 9))}
+    both = error_layers(judge_links(found, Tracks(seen, np.array([[2, 3]]))))[1]
+    assert both.graph == {}
+    assert drawn_links(both) == {((0, 0, 0, 0), (1, 0, 0, 3)), ((0, 0, 0, 0), (1, 0, 4, 0))}
+    numbers = both.data[:, 0]
+    assert np.unique(numbers).tolist() == list(range(int(numbers.max()) + 1))
+    assert {len(values) for values in both.features.values()} == {len(both.data)}
+    assert len(errors.data) == 2

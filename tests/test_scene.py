@@ -55,8 +55,12 @@ def test_frames_are_read_when_they_are_looked_at(tmp_path: Path, monkeypatch: py
     movie[4]
     movie[3]
     assert asked == [0, 3, 4]
-    movie[0]  # the one not looked at for longest was let go
+    movie[0]
     assert asked == [0, 3, 4, 0]
+    movie[3]  # 4 was let go, which had not been looked at for longest
+    assert asked == [0, 3, 4, 0]
+    movie[4]
+    assert asked == [0, 3, 4, 0, 4]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import select
@@ -51,7 +52,9 @@ def find_screen(*, virtual: bool) -> None:
     if find_spec("napari") is None:
         raise ResourceError(f"napari is not installed. Install it: {_INSTALL}.")
     if virtual:
-        os.environ["NAPARI_CONFIG"] = str(Path(tempfile.mkdtemp(prefix="outbid_")) / "napari.yaml")
+        folder = tempfile.mkdtemp(prefix="outbid_")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["NAPARI_CONFIG"] = str(Path(folder) / "napari.yaml")
     if sys.platform.startswith("linux") and not _sees_display():
         if not virtual:
             raise ResourceError(
