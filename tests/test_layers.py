@@ -198,7 +198,7 @@ def test_a_gate_without_sense_is_refused(gate: float) -> None:
 
 
 def test_links_of_divisions_have_the_colour_of_the_others() -> None:
-    """The graph is drawn in white by napari; the links of a false division are two tracks of their own instead."""
+    """A graph is drawn in white; links of a false division are tracks of their own instead."""
     seen = Detections.from_table([0, 1, 1, 2], [[0, 0, 0], [0, 0, 3], [0, 4, 0], [0, 4, 9]])
     found = Tracks(seen, np.array([[0, 1], [0, 2], [2, 3]]))
     (true, false, missed, errors) = error_layers(judge_links(found, Tracks(seen, np.array([[0, 1]]))))
