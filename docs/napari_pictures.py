@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from napari_window import Window  # noqa: E402
 from outbid.simulate.camera import Camera, render  # noqa: E402
 from outbid.simulate.motions import PersistentWalk  # noqa: E402
 from outbid.simulate.walks import WalkSettings, walk  # noqa: E402
+from outbid.viewers.layers import tracks_layer  # noqa: E402
 
 BOX = (15.0, 80.0, 80.0)
 VOXEL = (1.0, 0.5, 0.5)
@@ -62,12 +64,29 @@ def track(window: Window) -> None:
     window.viewer.dims.set_point(0, 29)
 
 
+def score(window: Window) -> None:
+    """Its tracks against the truth, at the first error."""
+    truth = walk(WalkSettings(PersistentWalk(1.0, 0.8), particles=50, frames=30, box=BOX, seed=7))
+    seen = replace(truth.detections, position=truth.detections.position / VOXEL)
+    layer = tracks_layer(replace(truth, detections=seen), spacing=VOXEL, name="Truth")
+    data, attributes, _ = layer.as_tuple()
+    shown = window.viewer.add_tracks(data, features=attributes["features"], name="Truth", **PLACE)
+    form = window.form("Score against truth")
+    form.first.choose(named(window, "Tracks"))
+    form.second.choose(shown)
+    window.write(form.gate, "2")
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    window.viewer.dims.set_point(0, 0)
+    window.click(form.next_button)
+
+
 def main() -> None:
     """Draw them all, one after the other, in one window."""
     with tempfile.TemporaryDirectory() as name:
         window = Window(Path(name))
         window.viewer.window.resize(*SIZE)
-        for show in (detect, track):
+        for show in (detect, track, score):
             show(window)
             window.shot(show.__name__)
             with Image.open(Path(name) / f"{show.__name__}.png") as drawn:
