@@ -57,6 +57,8 @@ def test_the_threshold_is_seen_before_a_run(window: "Window") -> None:
     picture = window.shot("detect_preview", canvas_only=True)
     assert window.count(picture, "#ffd24d") > 10 * len(here)
     window.viewer.dims.ndisplay = 2
+    window.viewer.dims.set_point(1, here[0, 0] * SPACING[0] + 2)  # a plane beside that of a spot
+    assert window.count(window.shot("detect_plane"), "#ffd24d") > 50
 
     start = monotonic()
     form.slider.setValue(form.slider.maximum() * 97 // 100)

@@ -28,6 +28,8 @@ from outbid.viewers.plugin import (
 if TYPE_CHECKING:
     from napari_window import Window
 
+pytest.importorskip("napari.layers", reason="napari is not installed: pip install 'outbid[napari]'")
+
 RECORD = {"command": "track", "settings": {"spacing": [2.0, 0.5, 0.5], "max_distance": 3.0}}
 
 
@@ -125,10 +127,10 @@ def test_samples_can_be_detected_and_tracked() -> None:
     assert tuple(told["scale"]) == (1, 2, 1, 1)
 
 
-def test_readers_load_neither_napari_nor_qt() -> None:
+def test_asking_about_a_file_loads_nothing_heavy() -> None:
     code = (
         "import sys; from outbid.viewers import plugin; "
-        f"plugin.layers_of_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
+        f"assert plugin.read_positions({str(sample('walks'))!r}); plugin.read_movie('nothing.tif'); "
         "print([name for name in ('napari', 'qtpy', 'PyQt6', 'numba') if name in sys.modules])"
     )
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

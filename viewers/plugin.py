@@ -1,7 +1,7 @@
 """What napari asks the plugin for: readers, writers and samples, as plain layer data.
 
-napari itself is not needed, and nothing heavy is loaded before it is used. ``napari.yaml`` names these
-functions, and the forms in `forms`.
+Nothing heavy is loaded before it is used, for napari asks every plugin about every file. ``napari.yaml``
+names these functions, and the forms in `forms`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
     from outbid.tracker import formats
     from outbid.tracker.errors import InputError
 
+    from .forms.shown import looks
     from .layers import points_layer, tracks_layer
     from .report import spacing_of
 
@@ -69,8 +70,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
     if not layer.data[:, -3].any():
         layer = layer.in_plane()
     data, attributes, kind = layer.as_tuple()
-    look = {} if kind == "tracks" else {"face_color": "transparent", "border_color": "#ffd24d"}
-    return [(data, attributes | look | {"metadata": {RECORD: dict(record)} if record else {}}, kind)]
+    return [(data, attributes | looks(layer) | {"metadata": {RECORD: dict(record)} if record else {}}, kind)]
 
 
 def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
@@ -153,12 +153,13 @@ def sample_walks() -> list[LayerData]:
     from outbid.data import sample
     from outbid.tracker import read_tracks
 
+    from .forms.shown import looks
     from .layers import points_layer, tracks_layer
 
     truth = read_tracks(sample("walks"))
-    points, attributes, kind = points_layer(truth.detections, name="walks").as_tuple()
-    look = {"size": 1.5, "face_color": "transparent", "border_color": "#ffd24d"}
-    return [(points, attributes | look, kind), tracks_layer(truth, name="walks: truth").as_tuple()]
+    layers = [points_layer(truth.detections, name="walks"), tracks_layer(truth, name="walks: truth")]
+    shown = [(layer.as_tuple(), looks(layer)) for layer in layers]
+    return [(data, attributes | look, kind) for (data, attributes, kind), look in shown]
 
 
 def sample_movie() -> list[LayerData]:

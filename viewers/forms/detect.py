@@ -133,7 +133,7 @@ class DetectForm(Form):
         source, found, used = result.source, result.detections, result.used
         record = self.record(source.name, asdict(used) | {"labels": source.labels}, used.device)
         shown = self.show_layer(points_layer(found, name=f"Spots of {source.name}"), source.place, record)
-        _ring(shown, used)
+        self._ring(shown, used)
         frames = source.frame_count()
         what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
         self.tell(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
@@ -155,7 +155,7 @@ class DetectForm(Form):
         place = seen.position[: min(count, _MOST_SHOWN)] / seen.settings.spacing
         spots = Detections.from_table(np.full(len(place), frame), place)
         shown = self.show_preview_layer(points_layer(spots, name="Preview of spots"), source.place)
-        _ring(shown, seen.settings)
+        self._ring(shown, seen.settings)
         self.slider.blockSignals(True)
         self.slider.setValue(_step_of(threshold, seen))
         self.slider.blockSignals(False)
@@ -165,6 +165,15 @@ class DetectForm(Form):
             + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
             + f"; {_size(seen.settings)} {source.place.symbol}."
         )
+
+    def _ring(self, points: Any, used: DetectionSettings) -> None:
+        """Let rings be as wide as the spots, and be seen in all planes in which their spots are."""
+        if used.radius is None:
+            return
+        points.size = max(2 * used.radius / used.spacing[2], 3.0)
+        dims = self.viewer.dims
+        if points.ndim == dims.ndim == 4 and not any(dims.margin_left):
+            dims.margin_left = dims.margin_right = (0.0, used.radius_z or used.radius, 0.0, 0.0)
 
     # ------------------------------------------------------------ what the user does
 
@@ -236,12 +245,6 @@ def _step_of(threshold: float, seen: Preview) -> int:
     low, high = _range_of(seen)
     share = np.log(max(threshold, low) / low) / np.log(high / low)
     return int(np.clip(round(_STEPS * share), 0, _STEPS))
-
-
-def _ring(points: Any, used: DetectionSettings) -> None:
-    """Let rings be as wide as the spots that they stand for."""
-    if used.radius is not None:
-        points.size = max(2 * used.radius / used.spacing[2], 3.0)
 
 
 def _size(used: DetectionSettings) -> str:

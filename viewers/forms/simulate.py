@@ -185,7 +185,7 @@ class SimulateForm(Form):
         form.addRow("motion", self.motion)
         form.addRow("step a frame", self.step)
         form.addRow("missed", self.miss)
-        form.addRow("false", self.clutter)
+        form.addRow("false spots", self.clutter)
         form.addRow("movie", self.movie)
         inside = QWidget()
         rows = QFormLayout(inside)
