@@ -55,7 +55,7 @@ def detect(
     Detections
         Positions are voxel centres times `spacing`, with the feature ``quality``.
     DetectionSettings
-        With the radii and the device that were used.
+        With the radii and the device that were used; no radius where nothing stands out in any frame.
 
     Raises
     ------
@@ -76,7 +76,10 @@ def detect(
     with ThreadPoolExecutor(workers) as pool:
         for frame, image in enumerate(frames):
             if frame == 0:
-                settings = _resolved(image, settings, count, pool)
+                settings = replace(settings, device=_device(settings.device, image.size * count))
+            if settings.radius is None:
+                here = checked(image, frame, replace(settings, device="cpu"))
+                settings = estimate_radius(here, settings, pool)
             found, strength, settings = _spots(image, frame, settings, pool)
             number.append(np.full(len(found), frame, dtype=np.int32))
             place.append(found * settings.spacing)
@@ -88,18 +91,12 @@ def detect(
     return Detections(frame_of, np.concatenate(place), unit, features), settings
 
 
-def _resolved(image: NDArray, settings: DetectionSettings, count: int, pool: Executor) -> DetectionSettings:
-    """The settings with a radius and a device, for a movie of so many such frames."""
-    device = _device(settings.device, image.size * count)
-    if settings.radius is None:
-        settings = estimate_radius(checked(image, 0, replace(settings, device="cpu")), settings, pool)
-    return replace(settings, device=device)
-
-
 def _spots(
     image: NDArray, frame: int, settings: DetectionSettings, pool: Executor
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], DetectionSettings]:
     """Position and quality of a frame's spots; and the settings, on the CPU once a GPU was too small."""
+    if settings.radius is None:  # nothing stands out of the noise so far
+        return np.empty((0, 3)), np.empty(0), settings
     if settings.device == "gpu":
         try:
             return *spots(checked(image, frame, settings), settings), settings

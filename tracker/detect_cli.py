@@ -40,7 +40,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("-o", "--output", type=_FILE, help="Table of detections, or .geff or .xml.")
 @click.option(
     "--radius", type=float, metavar="R",
-    help="Radius of a spot, in the unit of the voxel size.  [default: estimated from the first frame]",
+    help="Radius of a spot, in the unit of the voxel size.  [default: estimated]",
 )  # fmt: skip
 @click.option("--radius-z", type=float, metavar="R", help="Radius along z.  [default: --radius]")
 @click.option(
@@ -149,9 +149,11 @@ def detect(
 
 
 def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
-    """The radii that were used; none was where there is no frame."""
+    """The radii that were used."""
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
-    return "No frame." if settings.radius is None else f"Radius {settings.radius:.3g} {movie.unit}{along}."
+    if settings.radius is None:
+        return "Nothing stands out of the noise at any radius. To look for one: --radius R."
+    return f"Radius {settings.radius:.3g} {movie.unit}{along}."
 
 
 def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:

@@ -87,7 +87,8 @@ def preview(image: NDArray, settings: DetectionSettings, *, first: NDArray | Non
     settings : DetectionSettings
         The threshold is not applied.
     first : (Z, Y, X) array, optional
-        The movie's first frame, where it is another one: `detect` estimates the radius from it.
+        The movie's first frame, where it is another one: `detect` estimates the radius from it, unless
+        nothing stands out there.
 
     Returns
     -------
@@ -108,7 +109,11 @@ def preview(image: NDArray, settings: DetectionSettings, *, first: NDArray | Non
     """
     here = replace(settings, device="cpu")
     if settings.radius is None:
-        settings = estimate_radius(checked(image if first is None else first, 0, here), settings)
+        frames = [image] if first is None else [first, image]
+        tried = (estimate_radius(checked(frame, 0, here), settings) for frame in frames)
+        settings = next((found for found in tried if found.radius is not None), settings)
+    if settings.radius is None:
+        return Preview(np.empty((0, 3)), np.empty(0), 0.0, 0.0, settings)
     found = candidates(checked(image, 0, here), settings, least=0.0)
     order = np.argsort(-found.quality, kind="stable")
     position, quality = found.position[order] * settings.spacing, found.quality[order]

@@ -12,19 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blobs import local_maxima, noise_gain, noise_of, response
-from .spots import DetectionSettings, sigma_of
+from .spots import NOISE_FACTOR, DetectionSettings, sigma_of
 
 _ELONGATIONS = (1.0, 1.5, 2.0, 2.7)  # of spots along z, that are tried
 _ESTIMATE_VOXELS = 1_000_000
 _FINER = (0.64, 0.8)  # of the radii that find best
 _WIDE = (3.0, 6.0)  # pixels: standard deviations from which pixels may be 2 and 4 times as large
+_FLOOR = 5.0  # standard deviations that noise hardly reaches
 _KEPT = 2 / 3  # of the sum at those
 
 
 def estimate_radius(
     image: NDArray[np.float32], settings: DetectionSettings, pool: Executor | None = None
 ) -> DetectionSettings:
-    """The settings with the finest radii at which spots still stand out well from pixel noise.
+    """The settings with the finest radii at which spots still stand out well from pixel noise, if any do.
+
+    Where nothing stands out at any radius, it stays None.
 
     How well they do is Σ (q/σ - 5)³ over the local maxima with quality q above 5 σ, where σ is what the
     filter leaves of white noise. Of all radii that the frame has room for, one finds best; that is about 1.75
@@ -41,11 +44,13 @@ def estimate_radius(
     """
     tried = _Tried(_crop(image), pool)
     best = _most_salient(tried, settings)
-    enough = _KEPT * tried.salience(best)
+    most = tried.salience(best)
+    if most < (NOISE_FACTOR - _FLOOR) ** 3:  # that of one spot which detection would take
+        return settings
     for share in _FINER:
         along = None if best.radius_z is None else share * best.radius_z
         finer = replace(best, radius=share * (best.radius or 0.0), radius_z=along)
-        if 0 < enough <= tried.salience(finer):
+        if _KEPT * most <= tried.salience(finer):
             return finer
     return best
 
@@ -147,5 +152,5 @@ def _pixel_noise(image: NDArray[np.float32]) -> float:
 
 def _salience(values: NDArray[np.float32], floor: float) -> float:
     """How far the maxima stand out of the noise."""
-    voxel = local_maxima(values, 5 * floor)
-    return float(((values[tuple(voxel.T)].astype(np.float64) / floor - 5) ** 3).sum())
+    voxel = local_maxima(values, _FLOOR * floor)
+    return float(((values[tuple(voxel.T)].astype(np.float64) / floor - _FLOOR) ** 3).sum())

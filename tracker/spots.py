@@ -22,7 +22,7 @@ from .errors import InputError, SettingsError
 DEVICES = ("auto", "cpu", "gpu")
 
 _LEAST_SIGMA = 0.5  # voxels; a narrower Gaussian is not sampled any more
-_NOISE_FACTOR = 11.0  # a spot stands out of the noise by so many standard deviations
+NOISE_FACTOR = 11.0  # a spot stands out of the noise by so many standard deviations
 _TYPICAL_SHARE = 0.155  # and has so much of the quality of a typical spot
 
 
@@ -33,7 +33,8 @@ class DetectionSettings:
     Parameters
     ----------
     radius : float or None
-        Radius of a spot in the plane, in the unit of `spacing`; None estimates it from the first frame.
+        Radius of a spot in the plane, in the unit of `spacing`; None estimates it from the first
+        frame in which something stands out of the noise.
     radius_z : float or None
         Radius along z; None is `radius`, or estimated with it.
     threshold : float or None
@@ -119,7 +120,7 @@ def candidates(
     sigma = sigma_of(settings, image.shape)
     values = response(image, sigma, settings.filter, pool)
     noise = noise_of(values, sigma)
-    voxel = local_maxima(values, max(_NOISE_FACTOR * noise if least is None else least, 0.0))
+    voxel = local_maxima(values, max(NOISE_FACTOR * noise if least is None else least, 0.0))
     quality = to_host(values[tuple(voxel.T)]).astype(np.float64)
     return Candidates(to_host(voxel + shift_to_vertex(values, voxel)), quality, noise)
 
@@ -135,7 +136,7 @@ def automatic_threshold(found: Candidates) -> float:
     found : Candidates
         All that stand out of the noise, and perhaps more.
     """
-    low = max(_NOISE_FACTOR * found.noise, 0.0)
+    low = max(NOISE_FACTOR * found.noise, 0.0)
     return max(low, _TYPICAL_SHARE * _typical(found.quality[found.quality > low]))
 
 
