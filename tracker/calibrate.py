@@ -35,8 +35,8 @@ _FEWEST = 3
 _BOLD = 4
 """Passes in which new links count as much as old ones."""
 
-_ROOM = 0.6
-"""Where particles are sparse the gate is this share of their spacing."""
+_ROOM = 1.5
+"""Where particles are sparse the gate is so many distances to the nearest neighbour."""
 _SETTLED = 0.002
 """Share of the links that may still change when the passes end."""
 _STUCK = 0.9

@@ -7,10 +7,13 @@ mothers that go on, each start to at most one and each mother to at most one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import f
 
 from .assign import AssignmentProblem, SparseCosts, assign
 from .gating import pairs_within
@@ -20,16 +23,20 @@ from .refine import Linking
 _UNITS = 1 << 26
 _REACH = 1.5
 """Farthest that a daughter is looked for, in spacings of the detections."""
-_WIDEST = 0.35
+_WIDEST = 0.5
 """Largest spread of daughters around their expected place, in spacings; chance neighbours spread wider."""
 _ROUNDS, _STILL = 30, 0.05
 """Rounds of expectation and maximisation, fewer once they gain less than so much, in nats."""
 _TOLD = 3000
 """Starts that tell enough of how daughters part."""
+_FREEDOM = 4.0
+"""Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
+_LEAST = 0.5
+"""Least probability of a daughter that is believed, against chance and all other mothers."""
 _EVIDENCE = 10.0
 """Log likelihood, in nats, that divisions must gain over chance neighbours before any is believed."""
-_CLEAR = 0.8
-"""And how much for each second daughter: with less, too many of them would be chance neighbours."""
+_CLEAR = 0.85
+"""And the probability that second daughters must have in the mean: with less, none are believed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +49,7 @@ class Divisions:
         Rows of the movie; a mother stands here once, for the daughter that the tracks do not link, or
         twice if they link none.
     probability : (D,) float64 array
-        From the odds of a daughter against a neighbour by chance.
+        Of this mother against a start by chance and all other mothers.
     """
 
     mother: NDArray[np.int64]
@@ -53,14 +60,15 @@ class Divisions:
 def find_divisions(movie: Movie, linking: Linking, log_density: NDArray[np.float64]) -> Divisions:
     r"""Assign starts to mothers by the odds of a division against a neighbour by chance.
 
-    Daughters part from each other, so the second is expected at the mother's place less c times the step
-    of the first, with a Gaussian spread s. Both, and the share w of starts that are daughters, come
-    from the movie: expectation and maximisation over the mixture of daughters and chance,
+    Daughters part from each other: the first makes a step v of unusual length, of mean square τ², and the
+    second is expected at the mother's place less c times that step, with a Gaussian spread s. All this, and
+    the share w of starts that are daughters, come from the movie: expectation and maximisation over the
+    mixture of daughters and chance,
 
-    .. math:: \frac{w N(r; s)}{(1 - w) \rho}
+    .. math:: \frac{w N(r; s) N(v; \tau)}{(1 - w) \rho f(v)}
 
-    with ρ the density of detections. Nothing is found unless that explains the starts much better
-    than chance does.
+    with ρ the density of those that may be mothers and f the density of the steps of all particles. Nothing
+    is found unless that explains the starts much better than chance does.
 
     Parameters
     ----------
@@ -105,24 +113,59 @@ def _assigned(
         return none
     spacing = float(np.exp(-np.median(log_density[starts]) / axes))
     thin = max(1, len(starts) // _TOLD)
-    fitted = _fitted(*_near(movie, mothers, starts[::thin], follower, spacing), log_density, spacing, clear)
+    some = _near(movie, mothers, starts[::thin], follower, log_density, spacing)
+    fitted = _fitted(some, axes, spacing) if len(some.start) else None
     if fitted is None:
         return none
-    mother, start, step, away = _near(movie, mothers, starts, follower, spacing)
-    left2 = ((away + fitted[1] * step) ** 2).sum(axis=1)
-    odds = _log_odds(left2, axes, log_density[start], *fitted)
-    useful = np.nonzero(odds > 0)[0]
+    near = some if thin == 1 else _near(movie, mothers, starts, follower, log_density, spacing)
+    odds = _log_odds(near, axes, fitted)
+    weight = np.exp(np.minimum(odds, 500.0))
+    probability = weight / (1 + np.bincount(near.start, weight))[near.start]
+    useful = np.nonzero((odds > 0) & (probability > _LEAST))[0]
     if not len(useful):
         return none
-    order = useful[np.argsort(start[useful], kind="stable")]
-    mother, start, odds = mother[order], start[order], odds[order]
+    order = useful[np.argsort(near.start[useful], kind="stable")]
+    mother, start = near.mother[order], near.start[order]
+    odds, probability = odds[order], probability[order]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(start, minlength=count))]).astype(np.int64)
     cost = (_UNITS - np.rint(odds * (_UNITS / odds.max()))).astype(np.int32)
     unmatched = np.full(count, _UNITS // 2, dtype=np.int64)
     costs = SparseCosts(indptr, mother.astype(np.int32), cost, (count, count))
     chosen = assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row
     taken = chosen[start] == mother
-    return Divisions(mother[taken], start[taken], 1 / (1 + np.exp(-np.minimum(odds[taken], 30.0))))
+    if probability[taken].mean() < clear:
+        return none
+    return Divisions(mother[taken], start[taken], probability[taken])
+
+
+class _Near(NamedTuple):
+    """Pairs of a mother and a start of the next frame near her; all (P,).
+
+    away2 is the square of the way to the start, step2 that of the mother's step to the daughter she is linked
+    to (0 for none) and both their product; density is the log of the density of mothers by chance, and of
+    such a step, if it is one, among the steps of all particles.
+    """
+
+    mother: NDArray[np.int64]
+    start: NDArray[np.int64]
+    away2: NDArray[np.float64]
+    both: NDArray[np.float64]
+    step2: NDArray[np.float64]
+    density: NDArray[np.float64]
+    linked: bool
+
+
+class _Parting(NamedTuple):
+    """How daughters part.
+
+    A share of the starts are daughters; the second is expected at the mother's place less slope times the
+    step to the first, with a variance; step2 is the mean square of that step.
+    """
+
+    share: float
+    slope: float
+    variance: float
+    step2: float
 
 
 def _near(
@@ -130,9 +173,10 @@ def _near(
     mothers: NDArray[np.int64],
     starts: NDArray[np.int64],
     follower: NDArray[np.int64],
+    log_density: NDArray[np.float64],
     spacing: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mothers and starts of the next frame near them, the steps of the mothers and the ways to the starts."""
+) -> _Near:
+    """Mothers and the starts near them."""
     points = np.zeros((len(movie.frame), 3))
     points[:, : movie.axes] = movie.position
     numbers = np.arange(movie.frame[0], movie.frame[-1] + 2)
@@ -140,66 +184,69 @@ def _near(
     near = pairs_within(points[mothers], points[starts], _REACH * spacing, of_mothers, of_starts, (1, 1))
     mother = mothers[np.repeat(near.rows.order, np.diff(near.indptr))]
     start = starts[near.cols.order[near.indices]]
-    linked = (follower[mother] >= 0)[:, None]
-    step = np.where(linked, movie.position[follower[mother]] - movie.position[mother], 0.0)
-    return mother, start, step, movie.position[start] - movie.position[mother]
+    away = movie.position[start] - movie.position[mother]
+    density = log_density[start] + math.log(len(mothers) / len(movie.frame))
+    linked = bool((follower[mothers] >= 0).all())
+    if not linked:
+        nothing = np.zeros(len(mother))
+        return _Near(mother, start, (away**2).sum(axis=1), nothing, nothing, density, linked)
+    steps = movie.position[follower[mothers]] - movie.position[mothers]
+    usual2 = float(np.median((steps**2).sum(axis=1))) / (movie.axes * float(f.ppf(0.5, movie.axes, _FREEDOM)))
+    step = movie.position[follower[mother]] - movie.position[mother]
+    step2 = (step**2).sum(axis=1)
+    density = density + _log_t(step2, movie.axes, max(usual2, 1e-12 * spacing**2))
+    return _Near(mother, start, (away**2).sum(axis=1), (step * away).sum(axis=1), step2, density, linked)
 
 
-def _fitted(
-    mother: NDArray[np.int64],
-    start: NDArray[np.int64],
-    step: NDArray[np.float64],
-    away: NDArray[np.float64],
-    log_density: NDArray[np.float64],
-    spacing: float,
-    clear: float,
-) -> tuple[float, float, float] | None:
-    """The likeliest share, slope and variance; None without evidence."""
-    if not len(mother):
-        return None
-    number, axes = np.unique(start, return_inverse=True)[1], step.shape[1]
-    away2, both, step2 = _squares(step, away)
+def _log_t(square: NDArray[np.float64], axes: int, variance: float) -> NDArray[np.float64]:
+    """Log density of Student's t, of vectors with these squares."""
+    constant = math.lgamma((_FREEDOM + axes) / 2) - math.lgamma(_FREEDOM / 2)
+    constant -= axes / 2 * math.log(_FREEDOM * math.pi * variance)
+    return np.asarray(constant - (_FREEDOM + axes) / 2 * np.log1p(square / (_FREEDOM * variance)))
+
+
+def _fitted(near: _Near, axes: int, spacing: float) -> _Parting | None:
+    """The likeliest way in which daughters part; None without evidence."""
+    number = np.unique(near.start, return_inverse=True)[1]
     fitted, most = None, _EVIDENCE
     # The likelihood has several peaks: begin narrow and begin wide.
     for spread in (0.05, 0.1, 0.2, 0.3):
-        share, slope, variance = 0.5, 1.0, (spread * spacing) ** 2
-        evidence = -np.inf
+        parting, evidence = (
+            _Parting(0.5, 1.0, (spread * spacing) ** 2, (spread * spacing) ** 2 * axes),
+            -np.inf,
+        )
         for _ in range(_ROUNDS):
-            used, before = (share, slope, variance), evidence
-            odds = _log_odds(away2 + 2 * slope * both + slope**2 * step2, axes, log_density[start], *used)
-            weight = np.exp(np.minimum(odds, 500.0))
+            used, before = parting, evidence
+            weight = np.exp(np.minimum(_log_odds(near, axes, used), 500.0))
             total = 1 + np.bincount(number, weight)
             chance = weight / total[number]
             daughters = max(float(chance.sum()), 1e-300)
-            evidence = float(np.log((1 - share) * total).sum())
-            share = min(max(daughters / len(total), 1e-6), 1 - 1e-3)
-            along, long = float((chance * both).sum()), float((chance * step2).sum())
+            evidence = float(np.log((1 - used.share) * total).sum())
+            along, long = float((chance * near.both).sum()), float((chance * near.step2).sum())
             slope = min(max(-along / max(long, 1e-300), 0.0), 1.5)
-            left2 = float((chance * (away2 + 2 * slope * both + slope**2 * step2)).sum())
-            variance = max(left2 / daughters / axes, 1e-9 * spacing**2)
+            left2 = float((chance * _left2(near, slope)).sum())
+            parting = _Parting(
+                min(max(daughters / len(total), 1e-6), 1 - 1e-3), slope,
+                max(left2 / daughters / axes, 1e-9 * spacing**2), max(long / daughters, 1e-9 * spacing**2),
+            )  # fmt: skip
             if evidence < before + _STILL:
                 break
-        enough = evidence > most and evidence > clear * daughters
-        if enough and variance < (_WIDEST * spacing) ** 2:
+        if evidence > most and parting.variance < (_WIDEST * spacing) ** 2:
             fitted, most = used, evidence
     return fitted
 
 
-def _squares(
-    step: NDArray[np.float64], away: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(P,) squares of the ways, products of steps and ways, squares of the steps."""
-    return (away**2).sum(axis=1), (step * away).sum(axis=1), (step**2).sum(axis=1)
+def _left2(near: _Near, slope: float) -> NDArray[np.float64]:
+    """(P,) squared distance of each start from where the second daughter is expected."""
+    return near.away2 + 2 * slope * near.both + slope**2 * near.step2
 
 
-def _log_odds(
-    left2: NDArray[np.float64],
-    axes: int,
-    log_density: NDArray[np.float64],
-    share: float,
-    _slope: float,
-    variance: float,
-) -> NDArray[np.float64]:
-    """(P,) log odds of a daughter, so far from her place, against a neighbour by chance."""
-    spread = 0.5 * axes * np.log(2 * np.pi * variance)
-    return np.asarray(np.log(share / (1 - share)) - left2 / variance / 2 - log_density - spread)
+def _log_odds(near: _Near, axes: int, parting: _Parting) -> NDArray[np.float64]:
+    """(P,) log odds of a daughter against a neighbour by chance of a particle that goes on as usual."""
+    variance = parting.variance
+    constant = math.log(parting.share / (1 - parting.share)) - 0.5 * axes * math.log(2 * math.pi * variance)
+    left = _left2(near, parting.slope) / variance / 2 + near.density
+    if near.linked:
+        spread = parting.step2 / axes
+        left = left + near.step2 / spread / 2 + 0.5 * axes * math.log(2 * math.pi * spread)
+    return np.asarray(constant - left)
