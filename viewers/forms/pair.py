@@ -33,6 +33,9 @@ from .form import Form
 from .shown import Place, go_to, place_of, preferences, record_of, show
 from .work import Task, Tell
 
+_MOST_OF_MANY = 200_000
+"""Vertices that are shown where all would be too many: napari takes a second or two to change them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -221,7 +224,10 @@ class PairForm(Form):
         if self._held is None:
             return
         layers = self._held.layers
-        self._frames = frames_that_fit(layers, around, most=preferences().window.vertices)
+        most = preferences().window.vertices
+        self._frames = frames_that_fit(layers, around, most=most)
+        if self._frames is not None:
+            self._frames = frames_that_fit(layers, around, most=min(most, _MOST_OF_MANY))
         if self._frames is not None:
             layers = [*(in_frames(layer, *self._frames) for layer in layers[:-1]), layers[-1]]
         for row, layer in enumerate(layers):
