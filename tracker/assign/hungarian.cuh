@@ -2,7 +2,7 @@
 //
 // Compiled for one kind of costs at a time: COST is i4, i8, f4 or f8, and KEY, the type of duals and slacks, i4 or i8
 // for integers and f8 for real costs.
-// words (20,) i8, zero at the start of an iteration: the counts that hungarian.py names, then what only the GPU
+// words (3104,) i8, zero at the start of an iteration: the counts that hungarian.py names, then what only the GPU
 // needs.
 #pragma once
 
@@ -19,10 +19,11 @@ typedef double f8;
 
 enum {
     kWaiting, kEnds, kPaths, kRounds, kUpdates, kScanned, kSearchTicks, kUpdateTicks,
-    kArrived,      // at a barrier
-    kJoined,       // these three are of one round: three words each, in turn
-    kReached = 12,
-    kLeast = 15
+    kLeast,        // slack, of the classical variant
+    kArrived,      // at a barrier of the classical variant's search
+    kJoined,       // in a level of it: three words, in turn
+    kTold = 32,    // by each block of the tree variant's search: two words, in turn
+    kLeastOf = kTold + 2 * 1024  // the least slack of each block
 };
 
 constexpr i8 kUnclaimed = 0x7fffffffffffffffll;

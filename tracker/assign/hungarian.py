@@ -104,9 +104,11 @@ class Forest:
         -1 where unassigned.
     waiting : (R,) int32 array
         Unassigned rows, `words[0]` of them.
-    joined, roots, bases : (R,) int32, int32 and dual arrays
-        Rows of all trees in the order they joined, the roots of their trees, and their duals less what the
-        dual updates had taken when they joined.
+    joined, roots : (R,) int32 arrays
+        Rows of all trees in the order they joined, and the roots of their trees.
+    entries, bases : (C,) int64 and dual arrays
+        On a GPU, by the columns through which they joined: rows with their roots, and their duals less what
+        the dual updates had taken then.
     row_before : (R,) int32 array
         The row from which a row's column was reached.
     col_before, col_root : (C,) int32 arrays
@@ -117,8 +119,8 @@ class Forest:
         The one of them that a tree keeps.
     claim, gathered, covered : (C,) int64, int32 and bool arrays
         Which row may have a column, and the columns that trees reached; of the classical variant.
-    words : (20,) int64 array
-        Counts of one iteration.
+    words : (3104,) int64 array
+        Counts of one iteration; from the 16th on what blocks of a GPU tell each other.
     """
 
     row_dual: NDArray
@@ -128,6 +130,7 @@ class Forest:
     waiting: NDArray[np.int32]
     joined: NDArray[np.int32]
     roots: NDArray[np.int32]
+    entries: NDArray[np.int64]
     bases: NDArray
     row_before: NDArray[np.int32]
     col_before: NDArray[np.int32]
@@ -151,7 +154,7 @@ class _Search:
         self.clock.lap("initial_reduction")
         self.waiting, self.waiting_first = len(costs), len(costs)
         self.paths: list[int] = []
-        self.totals = np.zeros(20, np.int64)
+        self.totals = np.zeros(16, np.int64)
 
     def _reduced(self, costs: NDArray) -> tuple[NDArray, Forest]:
         """Algorithm 1. Of more columns than rows some stay unassigned, so all of them keep their 0."""
@@ -176,9 +179,9 @@ class _Search:
         of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
         return costs, Forest(
             *(row_dual, col_dual, of_rows[0], of_cols[0]),
-            *(of_rows[1], of_rows[2], of_rows[3], xp.empty(rows, key), of_rows[4]),
+            *(of_rows[1], of_rows[2], of_rows[3], xp.empty(cols, np.int64), xp.empty(cols, key), of_rows[4]),
             *(of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
-            *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(20, np.int64)),
+            *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(32 + 3 * 1024, np.int64)),
         )
 
     def tree(self) -> None:
@@ -221,7 +224,7 @@ class _Search:
 
     def _count(self, wanted: int) -> int:
         """Adds up what an iteration counted; refuses if it has none of what is wanted."""
-        words = to_host(self.forest.words)
+        words = to_host(self.forest.words[:16])
         if not words[wanted]:
             self._refuse(int(self.forest.waiting[0]))
         if not self.totals[_UPDATES]:

@@ -58,7 +58,7 @@ def grow_trees(costs, forest, never, tie, workers):  # noqa: ARG001
     rows, cols = costs.shape
     width = -(-cols // (processors() * _WIDTH)) * _WIDTH
     function = cuda_function(_SEARCH, "grow_trees", cooperative=True, options=_types(costs, forest.row_dual))
-    shared = width * (2 * forest.row_dual.itemsize + 20)
+    shared = width * (3 * forest.row_dual.itemsize + 20)
     function.max_dynamic_shared_size_bytes = shared
     key = forest.row_dual.dtype.type
     function(
@@ -67,7 +67,7 @@ def grow_trees(costs, forest, never, tie, workers):  # noqa: ARG001
         (
             *(costs, np.int64(rows), np.int64(cols), np.int32(width), key(never)),
             *(forest.row_dual, forest.col_dual, forest.row_of_col, forest.waiting),
-            *(forest.joined, forest.roots, forest.bases, forest.row_before, forest.col_before),
+            *(forest.entries, forest.bases, forest.row_before, forest.col_before),
             *(forest.col_root, forest.ends, forest.words),
         ),
         shared_mem=shared,

@@ -16,42 +16,42 @@ __device__ __forceinline__ void wait_for_all(i8* arrived, i8& turn) {
     __syncthreads();
 }
 
-// Words of a round are read after its barrier, while quick blocks are in the next round already: so they take turns,
-// and those of the next round, read by all two rounds ago, are made zero in this one.
+// A level's word is read after its barrier, while quick blocks are in the next level already: so three take turns, and
+// that of the next level, read by all two levels ago, is made zero in this one.
 __device__ __forceinline__ void forget_next(i8* words, int slot) {
     if (blockIdx.x || threadIdx.x) return;
-    volatile i8* next = words + (slot + 1) % 3;
-    next[kJoined] = next[kReached] = next[kLeast] = 0;
+    *(volatile i8*)&words[kJoined + (slot + 1) % 3] = 0;
 }
 
-constexpr int kThreads = 1024;  // of a block
+constexpr int kThreads = 1024;  // of a block of `grow_trees`, and the most blocks it may have
 constexpr int kStaged = 512;    // rows of a frontier that a block looks at together
 constexpr int kAhead = 8;       // costs that a thread reads before it uses the first
 enum { kOpen, kCovered, kEnd };
 
 // Columns of a block, in shared memory, `width` each.
 struct Columns {
-    KEY *slack, *dual;
+    KEY *slack, *dual, *owner_dual;
     int *owner, *before, *root, *turn, *state;  // state: kOpen, kCovered, kEnd
     __device__ Columns(void* shared, int width) {
-        slack = (KEY*)shared, dual = slack + width;
-        owner = (int*)(dual + width), before = owner + width, root = before + width, turn = root + width;
-        state = turn + width;
+        slack = (KEY*)shared, dual = slack + width, owner_dual = dual + width;
+        owner = (int*)(owner_dual + width), before = owner + width, root = before + width;
+        turn = root + width, state = turn + width;
     }
 };
 
 // Rows of a frontier, where they begin in the matrix, and what a thread found for its column.
 struct Staged {
     KEY base[kStaged], slack[kThreads];
-    i8 offset[kStaged];
+    i8 offset[kStaged], place[kStaged];
     int row[kStaged], root[kStaged], before[kThreads], from[kThreads];
 };
 
-// Algorithm 4 for the rows `first` to `last` of `joined`: the least slack of every open column of a block, and the
-// row that has it. Threads that share a column read every `slices`-th row.
-__device__ void scan(const COST* costs, i8 cols, i8 column, int width, int own, Columns& columns,
-                     Staged& staged, const int* joined, const int* roots, const KEY* bases, i8 first,
-                     i8 last) {
+// Algorithm 4 for a frontier of `total` rows: the least slack of every open column of a block, and the row that has
+// it. stage(chunk, count) puts so many rows of the frontier into `staged`. Threads that share a column read every
+// `slices`-th row.
+template <class Stage>
+__device__ void scan(const COST* costs, i8 column, int own, Columns& columns, Staged& staged, i8 total,
+                     Stage stage) {
     for (int start = 0; start < own; start += kThreads) {
         int wide = own - start < kThreads ? own - start : kThreads, slices = kThreads / wide;
         int c = threadIdx.x % wide, slice = threadIdx.x / wide, at = start + c;
@@ -59,14 +59,10 @@ __device__ void scan(const COST* costs, i8 cols, i8 column, int width, int own, 
         const COST* here = costs + column + at;
         KEY dual = columns.dual[at], best = columns.slack[at];
         int before = -1, root = -1, turn = columns.turn[at];
-        for (i8 chunk = first; chunk < last; chunk += kStaged) {
-            int count = last - chunk < kStaged ? (int)(last - chunk) : kStaged;
+        for (i8 chunk = 0; chunk < total; chunk += kStaged) {
+            int count = total - chunk < kStaged ? (int)(total - chunk) : kStaged;
             __syncthreads();
-            for (int k = threadIdx.x; k < count; k += kThreads) {
-                int row = __ldcg(&joined[chunk + k]);
-                staged.row[k] = row, staged.offset[k] = row * cols;
-                staged.root[k] = __ldcg(&roots[chunk + k]), staged.base[k] = __ldcg(&bases[chunk + k]);
-            }
+            stage(chunk, count);
             __syncthreads();
             if (!works) continue;
             for (int k = slice; k < count; k += slices * kAhead) {
@@ -86,8 +82,8 @@ __device__ void scan(const COST* costs, i8 cols, i8 column, int width, int own, 
                 }
             }
         }
-        if (slices > 1) {
-            staged.slack[threadIdx.x] = best, staged.before[threadIdx.x] = before,
+        if (slices > 1 && total > 1) {
+            staged.slack[threadIdx.x] = best, staged.before[threadIdx.x] = before;
             staged.from[threadIdx.x] = root;
             __syncthreads();
             for (int other = 1; slice == 0 && other < slices; ++other) {
@@ -104,88 +100,144 @@ __device__ void scan(const COST* costs, i8 cols, i8 column, int width, int own, 
     __syncthreads();
 }
 
+// Every block tells all others one word, and thread t returns that of block t: how many words it has told, whether it
+// has reached a free column, how many of its columns it has covered. What it wrote before can then be read.
+// words[kTold], two for each block in turn: a quick block tells its next word while others still read this one.
+constexpr Order kReachedOne = 1ull << 32, kOnce = 1ull << 33;
+__device__ __forceinline__ Order tell(i8* words, Order& times, bool reached, int covered, bool has_written) {
+    times += kOnce;
+    volatile Order* told = (volatile Order*)&words[kTold + (times / kOnce % 2) * kThreads];
+    Order word = times | (reached ? kReachedOne : 0) | (unsigned)covered;
+    if (threadIdx.x == 0) {
+        if (has_written) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        told[blockIdx.x] = word;
+    }
+    __syncthreads();
+    if (threadIdx.x >= gridDim.x) return 0;
+    do word = told[threadIdx.x];
+    while (word < times);
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    return word;
+}
+
 // The tree variant's search: Algorithm 4 until no row joins, Algorithm 9 to raise `level`, the sum of all dual
 // updates, to the least slack, until a free column has none. Slacks stay as they were found: level is what was taken
 // from them since.
-// row_dual (R,), col_dual (C,), raised at the end; row_of_col (C,) i4; waiting (R,) i4; joined (R,) i4, rows of all
-// trees, roots (R,) i4 theirs and bases (R,) their duals less the level when they joined; row_before (R,) i4,
-// col_before, col_root, ends (C,) i4.
+// row_dual (R,), col_dual (C,), raised at the end; row_of_col (C,) i4; waiting (R,) i4; joined (C,) i8 and bases (C,):
+// of every block, from its first column on, the rows that joined by its columns, with their roots in the high halves,
+// and their duals less the level then; row_before (R,), col_before, col_root, ends (C,) i4.
 extern "C" __global__ void __launch_bounds__(kThreads)
     grow_trees(const COST* costs, i8 rows, i8 cols, int width, KEY never, KEY* row_dual, KEY* col_dual,
-               const int* row_of_col, const int* waiting, int* joined, int* roots, KEY* bases,
-               int* row_before, int* col_before, int* col_root, int* ends, i8* words) {
+               const int* row_of_col, const int* waiting, i8* joined, KEY* bases, int* row_before,
+               int* col_before, int* col_root, int* ends, i8* words) {
     extern __shared__ i8 shared[];
     __shared__ Staged staged;
-    __shared__ Order orders[32];
+    __shared__ Order orders[32], lowest;
+    __shared__ int covered, reached, frontier;
+    __shared__ i8 rounds, updates, scanned, ticks[2], then;
     Columns columns(shared, width);
-    i8 column = blockIdx.x * (i8)width, turn = 0, count = words[kWaiting], found = 0, last = 0;
-    i8 thread = blockIdx.x * (i8)kThreads + threadIdx.x;
+    i8 column = blockIdx.x * (i8)width, count = words[kWaiting];
+    if (!count) return;
     int own = cols - column < width ? (int)(cols - column) : width;
     for (int c = threadIdx.x; c < own; c += kThreads) {
+        int owner = row_of_col[column + c];
         columns.slack[c] = never, columns.dual[c] = col_dual[column + c];
-        columns.owner[c] = row_of_col[column + c], columns.state[c] = kOpen;
-        columns.turn[c] = turn_of((int)column + c, (int)rows);
+        columns.owner[c] = owner, columns.owner_dual[c] = owner < 0 ? never : row_dual[owner];
+        columns.turn[c] = turn_of((int)column + c, (int)rows), columns.state[c] = kOpen;
     }
-    for (i8 k = thread; k < count; k += gridDim.x * (i8)kThreads) {
-        int row = waiting[k];
-        joined[k] = row, roots[k] = row, bases[k] = row_dual[row];
+    if (threadIdx.x == 0) {
+        covered = reached = 0;
+        rounds = 1, scanned = count, updates = ticks[0] = ticks[1] = 0, then = clock64();
     }
-    if (!count) return;
-    wait_for_all(&words[kArrived], turn);
+    __syncthreads();
+    scan(costs, column, own, columns, staged, count, [&](i8 chunk, int here) {
+        for (int k = threadIdx.x; k < here; k += kThreads) {
+            int row = waiting[chunk + k];
+            staged.row[k] = staged.root[k] = row;
+            staged.offset[k] = row * cols, staged.base[k] = row_dual[row];
+        }
+    });
     KEY level = 0;
+    Order times = 0;
     bool raised = false;
-    i8 rounds = 0, updates = 0, ticks[2] = {0, 0}, then = clock64();
-    for (int slot = 0;; slot = (slot + 1) % 3) {
-        if (last < count)
-            scan(costs, cols, column, width, own, columns, staged, joined, roots, bases, last, count);
-        last = count;
-        Order least = 0;
+    int seen = 0;  // columns of block threadIdx.x whose rows have been scanned
+    for (;;) {
+        int before = covered;
+        __syncthreads();
         for (int c = threadIdx.x; c < own; c += kThreads) {
-            if (columns.state[c] != kOpen) continue;
-            KEY slack = columns.slack[c];
-            if (slack > level) {
-                Order order = order_of(slack);
-                least = order > least ? order : least;
-                continue;
-            }
+            if (columns.state[c] != kOpen || columns.slack[c] > level) continue;
             int row = columns.owner[c], j = (int)column + c;
             if (row < 0) {
-                columns.state[c] = kEnd;
+                columns.state[c] = kEnd, reached = 1;
                 ends[atomicAdd((Order*)&words[kEnds], 1ull)] = j;
-                *(volatile i8*)&words[kReached + slot] = 1;
                 col_before[j] = columns.before[c], col_root[j] = columns.root[c];
             } else {
                 columns.state[c] = kCovered;
-                i8 k = count + atomicAdd((Order*)&words[kJoined + slot], 1ull);
-                joined[k] = row, roots[k] = columns.root[c], bases[k] = row_dual[row] - slack;
+                i8 place = column + atomicAdd(&covered, 1);
+                joined[place] = (i8)columns.root[c] << 32 | row;
+                bases[place] = columns.owner_dual[c] - columns.slack[c];
                 row_before[row] = columns.before[c];
             }
         }
+        if (threadIdx.x == 0) frontier = 0;
+        __syncthreads();
+        Order word = tell(words, times, reached, covered, covered > before);
+        int until = (int)(unsigned)word, start = 0, first = seen;
+        if (until > first) start = atomicAdd(&frontier, until - first);
+        bool found = __syncthreads_or((word & kReachedOne) != 0);
+        int total = frontier;
+        if (threadIdx.x == 0) {
+            i8 now = clock64();
+            ticks[raised] += now - then, then = now, scanned += total, rounds += total > 0;
+        }
+        raised = false;
+        if (total) {
+            scan(costs, column, own, columns, staged, total, [&](i8 chunk, int here) {
+                for (int e = chunk > start ? (int)(chunk - start) : 0; e < until - first; ++e) {
+                    if (start + e >= chunk + here) break;
+                    staged.place[start + e - chunk] = threadIdx.x * (i8)width + first + e;
+                }
+                __syncthreads();
+                for (int k = threadIdx.x; k < here; k += kThreads) {
+                    i8 entry = __ldcg(&joined[staged.place[k]]);
+                    staged.base[k] = __ldcg(&bases[staged.place[k]]);
+                    staged.row[k] = (int)entry, staged.root[k] = (int)(entry >> 32);
+                    staged.offset[k] = (int)entry * cols;
+                }
+            });
+            seen = until;
+            continue;
+        }
+        if (found) break;
+        Order least = 0;
+        for (int c = threadIdx.x; c < own; c += kThreads) {
+            Order order = columns.state[c] == kOpen ? order_of(columns.slack[c]) : 0;
+            least = order > least ? order : least;
+        }
         least = greatest(least, orders);
-        if (threadIdx.x == 0 && least) atomicMax((Order*)&words[kLeast + slot], least);
-        forget_next(words, slot);
-        wait_for_all(&words[kArrived], turn);
-        count += __ldcg(&words[kJoined + slot]);
-        i8 now = clock64();
-        ticks[raised] += now - then, then = now;
-        rounds += !raised, raised = false;
-        found |= __ldcg(&words[kReached + slot]);
-        if (last < count) continue;
-        Order lowest = (Order)__ldcg(&words[kLeast + slot]);
-        if (found || !lowest) break;
-        KEY next = key_of(lowest, KEY());
+        if (threadIdx.x == 0) *(volatile i8*)&words[kLeastOf + blockIdx.x] = (i8)least;
+        tell(words, times, reached, covered, true);
+        __syncthreads();
+        least = threadIdx.x < gridDim.x ? (Order)*(volatile i8*)&words[kLeastOf + threadIdx.x] : 0;
+        least = greatest(least, orders);
+        if (threadIdx.x == 0) lowest = least;
+        __syncthreads();
+        KEY next = lowest ? key_of(lowest, KEY()) : never;
         if (next >= never) break;
-        level = next > level ? next : level, raised = true, ++updates;
+        level = next > level ? next : level, raised = true;
+        if (threadIdx.x == 0) ++updates;
     }
-    if (found) {
-        for (int c = threadIdx.x; c < own; c += kThreads)
-            if (columns.state[c] == kCovered)
-                col_dual[column + c] = columns.dual[c] - (level - columns.slack[c]);
-        for (i8 k = thread; k < count; k += gridDim.x * (i8)kThreads)
-            row_dual[__ldcg(&joined[k])] = __ldcg(&bases[k]) + level;
+    i8 thread = blockIdx.x * (i8)kThreads + threadIdx.x;
+    if (__ldcg(&words[kEnds])) {
+        for (int c = threadIdx.x; c < own; c += kThreads) {
+            if (columns.state[c] != kCovered) continue;
+            col_dual[column + c] = columns.dual[c] - (level - columns.slack[c]);
+            row_dual[columns.owner[c]] = columns.owner_dual[c] - columns.slack[c] + level;
+        }
+        for (i8 k = thread; k < count; k += gridDim.x * (i8)kThreads) row_dual[waiting[k]] += level;
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        words[kRounds] = rounds, words[kUpdates] = updates, words[kScanned] = count;
+    if (thread == 0) {
+        words[kRounds] = rounds, words[kUpdates] = updates, words[kScanned] = scanned;
         words[kSearchTicks] = ticks[0], words[kUpdateTicks] = ticks[1];
     }
 }
