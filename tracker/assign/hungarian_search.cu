@@ -146,15 +146,13 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         columns.turn[c] = turn_of((int)column + c, (int)rows), columns.state[c] = kOpen;
     }
     if (threadIdx.x == 0) {
-        covered = reached = 0;
-        rounds = 1, scanned = count, updates = ticks[0] = ticks[1] = 0, then = clock64();
+        covered = reached = 0, rounds = 1, scanned = count, updates = ticks[0] = ticks[1] = 0, then = clock64();
     }
     __syncthreads();
     scan(costs, column, own, columns, staged, count, [&](i8 chunk, int here) {
         for (int k = threadIdx.x; k < here; k += kThreads) {
             int row = waiting[chunk + k];
-            staged.row[k] = staged.root[k] = row;
-            staged.offset[k] = row * cols, staged.base[k] = row_dual[row];
+            staged.row[k] = staged.root[k] = row, staged.offset[k] = row * cols, staged.base[k] = row_dual[row];
         }
     });
     KEY level = 0;
