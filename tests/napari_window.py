@@ -57,6 +57,7 @@ class Window:
         self.viewer.reset_view()
         QTest.qWait(50)
         self.errors.clear()
+        sys.excepthook = sys.__excepthook__
 
     def form(self, name: str) -> Any:
         """Open a form as its menu entry does."""
