@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._arrays import array_module, cuda_function, launch
+from .._arrays import array_module, cuda_function, launch, to_device, to_host
 from .dense import key_dtype, limit_in, readable
 
 _SOURCE = "assign/dense.cu"
@@ -111,3 +111,24 @@ class DeviceMatrix:
         if self.first.dtype != np.int32:
             return dual.dtype
         return key_dtype(self.extremes, dual)
+
+
+class AskedFromHost:
+    """A `DeviceMatrix` that takes and gives arrays in main memory."""
+
+    def __init__(self, matrix):
+        self._matrix = matrix
+
+    def lower_to_slack(self, v, u):
+        lowered = to_device(u)
+        self._matrix.lower_to_slack(to_device(v), lowered)
+        u[:] = to_host(lowered)
+
+    def nearest_of_rows(self, v, limit, most):
+        return tuple(map(to_host, self._matrix.nearest_of_rows(to_device(v), to_device(limit), most)))
+
+    def nearest_of_cols(self, u, limit, most):
+        return tuple(map(to_host, self._matrix.nearest_of_cols(to_device(u), to_device(limit), most)))
+
+    def pairs(self, rows, cols):
+        return to_host(self._matrix.pairs(to_device(rows), to_device(cols)))

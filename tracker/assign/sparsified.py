@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import kernels
+from .._arrays import array_module, kernels, on_device, to_device, to_host
 from .auction import Auction
 from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .points import matrix_of
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, forbidden, largest_cost
+from .problem import AssignmentProblem, SparseCosts, forbidden, largest_cost, on_host
 from .solver import AbstractAssignmentSolver, Answer
+
+_EPSILONS = (0.3, 0.06, 0.012)
+"""Of the auctions before the bids, as shares of the candidates' mean slack."""
+_AUCTION = {"rounds": 300, "few": 0.01}
+"""Rounds of an auction, and the share of free rows at which it ends."""
+_TURNS = 10
+"""How often an auction may choose more candidates."""
+_FAR = 0.5
+"""Candidates are chosen anew if an auction moves the duals by this share of their mean slack."""
+_BIDS = {"rounds": 300, "few": 0.003}
+"""The same of the bids without epsilon, whose free rows are left for paths."""
 
 
 @dataclass(frozen=True)
@@ -52,76 +64,184 @@ class Sparsified(AbstractAssignmentSolver):
 
     def compute(self, problem: AssignmentProblem) -> Answer:
         if isinstance(problem.costs, SparseCosts) or min(problem.shape) == 0:
-            return BidAndAugment().compute(problem.with_stored_costs())
-        work = _Work(problem, problem.costs)
+            return self._at_home(problem)
+        work = _Work(problem)
         work.choose_candidates(self.of_row, self.of_col)
-        stuck = work.solve()
+        stuck = work.solve(self.of_row)
         passes = 0
-        while stuck < 0 and (passes < self.rounds or not problem.is_perfect):
+        while passes < self.rounds or not problem.is_perfect:
+            if stuck >= 0 and passes >= work.patience:
+                break
             passes += 1
             nearest, count = work.violators(self.of_row * passes)
             if not count.any():
+                if stuck >= 0:
+                    raise ValueError(_infeasible(stuck))
                 return work.answer(work.col_of_row(), passes)
             work.add(nearest, count)
             stuck = work.search(work.release())
-        # What defeats candidates defeats paths too, yet hardly an auction; but it needs free prices.
+        return self._everywhere(problem, work, passes)
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:
+        """Matrices and points of every kind; sparse costs that `BidAndAugment` takes."""
+        return not isinstance(problem.costs, SparseCosts) or BidAndAugment().works_on_device(problem)
+
+    def _at_home(self, problem: AssignmentProblem) -> Answer:
+        """Sparse and empty problems."""
         stored = problem.with_stored_costs()
+        if not on_device(problem.array) or BidAndAugment().works_on_device(stored):
+            return BidAndAugment().compute(stored)
+        return _on_device(BidAndAugment().compute(on_host(stored)))
+
+    def _everywhere(self, problem: AssignmentProblem, work: _Work, passes: int) -> Answer:
+        """Paths over all pairs, where possible from an auction: what defeats candidates may defeat paths."""
+        if on_device(problem.array):
+            here = on_host(problem)
+            return _on_device(self._everywhere(here, _Work(here), passes))
+        stored = problem.with_stored_costs()
+        # An auction needs free prices.
         start = Auction().compute(stored) if work.is_square else None
         return work.answer(work.search_everywhere(DenseMatrix(stored.array), start), passes)
 
 
-class _Work:
-    """The candidates, the matching and the duals of one computation."""
+def _on_device(answer: Answer) -> Answer:
+    return Answer(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
 
-    def __init__(self, problem: AssignmentProblem, costs: DenseCosts | PointCosts) -> None:
-        self.matrix = matrix_of(costs)
-        self.row_unmatched, self.col_unmatched = problem.unmatched()
-        self.never = forbidden(self.col_unmatched.dtype)
-        self.is_perfect = problem.is_perfect
+
+def _infeasible(row: int) -> str:
+    return (
+        f"The problem is infeasible: not every row can be matched (row {row} is left over). "
+        "Allow more pairs, or give unmatched costs."
+    )
+
+
+class _Work:
+    """The candidates, the matching and the duals of one computation.
+
+    On a GPU, where the costs are there and the problem is a square perfect matching; else on the host, from
+    where a matrix on the GPU is asked.
+    """
+
+    def __init__(self, problem: AssignmentProblem) -> None:
+        rows, cols = problem.shape
         # In a square perfect matching any dual will do for a free column: none stays free.
-        self.is_square = problem.is_perfect and problem.shape[0] == problem.shape[1]
+        self.is_square = problem.is_perfect and rows == cols
+        self.is_perfect = problem.is_perfect
+        self.matrix: Any = matrix_of(problem.costs)
+        self.row_unmatched, self.col_unmatched = problem.unmatched()
+        self.answer_on_device = on_device(problem.array)
+        if self.answer_on_device and not self.is_square:
+            asked: Any = import_module(".dense_gpu", __package__)
+            self.matrix = asked.AskedFromHost(self.matrix)
+            self.row_unmatched, self.col_unmatched = map(to_host, (self.row_unmatched, self.col_unmatched))
+        self.never = forbidden(self.col_unmatched.dtype)
+        self.largest = largest_cost(problem)
         # Rounding makes no candidates.
-        self.rounding = 0 if problem.is_integer else 1e-14 * largest_cost(problem)
+        self.rounding = 0 if problem.is_integer else 1e-14 * self.largest
+        xp = array_module(self.col_unmatched)
+        self.on: Any = kernels("outbid.tracker.assign.perfect", self.col_unmatched)
+        self.patience = self.on.PATIENCE if self.is_square else 0
         self.v = self.col_unmatched.copy()
-        self.owner = np.full(problem.shape[1], -1, np.int32)
-        self.edge = np.full(problem.shape[0], -1, np.int64)
-        self.scanned = 0
+        self.owner = xp.full(cols, -1, np.int32)
+        self.edge = xp.full(rows, -1, np.int64)
+        self.indices = np.empty(0, np.int32)
+        self.stats: dict[str, int | float] = {"bids": 0, "scanned": 0}
 
     def choose_candidates(self, of_row: int, of_col: int) -> None:
         """The least reduced costs of every row and column, from the duals of a reduction."""
-        from . import sparsified_cpu
-
+        xp = array_module(self.v)
         u = self.row_unmatched.copy()
         if self.is_perfect:
             self.matrix.lower_to_slack(self.v, u)
             u[u >= self.never] = 0
-        limit = np.full(len(self.v), self.never) if self.is_perfect else self.col_unmatched
+        limit = xp.full(len(self.v), self.never) if self.is_perfect else self.col_unmatched
         of_cols, col_count, least = self.matrix.nearest_of_cols(u, limit, of_col)
         if self.is_square:
-            self.v = np.where(col_count > 0, least, 0)
+            self.v = xp.where(col_count > 0, least, 0)
         of_rows, row_count = self.matrix.nearest_of_rows(self.v, self.row_unmatched, of_row)
-        most = int(row_count.sum()) + int(col_count.sum())
-        indptr, indices = np.empty(len(u) + 1, np.int64), np.empty(most, np.int32)
-        sparsified_cpu.merge(of_rows, row_count, of_cols, col_count, indptr, indices)
-        self._set_candidates(indptr, indices[: indptr[-1]])
+        self._set_candidates(*self.on.merged(of_rows, row_count, of_cols, col_count))
+        self._bound_by(of_rows, row_count)
 
-    def _set_candidates(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    def _set_candidates(self, indptr: NDArray, rows: NDArray, indices: NDArray) -> None:
         values = self.matrix.pairs(rows, indices)
         narrow = values.dtype == np.int32 and self.v.dtype == np.int64
-        self.indptr, self.indices = indptr, indices
+        self.indptr, self.rows, self.indices = indptr, rows, indices
         self.values = values if narrow else values.astype(self.v.dtype, copy=False)
 
-    def solve(self) -> int:
+    def solve(self, of_row: int) -> int:
         """Bids and paths among the candidates; returns a row that has no path, or -1."""
-        free = np.empty(len(self.edge), np.int32)
-        left_over, _ = self._sparse().bid(*self._pairs(), BidAndAugment.budget, free)
-        return self.search(np.sort(free[:left_over]))
+        if not self.is_square:
+            free = np.empty(len(self.edge), np.int32)
+            left_over, bids = self._sparse().bid(*self._optional_pairs(), BidAndAugment.budget, free)
+            self.stats["bids"] += bids
+            return self.search(np.sort(free[:left_over]))
+        v, slack = self.v.copy(), self._mean_slack()
+        for share in _EPSILONS:
+            epsilon = self.v.dtype.type(share * slack)
+            if epsilon > 0:
+                self._auction(epsilon, of_row)
+        # Where prices have moved far from the reduction's they know better which pairs may matter.
+        moved = float((self.v - v).std()) > _FAR * slack
+        if moved:
+            self._choose_again(of_row)
+        self._forget()
+        self._bid(0, **_BIDS)
+        if moved:
+            self._choose_again(of_row)
+            self.release()
+        return self.search(None)
 
-    def search(self, free: NDArray[np.int32]) -> int:
+    def _auction(self, epsilon: int | float, of_row: int) -> None:
+        """Rounds of bids of all rows; those whose candidates have become too dear get others."""
+        self._forget()
+        for turn in range(_TURNS):
+            if self._bid(epsilon, **_AUCTION) or turn == _TURNS - 1:
+                return
+            self._choose_again(of_row)
+
+    def _choose_again(self, of_row: int) -> None:
+        """More candidates, by the duals as they are."""
+        nearest, count = self.matrix.nearest_of_rows(self.v, self.row_unmatched, of_row)
+        self.add(nearest, count)
+        self._bound_by(nearest, count)
+
+    def _bound_by(self, nearest: NDArray, count: NDArray) -> None:
+        """Reduced costs above which a row may have better pairs than its candidates."""
+        xp = array_module(self.v)
+        self.bound = xp.full(len(count), self.never)
+        rows = (
+            xp.nonzero((count == nearest.shape[1]) & (count < len(self.v)))[0] if nearest.size else count[:0]
+        )
+        last = nearest[rows, -1]
+        self.bound[rows] = self.matrix.pairs(rows, last) - self.v[last]
+
+    def _forget(self) -> None:
+        """Free all rows and columns."""
+        self.edge[:] = -1
+        self.owner[:] = -1
+
+    def _mean_slack(self) -> float:
+        """By how much a candidate is dearer than its row's best, on average."""
+        if not len(self.indices):
+            return 0.0
+        return float((self.values - self.v[self.indices] - self._least()[self.rows]).mean())
+
+    def _bid(self, epsilon: int | float, rounds: int, few: float) -> bool:
+        """Rounds of bids; whether few rows are left."""
+        least = int(few * len(self.edge))
+        self.stats["bids"] += self.on.bid(*self._pairs(), self.bound, epsilon, rounds, least)
+        return int((self.edge < 0).sum()) <= least
+
+    def search(self, free: NDArray[np.int32] | None) -> int:
         """Paths from free rows; returns a row that has none, or -1."""
-        scanned, stuck = self._sparse().augment(*self._pairs(), free)
-        self.scanned += scanned
+        if self.is_square:
+            highest = 2 * self.largest + float(self.v.max()) - float(self.v.min()) + 1
+            counts, stuck = self.on.augment(*self._pairs(), self.v.dtype.type(highest))
+        else:
+            scanned, stuck = self._sparse().augment(*self._optional_pairs(), free)
+            counts = {"scanned": scanned}
+        for name, count in counts.items():
+            self.stats[name] = self.stats.get(name, 0) + count
         return stuck
 
     def violators(self, most: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -130,23 +250,21 @@ class _Work:
 
     def add(self, nearest: NDArray[np.int32], count: NDArray[np.int32]) -> None:
         """Make pairs candidates."""
-        from . import sparsified_cpu
-
-        larger = np.empty_like(self.indptr), np.empty(len(self.indices) + int(count.sum()), np.int32)
-        sparsified_cpu.add(nearest, count, self.indptr, self.indices, self.edge, *larger)
-        self._set_candidates(*larger)
+        pairs = (self.indptr, self.rows, self.indices)
+        self._set_candidates(*self.on.added(nearest, count, *pairs, self.edge))
 
     def release(self) -> NDArray[np.int32]:
         """Free the rows whose pair is no longer their best; returns all that must search."""
+        xp = array_module(self.v)
         while True:
             least = self._least()
-            matched = np.nonzero(self.edge >= 0)[0]
+            matched = xp.nonzero(self.edge >= 0)[0]
             held = self.indices[self.edge[matched]]
             loose = self.values[self.edge[matched]] - self.v[held] > least[matched] + self.rounding
             self._free(matched[loose], held[loose])
             if self.is_square or not loose.any():
                 break
-        return np.nonzero((self.edge < 0) & (least < self.row_unmatched))[0].astype(np.int32)
+        return xp.nonzero((self.edge < 0) & (least < self.row_unmatched))[0].astype(np.int32)
 
     def search_everywhere(self, matrix: DenseMatrix, start: Answer | None) -> NDArray[np.int32]:
         """Paths over all pairs, for a perfect matching, from another answer or from what the candidates gave.
@@ -174,41 +292,42 @@ class _Work:
                 break
         free = np.nonzero(col_of_row < 0)[0].astype(np.int32)
         scanned, stuck = dense_cpu.augment(matrix.values, self.never, self.v, self.owner, col_of_row, free)
-        self.scanned += scanned
+        self.stats["scanned"] += scanned
         if stuck >= 0:
-            raise ValueError(
-                f"The problem is infeasible: not every row can be matched (row {stuck} is left over). "
-                "Allow more pairs, or give unmatched costs."
-            )
+            raise ValueError(_infeasible(stuck))
         return col_of_row
 
     def col_of_row(self) -> NDArray[np.int32]:
         """Column that each row holds, -1 if none."""
-        col_of_row = np.full(len(self.edge), -1, np.int32)
-        col_of_row[self.edge >= 0] = self.indices[self.edge[self.edge >= 0]]
-        return col_of_row
+        xp = array_module(self.v)
+        if not len(self.indices):
+            return xp.full(len(self.edge), -1, np.int32)
+        return xp.where(self.edge >= 0, self.indices[self.edge], np.int32(-1))
 
     def answer(self, col_of_row: NDArray[np.int32], passes: int) -> Answer:
-        stats = {"passes": passes, "candidates": len(self.indices), "scanned": self.scanned}
+        stats = self.stats | {"passes": passes, "candidates": len(self.indices)}
         # The same proof with no dual above 0, as the certificate wants them for a perfect matching.
         col_dual = self.v - max(self.v.max(), 0) if self.is_square else self.v
-        return Answer(col_of_row, col_dual, stats)
+        found = Answer(col_of_row, col_dual, stats)
+        return _on_device(found) if self.answer_on_device and not self.is_square else found
 
-    def _sparse(self) -> ModuleType:
-        """The kernels of the sparse solver."""
+    def _sparse(self) -> Any:
+        """The kernels of problems in which rows and columns may be left over."""
         return kernels("outbid.tracker.assign.bid_and_augment", self.v)
 
     def _pairs(self) -> tuple:
-        """What the sparse kernels work on."""
+        """What the kernels of perfect matchings work on."""
+        return (self.indptr, self.indices, self.values, self.v, self.owner, self.edge)
+
+    def _optional_pairs(self) -> tuple:
+        """What the other kernels work on."""
         pairs = (self.indptr, self.indices, self.values, self.row_unmatched, self.never)
         return (*pairs, self.v, self.owner, self.edge)
 
     def _least(self) -> NDArray:
         """Each row's least reduced cost among its candidates and staying unmatched."""
-        from . import certificate_cpu
-
         least = self.row_unmatched.copy()
-        certificate_cpu.lower_to_slack(self.indptr, self.indices, self.values, self.v, least)
+        self.on.lower_to_slack(self.indptr, self.indices, self.values, self.v, least)
         return least
 
     def _free(self, rows: NDArray, cols: NDArray) -> None:
