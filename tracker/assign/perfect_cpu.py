@@ -17,10 +17,10 @@ from . import bid_and_augment_cpu
 from .certificate_cpu import lower_to_slack
 from .problem import forbidden
 
-__all__ = ["PATIENCE", "added", "augment", "bid", "lower_to_slack", "merged"]
+__all__ = ["PATIENCE", "PATIENCE_WITH_POINTS", "added", "augment", "bid", "lower_to_slack", "merged"]
 
-PATIENCE = 0
-"""Passes without a perfect matching among candidates, before an auction of all pairs is the quicker way."""
+PATIENCE = PATIENCE_WITH_POINTS = 0
+"""Passes without a perfect matching among candidates, before a search of all pairs is the quicker way."""
 
 
 def merged(of_rows, row_count, of_cols, col_count):

@@ -12,8 +12,8 @@ import numpy as np
 
 from .._arrays import array_module, cuda_function, launch, processors, to_host
 
-PATIENCE = 20
-"""Passes without a perfect matching among candidates, before the host's ways are the quicker ones."""
+PATIENCE, PATIENCE_WITH_POINTS = 4, 20
+"""Passes without a perfect matching among candidates, before a search of all pairs is the quicker way."""
 _SOURCE = "assign/perfect.cu"
 _BLOCK = 1024
 _ROWS_A_BLOCK = 32

@@ -13,16 +13,17 @@ from .._arrays import array_module, kernels, on_device, to_device, to_host
 from .auction import Auction
 from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
+from .hungarian import Hungarian
 from .points import matrix_of
-from .problem import AssignmentProblem, SparseCosts, forbidden, largest_cost, on_host
+from .problem import AssignmentProblem, PointCosts, SparseCosts, forbidden, largest_cost, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 _EPSILONS = (0.3, 0.06, 0.012)
 """Of the auctions before the bids, as shares of the candidates' mean slack."""
 _AUCTION = {"rounds": 300, "few": 0.01}
 """Rounds of an auction, and the share of free rows at which it ends."""
-_TURNS = 10
-"""How often an auction may choose more candidates."""
+_TURNS, _MANY = 10, 0.06
+"""How often an auction may choose more candidates, and the share of free rows for which it does."""
 _FAR = 0.5
 """Candidates are chosen anew if an auction moves the duals by this share of their mean slack."""
 _BIDS = {"rounds": 300, "few": 0.003}
@@ -37,9 +38,9 @@ class Sparsified(AbstractAssignmentSolver):
     that sparse problem exactly. One pass over the whole matrix then looks for pairs whose cost is below the
     sum of their duals. Where there is none the answer is optimal for the whole matrix; where there are, they
     become candidates, and only rows whose pair is no longer their best search again (Volgenant's
-    core-oriented approach, 1996). If candidates admit no matching, or if pairs keep coming, an auction (of a
-    square matrix) and shortest paths over the whole matrix do the work. Sparse problems go to
-    `BidAndAugment` as they are.
+    core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices choose
+    better candidates. If candidates admit no matching, or if pairs keep coming, the whole matrix is searched:
+    on the host from an auction, on a GPU by `Auction` or `Hungarian`. Sparse problems go to `BidAndAugment` as they are.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Sparsified(AbstractAssignmentSolver):
         stuck = work.solve(self.of_row)
         passes = 0
         while passes < self.rounds or not problem.is_perfect:
-            if stuck >= 0 and passes >= work.patience:
+            if stuck >= 0 and passes >= (work.patience if work.is_square else 0):
                 break
             passes += 1
             nearest, count = work.violators(self.of_row * passes)
@@ -94,11 +95,12 @@ class Sparsified(AbstractAssignmentSolver):
         return _on_device(BidAndAugment().compute(on_host(stored)))
 
     def _everywhere(self, problem: AssignmentProblem, work: _Work, passes: int) -> Answer:
-        """Paths over all pairs, where possible from an auction: what defeats candidates may defeat paths."""
-        if on_device(problem.array):
-            here = on_host(problem)
-            return _on_device(self._everywhere(here, _Work(here), passes))
+        """What defeats candidates may defeat paths from where they led, yet hardly an auction or trees."""
         stored = problem.with_stored_costs()
+        if on_device(problem.array):
+            whole = Auction() if Auction().works_on_device(stored) else Hungarian()
+            found = whole.compute(stored)
+            return Answer(found.col_of_row, found.col_dual, {**work.stats, **found.stats, "passes": passes})
         # An auction needs free prices.
         start = Auction().compute(stored) if work.is_square else None
         return work.answer(work.search_everywhere(DenseMatrix(stored.array), start), passes)
@@ -140,7 +142,9 @@ class _Work:
         self.rounding = 0 if problem.is_integer else 1e-14 * self.largest
         xp = array_module(self.col_unmatched)
         self.on: Any = kernels("outbid.tracker.assign.perfect", self.col_unmatched)
-        self.patience = self.on.PATIENCE if self.is_square else 0
+        self.patience = (
+            self.on.PATIENCE_WITH_POINTS if isinstance(problem.costs, PointCosts) else self.on.PATIENCE
+        )
         self.v = self.col_unmatched.copy()
         self.owner = xp.full(cols, -1, np.int32)
         self.edge = xp.full(rows, -1, np.int64)
@@ -181,21 +185,17 @@ class _Work:
             if epsilon > 0:
                 self._auction(epsilon, of_row)
         # Where prices have moved far from the reduction's they know better which pairs may matter.
-        moved = float((self.v - v).std()) > _FAR * slack
-        if moved:
+        if float((self.v - v).std()) > _FAR * slack:
             self._choose_again(of_row)
         self._forget()
         self._bid(0, **_BIDS)
-        if moved:
-            self._choose_again(of_row)
-            self.release()
         return self.search(None)
 
     def _auction(self, epsilon: int | float, of_row: int) -> None:
         """Rounds of bids of all rows; those whose candidates have become too dear get others."""
         self._forget()
         for turn in range(_TURNS):
-            if self._bid(epsilon, **_AUCTION) or turn == _TURNS - 1:
+            if self._bid(epsilon, **_AUCTION) < _MANY * len(self.edge) or turn == _TURNS - 1:
                 return
             self._choose_again(of_row)
 
@@ -226,11 +226,11 @@ class _Work:
             return 0.0
         return float((self.values - self.v[self.indices] - self._least()[self.rows]).mean())
 
-    def _bid(self, epsilon: int | float, rounds: int, few: float) -> bool:
-        """Rounds of bids; whether few rows are left."""
+    def _bid(self, epsilon: int | float, rounds: int, few: float) -> int:
+        """Rounds of bids; how many rows are left."""
         least = int(few * len(self.edge))
         self.stats["bids"] += self.on.bid(*self._pairs(), self.bound, epsilon, rounds, least)
-        return int((self.edge < 0).sum()) <= least
+        return int((self.edge < 0).sum())
 
     def search(self, free: NDArray[np.int32] | None) -> int:
         """Paths from free rows; returns a row that has none, or -1."""
