@@ -330,3 +330,22 @@ def test_the_door_certifies_and_does_not_believe_a_solver():
 
     with pytest.raises(ValueError, match="column twice"):
         assign(AssignmentProblem(costs), Cheat())
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float32])
+def test_the_largest_sum_of_gains_is_found(dtype):
+    gains = np.random.default_rng(12).integers(0, 200, (40, 50)).astype(dtype)
+    answer = assign(AssignmentProblem(DenseCosts.of_gains(gains)))
+    row, col = linear_sum_assignment(gains, maximize=True)
+    assert -answer.primal_cost == gains[row, col].astype(float).sum()
+
+
+@pytest.mark.parametrize("shape", [(7, 7), (5, 8), (8, 5)])
+def test_margins_of_matrices_are_those_of_their_sparse_twins(shape):
+    costs = np.random.default_rng(13).integers(0, 30, shape)
+    dense = assign(AssignmentProblem(DenseCosts(costs)))
+    for i in np.nonzero(dense.col_of_row >= 0)[0]:
+        without = costs.astype(float)
+        without[i, dense.col_of_row[i]] = np.inf
+        worse = assign(AssignmentProblem(DenseCosts(without)))
+        assert 0 <= dense.margin[i] <= worse.primal_cost - dense.primal_cost

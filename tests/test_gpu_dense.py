@@ -171,3 +171,32 @@ def test_arrays_in_two_memories_are_refused():
         assign(AssignmentProblem(costs, np.ones(2), np.ones(2)))
     with pytest.raises(TypeError, match=r"target.*same memory"):
         assign(AssignmentProblem(PointCosts(to_device(np.ones((2, 2))), np.ones((2, 2)))))
+
+
+def moved_apart(seed: int, count: int) -> AssignmentProblem:
+    """Two clouds of which the near points of one are far from most of the other: no candidates suffice."""
+    rng = np.random.default_rng(seed)
+    return AssignmentProblem(
+        PointCosts(rng.normal(size=(count, 3)) * rng.random((count, 1)) ** 3, rng.normal(size=(count, 3)))
+    )
+
+
+@pytest.mark.parametrize("count", [150, 300])
+def test_candidates_that_admit_no_matching_are_replaced(count):
+    problem = moved_apart(9, count)
+    here, there = assign(problem), assign(on_gpu(problem))
+    assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
+    assert there.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "duplicate_rows", "distances_in_3d"])
+def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch):
+    perfect = import_module("outbid.tracker.assign.perfect_gpu")
+    costs = to_device(FAMILIES[family](np.random.default_rng(10), 200, 200))
+    expected = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
+    for block in (64, 256, 64):
+        monkeypatch.setattr(perfect, "_BLOCK", block)
+        monkeypatch.setattr(perfect, "_ROWS_A_BLOCK", 7 + block // 32)
+        again = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
+        np.testing.assert_array_equal(to_host(again.col_of_row), to_host(expected.col_of_row))
+        np.testing.assert_array_equal(to_host(again.col_dual), to_host(expected.col_dual))

@@ -99,8 +99,9 @@ def table(sizes: list[int], points: list[int], hard_size: int) -> Iterator[measu
     for size in sizes:
         made += [(kind, lambda s=size, r=share: uniform(s, r)) for kind, share in RANGES.items()]  # type: ignore[misc]
     made += [("points in 3D", lambda s=size: clouds(s)) for size in points]  # type: ignore[misc]
-    for family in ("Machol-Wien", "low rank", "two costs", "same rows", "constant"):
+    for family in ("constant", "same rows", "two costs", "low rank"):
         made.append((family, lambda f=family: hard(f, hard_size)))  # type: ignore[misc]
+    made.append(("Machol-Wien", lambda: hard("Machol-Wien", hard_size // 20)))
     for kind, make in made:
         cupy.get_default_memory_pool().free_all_blocks()
         yield row(kind, make())

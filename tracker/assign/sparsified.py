@@ -40,7 +40,8 @@ class Sparsified(AbstractAssignmentSolver):
     become candidates, and only rows whose pair is no longer their best search again (Volgenant's
     core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices choose
     better candidates. If candidates admit no matching, or if pairs keep coming, the whole matrix is searched:
-    on the host from an auction, on a GPU by `Auction` or `Hungarian`. Sparse problems go to `BidAndAugment` as they are.
+    on the host from an auction, on a GPU by `Auction` or `Hungarian`. Sparse problems go to `BidAndAugment`
+    as they are.
 
     Parameters
     ----------
@@ -188,16 +189,17 @@ class _Work:
         if float((self.v - v).std()) > _FAR * slack:
             self._choose_again(of_row)
         self._forget()
-        self._bid(0, **_BIDS)
+        self._bid(0, None, **_BIDS)
         return self.search(None)
 
     def _auction(self, epsilon: int | float, of_row: int) -> None:
-        """Rounds of bids of all rows; those whose candidates have become too dear get others."""
+        """Rounds of bids of all rows; while many find their candidates too dear, rows get others."""
         self._forget()
-        for turn in range(_TURNS):
-            if self._bid(epsilon, **_AUCTION) < _MANY * len(self.edge) or turn == _TURNS - 1:
-                return
+        for _ in range(_TURNS):
+            if self._bid(epsilon, self.bound, **_AUCTION) < _MANY * len(self.edge):
+                break
             self._choose_again(of_row)
+        self._bid(epsilon, None, **_AUCTION)
 
     def _choose_again(self, of_row: int) -> None:
         """More candidates, by the duals as they are."""
@@ -226,10 +228,11 @@ class _Work:
             return 0.0
         return float((self.values - self.v[self.indices] - self._least()[self.rows]).mean())
 
-    def _bid(self, epsilon: int | float, rounds: int, few: float) -> int:
-        """Rounds of bids; how many rows are left."""
+    def _bid(self, epsilon: int | float, bound: NDArray | None, rounds: int, few: float) -> int:
+        """Rounds of bids, by default without bounds; how many rows are left."""
         least = int(few * len(self.edge))
-        self.stats["bids"] += self.on.bid(*self._pairs(), self.bound, epsilon, rounds, least)
+        bound = array_module(self.v).full_like(self.v, self.never) if bound is None else bound
+        self.stats["bids"] += self.on.bid(*self._pairs(), bound, epsilon, rounds, least)
         return int((self.edge < 0).sum())
 
     def search(self, free: NDArray[np.int32] | None) -> int:
