@@ -15,18 +15,18 @@ from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .hungarian import Hungarian
 from .points import matrix_of
-from .problem import AssignmentProblem, PointCosts, SparseCosts, forbidden, largest_cost, on_host
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, forbidden, largest_cost, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 _EPSILONS = (0.3, 0.06, 0.012)
 """Of the auctions before the bids, as shares of the candidates' mean slack."""
-_AUCTION = {"rounds": 300, "few": 0.01}
+_AUCTION = (300, 0.01)
 """Rounds of an auction, and the share of free rows at which it ends."""
 _TURNS, _MANY = 10, 0.06
 """How often an auction may choose more candidates, and the share of free rows for which it does."""
 _FAR = 0.5
 """Candidates are chosen anew if an auction moves the duals by this share of their mean slack."""
-_BIDS = {"rounds": 300, "few": 0.003}
+_BIDS = (300, 0.003)
 """The same of the bids without epsilon, whose free rows are left for paths."""
 
 
@@ -67,7 +67,7 @@ class Sparsified(AbstractAssignmentSolver):
     def compute(self, problem: AssignmentProblem) -> Answer:
         if isinstance(problem.costs, SparseCosts) or min(problem.shape) == 0:
             return self._at_home(problem)
-        work = _Work(problem)
+        work = _Work(problem, problem.costs)
         work.choose_candidates(self.of_row, self.of_col)
         stuck = work.solve(self.of_row)
         passes = 0
@@ -125,12 +125,12 @@ class _Work:
     where a matrix on the GPU is asked.
     """
 
-    def __init__(self, problem: AssignmentProblem) -> None:
+    def __init__(self, problem: AssignmentProblem, costs: DenseCosts | PointCosts) -> None:
         rows, cols = problem.shape
         # In a square perfect matching any dual will do for a free column: none stays free.
         self.is_square = problem.is_perfect and rows == cols
         self.is_perfect = problem.is_perfect
-        self.matrix: Any = matrix_of(problem.costs)
+        self.matrix: Any = matrix_of(costs)
         self.row_unmatched, self.col_unmatched = problem.unmatched()
         self.answer_on_device = on_device(problem.array)
         if self.answer_on_device and not self.is_square:
@@ -143,9 +143,7 @@ class _Work:
         self.rounding = 0 if problem.is_integer else 1e-14 * self.largest
         xp = array_module(self.col_unmatched)
         self.on: Any = kernels("outbid.tracker.assign.perfect", self.col_unmatched)
-        self.patience = (
-            self.on.PATIENCE_WITH_POINTS if isinstance(problem.costs, PointCosts) else self.on.PATIENCE
-        )
+        self.patience = self.on.PATIENCE_WITH_POINTS if isinstance(costs, PointCosts) else self.on.PATIENCE
         self.v = self.col_unmatched.copy()
         self.owner = xp.full(cols, -1, np.int32)
         self.edge = xp.full(rows, -1, np.int64)
@@ -189,17 +187,17 @@ class _Work:
         if float((self.v - v).std()) > _FAR * slack:
             self._choose_again(of_row)
         self._forget()
-        self._bid(0, None, **_BIDS)
+        self._bid(0, None, *_BIDS)
         return self.search(None)
 
     def _auction(self, epsilon: int | float, of_row: int) -> None:
         """Rounds of bids of all rows; while many find their candidates too dear, rows get others."""
         self._forget()
         for _ in range(_TURNS):
-            if self._bid(epsilon, self.bound, **_AUCTION) < _MANY * len(self.edge):
+            if self._bid(epsilon, self.bound, *_AUCTION) < _MANY * len(self.edge):
                 break
             self._choose_again(of_row)
-        self._bid(epsilon, None, **_AUCTION)
+        self._bid(epsilon, None, *_AUCTION)
 
     def _choose_again(self, of_row: int) -> None:
         """More candidates, by the duals as they are."""
