@@ -121,6 +121,25 @@ def test_persistence_is_learnt_and_helps():
     assert f1_of(links, truth) > plain + 0.15
 
 
+@pytest.mark.parametrize(("kappa", "persistence"), [(0.1, 10.0), (0.2, 3.0)])
+def test_persistence_is_learnt_within_a_tenth_where_no_walls_turn_particles(kappa, persistence):
+    step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
+    motion = OrnsteinUhlenbeckWalk(kappa * math.sqrt(3 / step2), persistence)
+    settings = WalkSettings(motion, 800, 20, (800 ** (1 / 3),) * 3, "open", 0.02, 0.02, seed=1)
+    truth = observe(walk(settings), Microscope((0.03,) * 3), box=settings.box, seed=1)
+    learned, _ = calibrate(truth.detections)
+    assert learned.model.motion.persistence == pytest.approx(persistence, rel=0.12)
+    assert learned.step.mean() == pytest.approx(math.sqrt(kappa**2 + 2 * 0.03**2), rel=0.05)
+
+
+def test_particles_that_divide_nowhere_have_no_daughters():
+    for truth in (
+        simulated(BrownianWalk(0.3), frames=10),
+        simulated(BrownianWalk(0.1), miss=0.1, clutter=0.1),
+    ):
+        assert np.bincount(calibrate(truth.detections)[1].pairs[:, 0]).max() == 1
+
+
 def test_misses_and_clutter_are_learnt():
     truth = simulated(BrownianWalk(0.08), miss=0.1, clutter=0.1)
     learned, links = calibrate(truth.detections)

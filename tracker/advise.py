@@ -179,7 +179,8 @@ def advise(
     movie = movie_of(detections, spacing)
     between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     step, seen_again = first_step(between, within, movie.axes)
-    if step == 0:
+    size = np.diff(movie.frame_start)
+    if step == 0 or not ((size[:-1] > 1) & (size[1:] > 1)).any():
         raise InputError(
             "Nothing can be said: no two consecutive frames hold two detections each, or nothing moves. "
             "Give more frames, or number them consecutively."
