@@ -3,12 +3,12 @@
 import ast
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import shutil
 import subprocess
 import sys
-import time
 import warnings
 import zipfile
 from pathlib import Path
@@ -147,13 +147,15 @@ print([name for name in {HEAVY} if name in sys.modules and name not in ("numpy",
 
 
 def test_help_is_quick() -> None:
-    """0.1 s on the machine it was written on; the bound leaves room for a slow and busy one."""
+    """0.15 s of a processor on the machine it was written on, however busy; a slow one may take more."""
     command = [str(Path(sys.executable).with_name("outbid")), "--help"]
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        before = os.times()
         subprocess.run(command, check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
+        after = os.times()
+        user = after.children_user - before.children_user
+        seconds.append(user + after.children_system - before.children_system)
     assert min(seconds) < 0.6
 
 
