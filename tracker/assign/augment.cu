@@ -48,7 +48,8 @@ extern "C" __global__ void choose_searches(const int* rows, int count, int round
         unsigned share = wanted >= left ? ~0u : (unsigned)((double)wanted / left * 4294967295.0);
         chosen = hash_of(hash_of(rows[s]) + round) <= share;
     }
-    append(chosen, s, slots, &rounds[round].searched);
+    int place = place_in_list(chosen, &rounds[round].searched);
+    if (place >= 0) slots[place] = s;
 }
 
 __device__ __forceinline__ int pair_of(const Problem& problem, int row, int column) {

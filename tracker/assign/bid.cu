@@ -58,6 +58,19 @@ __device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indic
     return choice;
 }
 
+// All threads of the first blocks of a cooperative launch wait for each other; arrived starts at 0 and only grows.
+__device__ __forceinline__ void wait_for_all(unsigned* arrived, unsigned& turn, int blocks) {
+    __syncthreads();
+    turn += blocks;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (*(volatile unsigned*)arrived < turn) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
 constexpr int kPackAlways = 8, kPackEvery = 8;  // rounds after which slots without a row are dropped
 
 // A row that bids, and for what; when it wins, the slot goes to the row that was outbid.
