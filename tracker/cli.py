@@ -11,10 +11,14 @@ import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .terminal import Commands, Stopwatch, common_options, compilation_told, config_option, progress_bar, say
+
+if TYPE_CHECKING:
+    from .track import TrackingSettings
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -116,6 +120,11 @@ class UnmatchedCost(click.ParamType):
     "--workers", type=click.IntRange(min=1), metavar="N",
     help="Threads; they do not change the result.  [default: one a core]",
 )  # fmt: skip
+@click.option(
+    "--stream", is_flag=True,
+    help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
+)  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run with --stream stopped.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
@@ -133,17 +142,19 @@ def track(
     solver: str,
     device: str,
     workers: int | None,
+    stream: bool,
+    resume: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Link detections to tracks."""
     from . import formats
     from .match import COSTS
-    from .track import TrackingSettings
+    from .track import TrackingSettings as Settings
     from .track import track as run_track
 
     clock = Stopwatch()
-    settings = TrackingSettings(
+    settings = Settings(
         max_distance=max_distance,
         cost=cost,
         unmatched_cost=_unmatched_cost(unmatched_cost, max_distance, COSTS[cost]),
@@ -155,6 +166,9 @@ def track(
         device=device,
     )
     output = output or source.with_name(f"{source.stem}_tracks.csv")
+    if stream or resume:
+        _stream(source, output, settings, workers, overwrite, resume, as_json, clock)
+        return
     formats.check_output(output, overwrite=overwrite)
     detections = formats.read_detections(source)
     origin = formats.input_of(source)
@@ -163,14 +177,40 @@ def track(
     with compilation_told(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
-    record = _record("track", origin) | {
-        "settings": run.settings.as_dict(), "seed": None, "device": run.settings.device,
-    }  # fmt: skip
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    formats.write_tracks(output, run.tracks, record=record | learned, overwrite=overwrite)
-    summary = {"output": str(output), **run.stats, "seconds": clock.seconds} | learned
+    record = _track_record(origin, run.settings) | learned
+    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
     if run.learned is not None:
         say(f"{run.learned if run.stats['links'] else _NOTHING}\nDivisions: {run.stats['divisions']}.")
+    _tell({"output": str(output), **run.stats, "seconds": clock.seconds, **learned}, as_json)
+
+
+def _stream(
+    source: Path, output: Path, settings: TrackingSettings, workers: int | None,
+    overwrite: bool, resume: bool, as_json: bool, clock: Stopwatch,
+) -> None:  # fmt: skip
+    """Link a file that may be larger than the memory."""
+    from . import formats
+    from .stream import settings_for, track_stream
+
+    used = settings_for(source, output, settings)
+    origin = formats.input_of(source)
+    _tell_other_input(origin)
+    with compilation_told(), progress_bar("Linking") as progress:
+        stats = track_stream(
+            source, output, used, record=_track_record(origin, used), overwrite=overwrite, resume=resume,
+            workers=workers, progress=progress,
+        )  # fmt: skip
+    _tell({"output": str(output), **stats, "seconds": clock.seconds}, as_json)
+
+
+def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
+    """The run record of tracks."""
+    return _record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
+
+
+def _tell(summary: Mapping[str, object], as_json: bool) -> None:
+    """What was done, in one line, or as JSON on stdout as well."""
     if as_json:
         click.echo(json.dumps(summary))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"

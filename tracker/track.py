@@ -173,7 +173,7 @@ def track(
     settings = settings or TrackingSettings()
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
-    device, gap = _device(settings.device, len(detections)), settings.max_gap or 0
+    device, gap = device_for(settings.device, len(detections)), settings.max_gap or 0
     used = replace(settings, device=device, max_gap=gap)
     costs = LinkCosts(settings.max_distance, used.cost, used.unmatched_cost, used.solver)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
@@ -227,8 +227,8 @@ def _run(
     return TrackingRun(tracks, used, stats, learned)
 
 
-def _device(asked: str, detections: int) -> str:
-    """The device that will compute.
+def device_for(asked: str, detections: int) -> str:
+    """The device that will link so many detections: cpu or gpu.
 
     Raises
     ------

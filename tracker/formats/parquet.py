@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from ..detections import Detections
@@ -14,11 +15,11 @@ from ..errors import InputError
 from ..tracks import Tracks
 from . import table
 from .atomic import write_whole
-from .columns import feature_names, roles_of
+from .columns import feature_names, missing_roles, roles_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_bytes, record_from
 
-_RECORD = b"outbid"
+RECORD = b"outbid"
 
 
 def read_detections(path: Path) -> Detections:
@@ -53,23 +54,79 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.tracker.formats.read_record`."""
     with _opened(path) as file:
         known = file.schema_arrow.metadata or {}
-    return record_from(known[_RECORD], path) if _RECORD in known else None
+    return record_from(known[RECORD], path) if RECORD in known else None
+
+
+def row_count(path: Path) -> int:
+    """How many rows a file has, by its own account."""
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def detections_in_parts(path: Path, rows: int) -> Iterator[Detections]:
+    """The detections of a file, about so many at a time, and whole frames always.
+
+    Raises
+    ------
+    InputError
+        As `read_detections`; or if the frames decrease from one row to the next.
+    """
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        wanted = _wanted(schema, path)
+        kept, seen = pa.table({}), 0
+        try:
+            for batch in file.iter_batches(rows, columns=wanted):
+                piece = pa.Table.from_batches([batch])
+                kept = pa.concat_tables([kept, piece]) if len(kept) else piece
+                part, kept, seen = _whole_frames(path, schema, kept, seen)
+                if part is not None:
+                    yield part
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damaged(path, error) from None
+        if len(kept):
+            yield table.detections_of(_rows(path, kept, schema, seen))
+
+
+def _whole_frames(
+    path: Path, schema: pa.Schema, rows: pa.Table, before: int
+) -> tuple[Detections | None, pa.Table, int]:
+    """The rows of all frames but the last, the rows that are left, and how many came before those."""
+    found = _rows(path, rows, schema, before)
+    if missing_roles(found.roles, schema.names) or len(rows) == 0:
+        table.detections_of(found)  # says what is missing
+        return None, rows, before
+    frame = rows[found.roles["frame"]]
+    falls = pc.less(frame[1:], frame[:-1]).fill_null(False)
+    if pc.any(falls).as_py():
+        row = int(pc.index(falls.combine_chunks(), True).as_py()) + 1
+        raise found.wrong(
+            row, found.roles["frame"], "frames that are streamed must not decrease. Sort the rows."
+        )
+    last = pc.index(frame.combine_chunks(), frame[-1]).as_py()
+    if last <= 0:
+        return None, rows, before
+    return table.detections_of(_rows(path, rows[:last], schema, before)), rows[last:], before + last
 
 
 def _write(path: Path, rows: pa.Table, record: Mapping[str, object] | None, overwrite: bool) -> None:
     if record is not None:
-        rows = rows.replace_schema_metadata({_RECORD: record_bytes(record)})
+        rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
     write_whole(
         path,
         lambda file: pa.parquet.write_table(
             rows,
             file,
-            # Positions hardly repeat; a dictionary of them only costs time.
-            use_dictionary=[name for name in ("track_id", "frame", "parent") if name in rows.column_names],
+            use_dictionary=repeating(rows.column_names),
             write_page_checksum=True,
         ),
         overwrite=overwrite,
     )
+
+
+def repeating(names: list[str]) -> list[str]:
+    """Columns that are worth a dictionary; positions hardly repeat, and one of them only costs time."""
+    return [name for name in ("track_id", "frame", "parent") if name in names]
 
 
 def _opened(path: Path) -> pa.parquet.ParquetFile:
@@ -89,9 +146,7 @@ def _roles(names: list[str], path: Path) -> dict[str, str]:
 def _read(path: Path) -> table.Rows:
     with _opened(path) as file:
         schema = file.schema_arrow
-        roles = _roles(schema.names, path)
-        names = [*roles.values(), *feature_names(schema.names, roles)]
-        wanted = [name for name in dict.fromkeys(names) if _may_matter(schema.field(name).type)]
+        wanted = _wanted(schema, path)
         # A few bytes can stand for millions of equal values: the count of rows tells the size.
         refuse_if_larger_than_memory(path, file.metadata.num_rows * max(len(wanted), 1) * 16)
         try:
@@ -99,11 +154,24 @@ def _read(path: Path) -> table.Rows:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
 
+    return _rows(path, rows, schema)
+
+
+def _rows(path: Path, rows: pa.Table, schema: pa.Schema, before: int = 0) -> table.Rows:
+    """Rows of a file, of which so many stand before them."""
+
     def cell(row: int, column: str) -> str:
         value = rows[column][row].as_py()
-        return f"row {row + 1}: {column} is {'blank' if value is None else repr(value)}"
+        return f"row {before + row + 1}: {column} is {'blank' if value is None else repr(value)}"
 
-    return table.Rows(path, rows, cell, _unit(schema, roles))
+    return table.Rows(path, rows, cell, _unit(schema, _roles(schema.names, path)))
+
+
+def _wanted(schema: pa.Schema, path: Path) -> list[str]:
+    """Names of the columns that are read."""
+    roles = _roles(schema.names, path)
+    names = [*roles.values(), *feature_names(schema.names, roles)]
+    return [name for name in dict.fromkeys(names) if _may_matter(schema.field(name).type)]
 
 
 def _may_matter(kind: pa.DataType) -> bool:

@@ -1,0 +1,136 @@
+"""Movies in pieces: the same tracks as from the whole movie, also after an interruption."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from commands import run
+
+from outbid.tracker import Detections, InputError, SettingsError, TrackingSettings, track
+from outbid.tracker import stream as streaming
+from outbid.tracker.formats import read_tracks, write_detections
+from outbid.tracker.formats.parts import Parts
+from outbid.tracker.stream import track_stream
+
+SETTINGS = TrackingSettings(0.6, device="cpu")
+RECORD = {"command": "track", "settings": SETTINGS.as_dict()}
+
+
+@pytest.fixture
+def movie(tmp_path):
+    """Births, deaths, an empty frame, a feature; 23 frames of about 50."""
+    rng = np.random.default_rng(3)
+    position = rng.uniform(0, 6, (1, 50, 3)) + np.cumsum(rng.normal(0, 0.1, (23, 50, 3)), axis=0)
+    seen = rng.random((23, 50)) > 0.1
+    seen[11] = False
+    frame = np.repeat(np.arange(4, 27), 50)[seen.ravel()]
+    detections = Detections.from_table(
+        frame, position[seen], unit="micrometer", features={"mass": np.arange(len(frame)) / 7}
+    )
+    path = tmp_path / "movie.parquet"
+    write_detections(path, detections)
+    return path, detections
+
+
+@pytest.mark.parametrize("rows", [1, 60, 333, 10_000])
+def test_pieces_give_the_tracks_of_the_whole(movie, tmp_path, rows):
+    path, detections = movie
+    whole = track(detections, SETTINGS)
+    stats = track_stream(path, tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=rows)
+    found = read_tracks(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(found.links, whole.tracks.links)
+    np.testing.assert_array_equal(found.track_id, whole.tracks.track_id)
+    np.testing.assert_array_equal(found.link_cost, whole.tracks.link_cost)
+    assert found.link_margin is not None
+    assert (found.link_margin >= 0).all()
+    np.testing.assert_array_equal(found.detections.position, detections.position)
+    np.testing.assert_array_equal(found.detections.features["mass"], detections.features["mass"])
+    assert found.detections.unit == "micrometer"
+    written = pa.parquet.read_table(tmp_path / "out.parquet")["track_id"].to_numpy()
+    np.testing.assert_array_equal(written, whole.tracks.track_id)
+    assert stats == whole.stats
+    assert not (tmp_path / "out.parquet.parts").exists()
+
+
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path, monkeypatch):
+    path, _ = movie
+    track_stream(path, tmp_path / "whole.parquet", SETTINGS, record=RECORD, rows=100)
+    done, solved = [], []
+
+    def tracked(*given, **named):
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        done.append(given)
+        return track(*given, **named)
+
+    monkeypatch.setattr(streaming, "track", tracked)
+    out = tmp_path / "out.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        track_stream(path, out, SETTINGS, record=RECORD, rows=100)
+    assert not out.exists()
+    with pytest.raises(SettingsError, match="--resume"):
+        track_stream(path, out, SETTINGS, record=RECORD, rows=100)
+    with pytest.raises(SettingsError, match="other settings"):
+        track_stream(path, out, SETTINGS, record=RECORD | {"command": "other"}, rows=100, resume=True)
+
+    def counted(*given, **named):
+        solved.append(given)
+        return track(*given, **named)
+
+    monkeypatch.setattr(streaming, "track", counted)
+    track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
+    assert len(solved) > 0
+    parts_in_all = len(solved) + 4
+    assert parts_in_all <= 14  # what was done was not done again: at most the part that was being written
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_a_part_of_other_length_is_refused(movie, tmp_path):
+    path, detections = movie
+    out = tmp_path / "out.parquet"
+    parts = Parts(out, RECORD, overwrite=False, resume=False)
+    run_of_two = track(detections.take(detections.frame < 6), SETTINGS)
+    parts.add(0, run_of_two.tracks, run_of_two.tracks.track_id, 0, run_of_two.stats)
+    with pytest.raises(InputError, match=r"rows, not"):
+        track_stream(path, out, SETTINGS, record=RECORD, rows=300, resume=True)
+
+
+@pytest.mark.parametrize("settings", [TrackingSettings(), TrackingSettings(1.0, max_gap=2)])
+def test_what_needs_the_whole_movie_is_refused(movie, tmp_path, settings):
+    with pytest.raises(SettingsError, match="--max-distance"):
+        track_stream(movie[0], tmp_path / "out.parquet", settings, record=RECORD)
+    assert not (tmp_path / "out.parquet.parts").exists()
+
+
+def test_frames_that_decrease_are_refused_with_the_row(tmp_path):
+    path = tmp_path / "movie.parquet"
+    pa.parquet.write_table(pa.table({"frame": [0, 1, 1, 3, 2], "y": [0.0] * 5, "x": [0.0] * 5}), path)
+    with pytest.raises(InputError, match=r"row 5: frame is 2; .* Sort the rows"):
+        track_stream(path, tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=2)
+
+
+def test_no_rows_make_an_output_without_rows(tmp_path):
+    path = tmp_path / "movie.parquet"
+    write_detections(path, Detections.from_table([], []))
+    stats = track_stream(path, tmp_path / "out.parquet", SETTINGS, record=RECORD)
+    assert stats["tracks"] == 0
+    assert len(read_tracks(tmp_path / "out.parquet").detections) == 0
+
+
+def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
+    path, detections = movie
+    out = tmp_path / "out.parquet"
+    done = run("track", path, "-o", out, "--max-distance", "0.6", "--stream")
+    assert done.exit_code == 0, done.output
+    np.testing.assert_array_equal(read_tracks(out).links, track(detections, SETTINGS).tracks.links)
+    first = out.read_bytes()
+    assert run("track", path, "-o", out, "--max-distance", "0.6", "--stream").exit_code == 2
+    again = run("track", path, "-o", out, "--config", out, "--stream", "--overwrite")
+    assert again.exit_code == 0, again.output
+    assert out.read_bytes() == first
+    assert run("track", path, "-o", out, "--max-distance", "0.6", "--resume", "--overwrite").exit_code == 2
+    other = run("track", path, "-o", tmp_path / "out.csv", "--max-distance", "0.6", "--stream")
+    assert other.exit_code == 2
+    assert "parquet" in other.output.lower()
