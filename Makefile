@@ -48,6 +48,7 @@ gpu-test:
 	$(PYTHON) tests/benchmarks/bench_gpu.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_hungarian.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_dense.py --record
+	$(PYTHON) tests/benchmarks/bench_gpu_auction.py --record
 
 bench: $(VENV)/installed $(VENV)/extra-bench
 	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py), $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done

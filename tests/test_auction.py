@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import FAMILIES, gated, moved_cloud
+from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 
 from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
@@ -30,6 +30,36 @@ def test_by_default_the_optimum_is_proved(family):
     assert answer.primal_cost == pytest.approx(costs[linear_sum_assignment(costs)].sum(), rel=1e-12)
     if costs.dtype.kind == "i":
         assert answer.gap == 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shape", [(30, 60), (60, 30), (40, 40)])
+def test_a_fixed_epsilon_needs_no_square(family, shape):
+    """The paper's auction: the smaller side bids, and who rather stays unmatched buys a column of its own."""
+    rng = np.random.default_rng(5)
+    costs = FAMILIES[family](rng, *shape)
+    epsilon = float(0.005 * (np.ptp(costs) + 1))
+    for problem in (AssignmentProblem(DenseCosts(costs)), optional(costs, rng)):
+        best = assign(problem).primal_cost
+        answer = assign(problem, Auction(epsilon, scaling=1))
+        assert best - 1e-9 <= answer.primal_cost <= best + max(shape) * epsilon + 1e-9
+        assert answer.gap <= max(shape) * epsilon + 1e-9
+        assert answer.stats["phases"] == 1
+
+
+def test_a_fixed_epsilon_below_one_nth_proves_integer_costs():
+    rng = np.random.default_rng(6)
+    costs = rng.integers(0, 40, (30, 45))
+    problem = optional(costs, rng)
+    assert assign(problem, Auction(scaling=1)).gap == 0
+    assert assign(AssignmentProblem(DenseCosts(costs)), Auction(scaling=1)).gap == 0
+
+
+def test_constant_costs_take_one_round():
+    """Equal rows look for their columns each from a place of its own, so that all win at once."""
+    answer = assign(AssignmentProblem(DenseCosts(np.full((50, 50), 3))), Auction(scaling=1))
+    assert answer.stats["rounds"] == 1
+    assert answer.primal_cost == 150
 
 
 def test_optional_sparse_problems_of_particles_are_proved():

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from .._arrays import kernels
+from .._arrays import array_module, kernels, to_host
+from .dense import readable
 from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
 
@@ -22,13 +23,15 @@ class Auction(AbstractAssignmentSolver):
     r"""Bertsekas' auction in synchronous rounds, as Vasconcelos & Rosenhahn (2009) laid it out for GPUs.
 
     In the bidding kernel every free row i finds its best and second-best column, by :math:`c_{ij} - v_j`,
-    and bids their difference plus ε on the best. In the assignment kernel every column goes to its highest
-    bidder; whoever held it is free again. A column once taken stays taken, so the auction ends when no row
-    is free. The cost is then at most nε above the optimum.
+    and bids their difference plus ε on the best (equation 10). In the assignment kernel every column goes to
+    its highest bidder (equation 11); whoever held it is free again. A column once taken stays taken, so the
+    auction ends when no row is free. The cost is then at most nε above the optimum. The smaller side bids.
 
     ε scaling, which the paper does not have, runs the auction with a large ε first and keeps the prices. It
     needs prices of all columns to be free of bounds: problems with optional rows and columns, or with more
-    columns than rows, are written as square ones, with a second copy of all pairs at cost 0.
+    columns than rows, are then written as square ones, with a second copy of all pairs at cost 0. With a
+    fixed ε they need none: a column nobody bid for keeps the price it began with, and a row that would rather
+    stay unmatched buys a column of its own.
 
     Parameters
     ----------
@@ -58,29 +61,37 @@ class Auction(AbstractAssignmentSolver):
     most_rounds: int = 1 << 40
 
     def compute(self, problem: AssignmentProblem) -> Answer:
+        xp = array_module(problem.array)
         rows, cols = problem.shape
         if rows == 0 or cols == 0:
             if rows and problem.is_perfect:
                 raise ValueError("The problem is infeasible: there are rows but no columns.")
-            return Answer(np.full(rows, -1, np.int32), problem.unmatched()[1])
-        is_square = problem.is_perfect and rows == cols
-        costs = problem.stored_costs if is_square else _squared(problem)
-        if isinstance(costs, DenseCosts) and np.isinf(costs.values.max()):
-            costs = costs.sparse()
-        if isinstance(costs, SparseCosts) and problem.is_perfect:
+            return Answer(xp.full(rows, -1, np.int32), problem.unmatched()[1])
+        is_squared = self.scaling > 1 and not (problem.is_perfect and rows == cols)
+        costs: DenseCosts | SparseCosts
+        if is_squared:
+            costs = pairs = _squared(problem)
+        else:
+            costs = problem.stored_costs if problem.is_perfect else _with_own_columns(problem)
+        if problem.is_perfect:
             _refuse_infeasible(costs)
         sale = _Sale(costs, problem.is_integer)
         for epsilon in self._epsilons(sale):
             sale.hold(epsilon, self.most_rounds)
-        v, col_of_row = sale.col_dual(), sale.col_of_row
-        if is_square:
+        v, col_of_row = sale.col_dual(), sale.col_of_row[:rows]
+        col_of_row = xp.where(col_of_row < cols, col_of_row, -1).astype(np.int32)
+        if is_squared:
+            v = v[:cols] + _row_duals(pairs, v)[rows:]
+        elif problem.is_perfect:
             # The same proof with no dual above 0, as the certificate wants them for a perfect matching.
-            return Answer(col_of_row, v - max(v.max(), 0), sale.stats)
-        return Answer(
-            np.where(col_of_row[:rows] < cols, col_of_row[:rows], -1).astype(np.int32),
-            v[:cols] + _row_duals(costs, v)[rows:],
-            sale.stats,
-        )
+            v = v - v.max()
+        else:
+            v = v[:cols] - v.max() + problem.unmatched()[1]
+        return Answer(col_of_row, v, sale.stats)
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
+        """All problems."""
+        return True
 
     def _epsilons(self, sale: _Sale) -> list[int | float]:
         """From large to small, in the units of the sale."""
@@ -95,25 +106,26 @@ class Auction(AbstractAssignmentSolver):
 
 
 class _Sale:
-    """Square costs, prices and holders; integer costs are multiplied so that an ε of 1 is below 1/n."""
+    """Costs, prices and holders; integer costs are multiplied so that an ε of 1 is below 1/n."""
 
     def __init__(self, costs: DenseCosts | SparseCosts, is_integer: bool) -> None:
-        self.is_integer = is_integer
-        size = costs.shape[0]
+        xp = array_module(costs.values)
+        self.costs, self.is_integer = costs, is_integer
         dtype = np.dtype(np.int64 if is_integer else np.float64)
-        values = np.ascontiguousarray(costs.values, dtype)
-        low, high = values.min(), values.max()
-        self.spread = high - low
+        self.values = readable(costs.values)
+        low, high = self.values.min().item(), self.values.max().item()
+        if high == np.inf:
+            high = self.values[self.values < high].max().item()
+        rows, cols = costs.shape
+        spread = high - low
         # Duals may fall to minus 2n times the spread.
-        self.scale = (
-            int(max(1, min(size + 1, 2**61 // ((int(self.spread) + 1) * 2 * size)))) if is_integer else 1
-        )
+        most = 2**61 // ((spread + 1) * 2 * rows) if is_integer else 1
+        self.scale = int(max(1, min(rows + 1, most))) if is_integer else 1
         self.smallest_epsilon = 1 if is_integer else max(5e-13 * max(abs(low), abs(high)), 1e-300)
-        self.values = (values - low) * self.scale if is_integer else values
-        self.spread *= self.scale
-        self.costs = costs
-        self.v = np.zeros(size, dtype)
-        self.col_of_row = np.full(size, -1, np.int32)
+        self.low = dtype.type(low if is_integer else 0)
+        self.spread = spread * self.scale
+        self.v = xp.zeros(cols, dtype)
+        self.col_of_row = xp.full(rows, -1, np.int32)
         self.stats = {"rounds": 0, "bids": 0, "phases": 0}
 
     def hold(self, epsilon: int | float, most_rounds: int) -> None:
@@ -125,17 +137,20 @@ class _Sale:
             If it takes too many rounds.
         """
         on = kernels("outbid.tracker.assign.auction", self.values)
+        number = self.v.dtype.type
         self.col_of_row[:] = -1
-        owner = np.full_like(self.col_of_row, -1)
-        never, lone = forbidden(self.v.dtype), self.spread
-        given = (self.v, self.col_of_row, owner, np.asarray(epsilon, self.v.dtype)[()], 4 * never, lone)
+        owner = array_module(self.v).full(len(self.v), -1, np.int32)
+        units = self.low, number(self.scale)
+        limits = number(epsilon), 4 * forbidden(self.v.dtype), number(self.spread)
+        given = (*units, self.v, self.col_of_row, owner, *limits)
         left = 1
         while left:
+            rounds = min(_ROUNDS_A_CALL, most_rounds - self.stats["rounds"])
             if isinstance(self.costs, DenseCosts):
-                left, rounds, bids = on.dense_rounds(self.values, *given, _ROUNDS_A_CALL)
+                left, rounds, bids = on.dense_rounds(self.values, *given, rounds)
             else:
                 pairs = (self.costs.indptr, self.costs.indices, self.values)
-                left, rounds, bids = on.sparse_rounds(*pairs, *given, _ROUNDS_A_CALL)
+                left, rounds, bids = on.sparse_rounds(*pairs, *given, rounds)
             self.stats["rounds"] += rounds
             self.stats["bids"] += bids
             if left and self.stats["rounds"] >= most_rounds:
@@ -153,9 +168,22 @@ class _Sale:
         """
         if not self.is_integer:
             return self.v
-        residue = np.unique(self.v % self.scale)
+        residue = np.unique(to_host(self.v % self.scale))
         unused = np.setdiff1d(np.arange(min(self.scale, len(residue) + 1)), residue)
         return (self.v - (int(unused[0]) if len(unused) else 0)) // self.scale
+
+
+def _with_own_columns(problem: AssignmentProblem) -> SparseCosts:
+    """The problem as a perfect matching of R rows and C + R columns, the last ones a row's own.
+
+    Columns begin at what they cost unmatched.
+    """
+    rows, cols = problem.shape
+    i, j, value = _helpful_pairs(problem)
+    row_unmatched, col_unmatched = problem.unmatched()
+    own = array_module(i).arange(rows)
+    pairs = (i, own), (j, cols + own), (value - col_unmatched[j], row_unmatched)
+    return _sparse(*pairs, (rows, rows + cols))
 
 
 def _squared(problem: AssignmentProblem) -> SparseCosts:
@@ -165,28 +193,49 @@ def _squared(problem: AssignmentProblem) -> SparseCosts:
     unmatched takes its own copy, a column its own; the copies of matched ones take each other, at cost 0.
     """
     rows, cols = problem.shape
+    i, j, value = _helpful_pairs(problem)
+    row_unmatched, col_unmatched = problem.unmatched()
+    xp = array_module(i)
+    own, other = xp.arange(0 if problem.is_perfect else rows), xp.arange(cols)
+    return _sparse(
+        (i, own, rows + other, rows + j),
+        (j, cols + own, other, cols + i),
+        (value, row_unmatched[own], col_unmatched, xp.zeros_like(value)),
+        (rows + cols, rows + cols),
+    )
+
+
+def _helpful_pairs(problem: AssignmentProblem) -> tuple[NDArray, NDArray, NDArray]:
+    """Rows, columns and costs, of the type of the duals, of the pairs that a matching may want."""
     costs = problem.stored_costs.sparse()
     row_unmatched, col_unmatched = problem.unmatched()
     i, j = costs.rows, costs.indices.astype(np.int64)
     value = costs.values.astype(col_unmatched.dtype)
-    if not problem.is_perfect:
-        helps = value < row_unmatched[i] + col_unmatched[j]
-        i, j, value = i[helps], j[helps], value[helps]
-    own = np.arange(0 if problem.is_perfect else rows)
-    other = np.arange(cols)
-    row = np.concatenate([i, own, rows + other, rows + j])
-    col = np.concatenate([j, cols + own, other, cols + i])
-    every = np.concatenate([value, row_unmatched[own], col_unmatched, np.zeros_like(value)])
-    order = np.lexsort((col, row))
-    count = np.bincount(row, minlength=rows + cols)
-    indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return SparseCosts(indptr, col[order].astype(np.int32), every[order], (rows + cols, rows + cols))
+    if problem.is_perfect:
+        return i, j, value
+    helps = value < row_unmatched[i] + col_unmatched[j]
+    return i[helps], j[helps], value[helps]
 
 
-def _refuse_infeasible(costs: SparseCosts) -> None:
+def _sparse(
+    row: tuple[NDArray, ...], col: tuple[NDArray, ...], value: tuple[NDArray, ...], shape: tuple[int, int]
+) -> SparseCosts:
+    """Pairs in any order as `SparseCosts`, columns ascending."""
+    xp = array_module(row[0])
+    i, j = xp.concatenate(row), xp.concatenate(col)
+    order = xp.argsort(i * shape[1] + j)
+    indptr = xp.zeros(shape[0] + 1, np.int64)
+    indptr[1:] = xp.cumsum(xp.bincount(i, minlength=shape[0]))
+    return SparseCosts(indptr, j[order].astype(np.int32), xp.concatenate(value)[order], shape)
+
+
+def _refuse_infeasible(costs: DenseCosts | SparseCosts) -> None:
     """An auction without end is one in which no perfect matching exists."""
-    ones = np.ones(len(costs.indices), np.int8)
-    graph = csr_array((ones, costs.indices, costs.indptr), shape=costs.shape)
+    if isinstance(costs, DenseCosts) and costs.values.max().item() < np.inf:
+        return
+    pairs = costs.sparse()
+    ones = np.ones(len(pairs.indices), np.int8)
+    graph = csr_array((ones, to_host(pairs.indices), to_host(pairs.indptr)), shape=costs.shape)
     matched = maximum_bipartite_matching(graph, perm_type="column")
     if (matched < 0).any():
         raise ValueError(
@@ -195,7 +244,9 @@ def _refuse_infeasible(costs: SparseCosts) -> None:
         )
 
 
-def _row_duals(costs: SparseCosts | DenseCosts, v: NDArray) -> NDArray:
+def _row_duals(costs: SparseCosts, v: NDArray) -> NDArray:
     """min_j (c_ij - v_j) of square sparse costs, in which every row has a pair."""
-    pairs = costs.sparse()
-    return np.minimum.reduceat(pairs.values - v[pairs.indices], pairs.indptr[:-1]).astype(v.dtype)
+    u = array_module(v).full(len(v), forbidden(v.dtype))
+    on = kernels("outbid.tracker.assign.certificate", v)
+    on.lower_to_slack(costs.indptr, costs.indices, costs.values, v, u)
+    return u

@@ -1,11 +1,12 @@
 """CPU kernels of `auction`: bids of all free rows at once, then awards, round after round.
 
-Serial; within a round bids are read from the same duals and the highest wins, of equal ones that of the
-lowest row, so no result depends on the order in which rows are visited.
+Serial; within a round bids are read from the same duals and the highest wins (to 21 bits), of equal ones that
+of the lowest row, so no result depends on the order in which rows are visited.
 
-Shapes: n rows and n columns; costs (n,n), or indptr (n+1,) i8, indices (P,) i4, values (P,), of i8 or f8;
-v (n,) duals of columns, the negative of prices; col_of_row, owner (n,) i4, -1 where free; epsilon and never
-numbers of the same type.
+Shapes: n rows bid for m columns; costs (n,m), or indptr (n+1,) i8, indices (P,) i4, values (P,), of i4 or i8
+with duals of i8, of f4 or f8 with duals of f8; low, scale: duals are in units of (cost - low) * scale; v (m,)
+duals of columns, the negative of prices; col_of_row (n,), owner (m,) i4, -1 where free; epsilon, never and
+lone numbers of the type of v.
 """
 
 # mypy: ignore-errors
@@ -17,19 +18,25 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def _award(free, count, target, offer, v, col_of_row, owner, best):  # pragma: no cover
+def _word(increment, row):  # pragma: no cover
+    """Larger where the bid is higher (to 21 bits), of equal bids where the row is lower."""
+    high = np.uint64(np.float64(increment).view(np.int64)) >> np.uint64(31)
+    return (high << np.uint64(32)) | np.uint64(0xFFFFFFFF - row)
+
+
+@njit(nogil=True, cache=True)
+def _award(free, count, target, offer, word, v, col_of_row, owner, best):  # pragma: no cover
     """The assignment kernel: each column goes to its highest bidder, who sets its dual.
 
-    free (n,) i4, the first `count` rows bade: target (n,) i4, offer (n,) the dual that each would set; best
-    (n,) i4, -1 everywhere and so again at the end. Written: v, col_of_row, owner, and free: the rows of the
-    next round. Returns how many these are.
+    free (n,) i4, the first `count` rows bade: target (n,) i4, offer (n,) the dual that each would set, word
+    (n,) u8 the rank of its bid; best (m,) i4, -1 everywhere and so again at the end. Written: v, col_of_row,
+    owner, and free: the rows of the next round. Returns how many these are.
     """
     for k in range(count):
         i = free[k]
-        j = target[i]
-        rival = best[j]
-        if rival < 0 or offer[i] < offer[rival] or (offer[i] == offer[rival] and i < rival):
-            best[j] = i
+        rival = best[target[i]]
+        if rival < 0 or word[i] > word[rival]:
+            best[target[i]] = i
     left = 0
     for k in range(count):
         i = free[k]
@@ -49,65 +56,83 @@ def _award(free, count, target, offer, v, col_of_row, owner, best):  # pragma: n
 
 
 @njit(nogil=True, cache=True)
-def dense_rounds(costs, v, col_of_row, owner, epsilon, never, lone, rounds):  # pragma: no cover
+def _look(row, low, scale, v, begin, end, first, second, at):  # pragma: no cover
+    """Least and second least reduced cost of a row and where the least is, from `begin` to `end`."""
+    for j in range(begin, end):
+        reduced = (v.dtype.type(row[j]) - low) * scale - v[j]
+        if reduced < second:
+            if reduced < first:
+                second, first, at = first, reduced, j
+            else:
+                second = reduced
+    return first, second, at
+
+
+@njit(nogil=True, cache=True)
+def dense_rounds(costs, low, scale, v, col_of_row, owner, epsilon, never, lone, rounds):  # pragma: no cover
     """Rounds until every row holds a column within epsilon of its best, or `rounds` are over.
 
-    lone: by how much a row with one column outbids. Written: v, col_of_row, owner. Returns the number of free
-    rows and of rounds and bids done.
+    lone: by how much a row with one column outbids. A row looks for its best column from its own place on, so
+    that equal rows want different ones. Written: v, col_of_row, owner. Returns the number of free rows and of
+    rounds and bids done.
     """
-    n = len(v)
-    free = np.nonzero(col_of_row < 0)[0].astype(np.int32)
-    free = np.append(free, np.full(n - len(free), -1, np.int32))
-    count = (col_of_row < 0).sum()
-    target, offer = np.empty(n, np.int32), np.empty(n, v.dtype)
-    best = np.full(n, -1, np.int32)
+    n, m = costs.shape
+    free, count = _free(col_of_row)
+    target, offer, word = np.empty(n, np.int32), np.empty(n, v.dtype), np.empty(n, np.uint64)
+    best = np.full(m, -1, np.int32)
     done, bids = 0, 0
     while count > 0 and done < rounds:
         for k in range(count):
             i = free[k]
-            row = costs[i]
-            first, second, at = never, never, 0
-            for j in range(n):
-                reduced = row[j] - v[j]
-                if reduced < second:
-                    if reduced < first:
-                        second, first, at = first, reduced, j
-                    else:
-                        second = reduced
-            target[i] = at
-            offer[i] = v[at] - ((second - first) if second < never else lone) - epsilon
+            begin = i * m // n
+            first, second, at = _look(costs[i], low, scale, v, begin, m, never, never, 0)
+            first, second, at = _look(costs[i], low, scale, v, 0, begin, first, second, at)
+            increment = ((second - first) if second < never else lone) + epsilon
+            target[i], offer[i], word[i] = at, v[at] - increment, _word(increment, i)
         bids += count
         done += 1
-        count = _award(free, count, target, offer, v, col_of_row, owner, best)
+        count = _award(free, count, target, offer, word, v, col_of_row, owner, best)
     return count, done, bids
 
 
 @njit(nogil=True, cache=True)
+def _free(col_of_row):  # pragma: no cover
+    """(n,) i4 rows, first those without a column, and how many these are."""
+    free, count = np.empty(len(col_of_row), np.int32), 0
+    for i in range(len(col_of_row)):
+        if col_of_row[i] < 0:
+            free[count] = i
+            count += 1
+    return free, count
+
+
+@njit(nogil=True, cache=True)
 def sparse_rounds(
-    indptr, indices, values, v, col_of_row, owner, epsilon, never, lone, rounds
+    indptr, indices, values, low, scale, v, col_of_row, owner, epsilon, never, lone, rounds
 ):  # pragma: no cover
     """`dense_rounds` for pairs that are stored row by row."""
-    n = len(v)
-    free = np.nonzero(col_of_row < 0)[0].astype(np.int32)
-    free = np.append(free, np.full(n - len(free), -1, np.int32))
-    count = (col_of_row < 0).sum()
-    target, offer = np.empty(n, np.int32), np.empty(n, v.dtype)
-    best = np.full(n, -1, np.int32)
+    n, m = len(col_of_row), len(v)
+    free, count = _free(col_of_row)
+    target, offer, word = np.empty(n, np.int32), np.empty(n, v.dtype), np.empty(n, np.uint64)
+    best = np.full(m, -1, np.int32)
     done, bids = 0, 0
     while count > 0 and done < rounds:
         for k in range(count):
             i = free[k]
+            start, stop = indptr[i], indptr[i + 1]
+            begin = start + i * (stop - start) // n
             first, second, at = never, never, 0
-            for p in range(indptr[i], indptr[i + 1]):
-                reduced = values[p] - v[indices[p]]
-                if reduced < second:
-                    if reduced < first:
-                        second, first, at = first, reduced, indices[p]
-                    else:
-                        second = reduced
-            target[i] = at
-            offer[i] = v[at] - ((second - first) if second < never else lone) - epsilon
+            for part in range(2):
+                for p in range(begin if part == 0 else start, stop if part == 0 else begin):
+                    reduced = (v.dtype.type(values[p]) - low) * scale - v[indices[p]]
+                    if reduced < second:
+                        if reduced < first:
+                            second, first, at = first, reduced, indices[p]
+                        else:
+                            second = reduced
+            increment = ((second - first) if second < never else lone) + epsilon
+            target[i], offer[i], word[i] = at, v[at] - increment, _word(increment, i)
         bids += count
         done += 1
-        count = _award(free, count, target, offer, v, col_of_row, owner, best)
+        count = _award(free, count, target, offer, word, v, col_of_row, owner, best)
     return count, done, bids

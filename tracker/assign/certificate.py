@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, to_host
+from .dense import readable
 from .points import matrix_of
 from .problem import AssignmentProblem, SparseCosts, forbidden, largest_cost
 
@@ -28,9 +29,7 @@ def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArr
     if not isinstance(problem.costs, SparseCosts):
         matrix_of(problem.costs).lower_to_slack(v, u)
     else:
-        _kernels(problem).lower_to_slack(
-            problem.costs.indptr, problem.costs.indices, problem.costs.values, v, u
-        )
+        _kernels(problem).lower_to_slack(*_stored(problem.costs), v, u)
     return u, v
 
 
@@ -50,10 +49,8 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
         forbidden = xp.isinf(cost).sum()
         repeated = len(matched) - len(xp.unique(col_of_row[matched]))
     else:
-        costs = problem.costs
-        forbidden, repeated = _kernels(problem).look_up_pairs(
-            costs.indptr, costs.indices, costs.values, col_of_row, cost, problem.shape[1]
-        )
+        pairs = _stored(problem.costs)
+        forbidden, repeated = _kernels(problem).look_up_pairs(*pairs, col_of_row, cost, problem.shape[1])
     if repeated:
         raise ValueError("The solver matched a column twice; this is an error in the solver.")
     if forbidden:
@@ -84,9 +81,8 @@ def margins(
         col_unmatched = xp.full_like(col_dual, forbidden(col_dual.dtype))
     margin = xp.zeros_like(row_dual)
     if isinstance(problem.costs, SparseCosts):
-        costs = problem.costs
         state = (col_of_row, row_unmatched, row_dual, col_dual, col_unmatched - col_dual, margin)
-        _kernels(problem).margins(costs.indptr, costs.indices, costs.values, *state)
+        _kernels(problem).margins(*_stored(problem.costs), *state)
         return margin
     matrix = matrix_of(problem.costs)
     rows = xp.nonzero(col_of_row >= 0)[0]
@@ -133,6 +129,11 @@ def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
     if problem.is_integer:
         return 0
     return 1e-12 * max(abs(primal), largest_cost(problem) * (sum(problem.shape) + 1))
+
+
+def _stored(costs: SparseCosts) -> tuple[NDArray, NDArray, NDArray]:
+    """Pairs as the kernels read them."""
+    return costs.indptr, costs.indices, readable(costs.values)
 
 
 def _kernels(problem: AssignmentProblem) -> ModuleType:

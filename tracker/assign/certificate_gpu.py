@@ -22,24 +22,31 @@ def first_repeated_pair(indptr, indices, cols):
 
 def lower_to_slack(indptr, indices, values, v, u):
     """u_i := min(u_i, min_j (c_ij - v_j)); written: u (R,)."""
-    launch(
-        cuda_function(_SOURCE, "lower_to_slack"), len(u), (indptr, indices, values, v, u, np.int64(len(u)))
-    )
+    _launch("lower_to_slack", u, (indptr, indices, values), v, u)
 
 
 def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):
     """How many pairs are not there, and how many columns are there twice; written: cost (R,)."""
     xp = array_module(cost)
     times, wrong = xp.zeros(cols, np.int32), xp.zeros(2, np.int32)
-    arguments = (indptr, indices, values, col_of_row, cost, times, wrong, np.int64(len(cost)))
-    launch(cuda_function(_SOURCE, "look_up_pairs"), len(cost), arguments)
+    _launch("look_up_pairs", cost, (indptr, indices, values), col_of_row, cost, times, wrong)
     return tuple(to_host(wrong).tolist())
 
 
 def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):
     """Least slack of each pair's row plus that of its column; written: col_slack (C,), margin (R,)."""
-    rows = np.int64(len(u))
-    row_slack = array_module(u).empty(len(u), np.int64)
-    duals = (row_unmatched, u, v, col_slack, row_slack, rows)
-    launch(cuda_function(_SOURCE, "slacks"), len(u), (indptr, indices, values, col_of_row, *duals))
-    launch(cuda_function(_SOURCE, "add_slacks"), len(u), (col_of_row, col_slack, row_slack, margin, rows))
+    row_slack = array_module(u).empty(len(u), u.dtype)
+    duals = (row_unmatched, u, v, col_slack, row_slack)
+    _launch("slacks", u, (indptr, indices, values), col_of_row, *duals)
+    kernel = cuda_function(_SOURCE, "add_slacks", options=_kind(values, u))
+    launch(kernel, len(u), (col_of_row, col_slack, row_slack, margin, np.int64(len(u))))
+
+
+def _launch(name, result, pairs, *given):
+    """A thread a row; the type of a result is that of the duals."""
+    kernel = cuda_function(_SOURCE, name, options=_kind(pairs[2], result))
+    launch(kernel, len(result), (*pairs, *given, np.int64(len(result))))
+
+
+def _kind(values, dual):
+    return f"-DCOST={values.dtype.str[1:]}", f"-DKEY={dual.dtype.str[1:]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,17 +164,18 @@ def limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
     return array_module(limit).minimum(limit, most).astype(dtype)
 
 
-def in_blocks(kernel: Callable[..., None], length: int, *arrays: NDArray | float) -> None:
-    """Run a kernel on blocks of rows or columns, one for each processor that this process may use."""
+def in_blocks(kernel: Callable[..., None], length: int, *arguments: Any, work: int | None = None) -> None:
+    """Run a kernel on blocks of rows or columns, one for each processor that this process may use.
+
+    Little work is not shared out; by default it is the size of the largest array.
+    """
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     bounds = [length * k // workers for k in range(workers + 1)]
     blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
-    work = partial(_run_block, kernel, arrays)
-    for _ in in_threads(work, blocks, workers if max(map(np.size, arrays)) > 1 << 16 else 1):
+    work = max(map(np.size, arguments)) if work is None else work
+    for _ in in_threads(partial(_run_block, kernel, arguments), blocks, workers if work > 1 << 16 else 1):
         pass
 
 
-def _run_block(
-    kernel: Callable[..., None], arrays: tuple[NDArray | float, ...], block: tuple[int, int]
-) -> None:
-    kernel(*arrays, *block)
+def _run_block(kernel: Callable[..., None], arguments: tuple[Any, ...], block: tuple[int, int]) -> None:
+    kernel(*arguments, *block)
