@@ -147,7 +147,8 @@ def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):  
 def augment(indptr, indices, values, v, owner, edge, jump):
     """Shortest augmenting paths from all free rows; counts, and a row that has no path, or -1.
 
-    Columns that rows without a path can reach are then made `jump` dearer, so that such rows look for others.
+    Columns that rows without a path can reach are then made `jump` dearer, so that such rows look for others;
+    with a jump of 0 the first such row ends the search.
     Written: v, owner, edge.
     """
     never = forbidden(v.dtype)
@@ -162,6 +163,8 @@ def augment(indptr, indices, values, v, owner, edge, jump):
         if stuck < 0:
             break
         without.append(stuck)
+        if not jump:
+            break
         free = free[np.nonzero(free == stuck)[0][0] + 1 :]
     if without:
         v[_reachable(indptr, indices, owner, np.array(without, np.int32))] -= jump

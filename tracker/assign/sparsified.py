@@ -181,8 +181,8 @@ class _Work:
         v, slack = self.v.copy(), self._mean_slack()
         for share in _EPSILONS:
             epsilon = self.v.dtype.type(share * slack)
-            if epsilon > 0:
-                self._auction(epsilon, of_row)
+            if epsilon > 0 and not self._auction(epsilon, of_row) and not self.patience:
+                return int(array_module(self.v).argmin(self.edge))
         # Where prices have moved far from the reduction's they know better which pairs may matter.
         if float((self.v - v).std()) > _FAR * slack:
             self._choose_again(of_row)
@@ -190,14 +190,15 @@ class _Work:
         self._bid(0, None, *_BIDS)
         return self.search(None)
 
-    def _auction(self, epsilon: int | float, of_row: int) -> None:
-        """Rounds of bids of all rows; while many find their candidates too dear, rows get others."""
+    def _auction(self, epsilon: int | float, of_row: int) -> bool:
+        """Rounds of bids; rows get more pairs while many find theirs too dear. Whether that helped."""
         self._forget()
         for _ in range(_TURNS):
             if self._bid(epsilon, self.bound, *_AUCTION) < _MANY * len(self.edge):
-                break
+                self._bid(epsilon, None, *_AUCTION)
+                return True
             self._choose_again(of_row)
-        self._bid(epsilon, None, *_AUCTION)
+        return False
 
     def _choose_again(self, of_row: int) -> None:
         """More candidates, by the duals as they are."""
@@ -236,8 +237,10 @@ class _Work:
     def search(self, free: NDArray[np.int32] | None) -> int:
         """Paths from free rows; returns a row that has none, or -1."""
         if self.is_square:
+            # More than any pair's reduced cost, unless nobody would look for others.
             highest = 2 * self.largest + float(self.v.max()) - float(self.v.min()) + 1
-            counts, stuck = self.on.augment(*self._pairs(), self.v.dtype.type(highest))
+            jump = self.v.dtype.type(highest if self.patience else 0)
+            counts, stuck = self.on.augment(*self._pairs(), jump)
         else:
             scanned, stuck = self._sparse().augment(*self._optional_pairs(), free)
             counts = {"scanned": scanned}
