@@ -293,7 +293,8 @@ def test_entities_in_the_header_of_ome(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 5
 
 
-def test_a_compression_bomb_in_a_plane(tmp_path: Path) -> None:
+@pytest.mark.parametrize("decoder", ["that of imagecodecs", "that of Python"])
+def test_a_compression_bomb_in_a_plane(tmp_path: Path, decoder: str) -> None:
     """16 x 16 pixels are declared; the stream holds 2 GB of zeros. No more than is declared is kept."""
     path = tmp_path / "a.tif"
     squeeze = zlib.compressobj(1)
@@ -308,8 +309,10 @@ def test_a_compression_bomb_in_a_plane(tmp_path: Path) -> None:
         content[places[name] : places[name] + widths[name]] = value.to_bytes(widths[name], "little")
     path.write_bytes(content + bomb)
     code = f"""
-import resource
+import resource, sys
 from pathlib import Path
+if {decoder == "that of Python"}:
+    sys.modules["imagecodecs"] = None
 from outbid.tracker.errors import InputError
 from outbid.tracker.formats.images import open_movie
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))

@@ -235,7 +235,19 @@ def planes_by_frame(
             index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
             planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
             if len(series.pages) >= math.prod(lengths):
+                _refuse_bombs(path, [series.pages[plane] for plane in planes])
                 found = tiff.asarray(key=planes, series=0)
             else:  # planes that share a page
+                _refuse_bombs(path, list(series.pages))
                 found = series.asarray().reshape(math.prod(lengths), -1)[planes]
             yield found
+
+
+def _refuse_bombs(path: Path, pages: list[Any]) -> None:
+    """Complain of planes for which more is stored than they hold: some decoders unpack all of it."""
+    for page in pages:
+        if page is not None and sum(page.databytecounts) > 2 * page.keyframe.nbytes + 65536:
+            raise InputError(
+                f"{path} stores {sum(page.databytecounts)} bytes for a plane of {page.keyframe.nbytes}. "
+                "It is damaged or no honest image; save it again."
+            )
