@@ -3,7 +3,9 @@
 //
 // n rows bid for m columns. costs (n, m), or indptr (n + 1,) i8, indices (P,) i4, values (P,), of type T; their
 // duals, of type D, in units of (cost - low) * scale.
-#include "words.cuh"
+#include "grid.cuh"
+
+typedef unsigned long long Word;
 
 // A row's least and second least reduced cost, and where the least is, counted from where the row begins to look.
 template <typename D>
