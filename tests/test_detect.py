@@ -245,7 +245,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed.")
 
-    monkeypatch.setattr(MODULE, "gpu_names", none)
+    monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
     monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
@@ -257,7 +257,7 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     def full(_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
-    monkeypatch.setattr(MODULE, "gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
     monkeypatch.setattr(import_module("outbid.tracker.spots"), "to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))

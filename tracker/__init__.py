@@ -29,7 +29,7 @@ only, and `outbid.viewers` stands with the commands.
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy
-    `errors`             what can go wrong, by who can mend it
+    `errors`, `device`   what can go wrong, by who can mend it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
 ``…_gpu.py`` to launch them. napari and Qt are known to

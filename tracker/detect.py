@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import gpu_names, release_device_memory
+from ._arrays import release_device_memory
 from .detections import Detections
-from .errors import InputError, ResourceError
+from .device import device_for
+from .errors import InputError
 from .radius import estimate_radius
 from .spots import DetectionSettings, checked, spots
 
@@ -76,7 +77,9 @@ def detect(
     with ThreadPoolExecutor(workers) as pool:
         for frame, image in enumerate(frames):
             if frame == 0:
-                settings = replace(settings, device=_device(settings.device, image.size * count))
+                settings = replace(
+                    settings, device=device_for(settings.device, image.size * count, _WORTH_A_GPU)
+                )
             if settings.radius is None:
                 here = checked(image, frame, replace(settings, device="cpu"))
                 settings = estimate_radius(here, settings, pool)
@@ -105,27 +108,6 @@ def _spots(
             _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", frame)
             settings = replace(settings, device="cpu")
     return *spots(checked(image, frame, settings), settings, pool), settings
-
-
-def _device(asked: str, voxels: int) -> str:
-    """The device that will filter.
-
-    Raises
-    ------
-    ResourceError
-        If the GPU is asked for and there is none.
-    """
-    if asked == "cpu" or (asked == "auto" and voxels < _WORTH_A_GPU):
-        return "cpu"
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        if asked == "gpu":
-            raise ResourceError(
-                f"There is no GPU to detect on: {reason} Or use --device auto or cpu."
-            ) from None
-        return "cpu"
-    return "gpu"
 
 
 def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .detections import Detections
+from .device import device_for
 from .errors import SettingsError
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
-from .track import TrackingSettings, device_for, track
+from .track import WORTH_A_GPU, TrackingSettings, track
 from .tracks import Tracks
 
 _ROWS = 4_000_000
@@ -48,7 +49,7 @@ def settings_for(source: Path, output: Path, settings: TrackingSettings) -> Trac
             "Frames that are streamed are linked one to the next: set --max-distance, and leave out "
             "--max-gap. Learning and gaps need the whole movie (no --stream)."
         )
-    return replace(settings, device=device_for(settings.device, row_count(source)), max_gap=0)
+    return replace(settings, device=device_for(settings.device, row_count(source), WORTH_A_GPU), max_gap=0)
 
 
 def track_stream(

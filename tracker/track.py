@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from ._arrays import free_device_memory, free_memory, gpu_names, to_device
+from ._arrays import free_device_memory, free_memory, to_device
 from .assign import SOLVERS
 from .calibrate import Calibration, calibrate
 from .detections import Detections
+from .device import device_for
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
 from .link import LinkCosts, Links, link_frames
@@ -19,7 +20,7 @@ from .tracks import Tracks
 
 DEVICES = ("auto", "cpu", "gpu")
 
-_WORTH_A_GPU = 3_000_000
+WORTH_A_GPU = 3_000_000
 """Detections below which `auto` stays on the CPU.
 
 Loading CuPy takes 0.7 s. From the shell an H200 caught up with 16 cores at 5 million detections of few
@@ -173,7 +174,7 @@ def track(
     settings = settings or TrackingSettings()
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
-    device, gap = device_for(settings.device, len(detections)), settings.max_gap or 0
+    device, gap = device_for(settings.device, len(detections), WORTH_A_GPU), settings.max_gap or 0
     used = replace(settings, device=device, max_gap=gap)
     costs = LinkCosts(settings.max_distance, used.cost, used.unmatched_cost, used.solver)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
@@ -225,24 +226,3 @@ def _run(
         "fallbacks": links.fallbacks,
     }
     return TrackingRun(tracks, used, stats, learned)
-
-
-def device_for(asked: str, detections: int) -> str:
-    """The device that will link so many detections: cpu or gpu.
-
-    Raises
-    ------
-    ResourceError
-        If the GPU is asked for and there is none.
-    """
-    if asked == "cpu" or (asked == "auto" and detections < _WORTH_A_GPU):
-        return "cpu"
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        if asked == "gpu":
-            raise ResourceError(
-                f"There is no GPU to track on: {reason} Or use --device auto or cpu."
-            ) from None
-        return "cpu"
-    return "gpu"
