@@ -32,7 +32,8 @@ def gpu_record() -> str:
         for row in record["frame_pairs"]
     )
     heads = ("particles", "displacement", "gate", "candidates each", "GPU", "CPU", "gap")
-    return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}."
+    notes = " ".join(record.get("notes", []))
+    return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}. {notes}"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
