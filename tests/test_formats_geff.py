@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,15 @@ TWO = Tracks(
 def ordered(detections: Detections) -> np.ndarray:
     rows = np.column_stack([detections.frame, detections.position.round(2)])
     return rows[np.lexsort(rows.T)]
+
+
+def test_without_geff_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tracks(tmp_path / "a.geff", TWO)
+    monkeypatch.setitem(sys.modules, "geff", None)
+    for work in (lambda: read_tracks(tmp_path / "a.geff"), lambda: write_tracks(tmp_path / "b.geff", TWO)):
+        with pytest.raises(ResourceError, match=r"pip install 'outbid\[geff\]'"):
+            work()
+    assert not (tmp_path / "b.geff").exists()
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -2,6 +2,8 @@
 
 import logging
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -192,6 +194,34 @@ def test_a_folder_is_a_movie(real_data: Path, tmp_path: Path, caplog: pytest.Log
     tifffile.imwrite(tmp_path / "t11.tif", np.zeros((5, 5), np.uint8))
     with pytest.raises(InputError, match="t11"):
         frames(open_movie(tmp_path))
+
+
+def test_without_pillow_png_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.png").write_bytes(b"anything")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ResourceError, match=r"pip install 'outbid\[images\]'"):
+        open_movie(tmp_path / "a.png")
+
+
+def test_without_imagecodecs_a_compressed_tiff_says_what_to_install(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, VOXELS[0, 0], metadata=None, photometric="minisblack")
+    with tifffile.TiffFile(path) as file:
+        (tag,) = (page.tags["Compression"].valueoffset for page in file.pages)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<H", content, tag, 5)  # LZW
+    path.write_bytes(content)
+    # tifffile looks for its codecs when it is imported.
+    without = (
+        "import sys; sys.modules['imagecodecs'] = None; from outbid.tracker.cli import main; "
+        "sys.argv = ['outbid', 'detect', 'a.tif', '-o', 'a.csv']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", without], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert "pip install 'outbid[images]'" in done.stderr
+    assert not (tmp_path / "a.csv").exists()
 
 
 def test_what_is_no_image(tmp_path: Path) -> None:

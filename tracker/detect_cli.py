@@ -69,7 +69,10 @@ _FILE = click.Path(path_type=Path)
     "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
     help="Where to filter.",
 )  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
+    help="Threads; they change no result.",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")

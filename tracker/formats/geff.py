@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from ..errors import InputError, SettingsError
+from ..errors import InputError, OutbidError, ResourceError
 from ..tracks import LINK_MEASURES, Tracks
 from . import graph
 from .chunks import refuse_bombs
@@ -133,7 +133,7 @@ def _package() -> Any:
     try:
         import geff
     except ModuleNotFoundError:
-        raise SettingsError(
+        raise ResourceError(
             "GEFF needs a package that is not installed: pip install 'outbid[geff]'."
         ) from None
     return geff
@@ -149,7 +149,7 @@ class _explained:  # a context manager
         _package()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, InputError | SettingsError):
+        if isinstance(error, Exception) and not isinstance(error, OutbidError):
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise InputError(f"{self._path} cannot be read as GEFF: {reason}. Export it again.") from None
 

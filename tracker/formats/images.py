@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError, ResourceError, SettingsError
 from .memory import refuse_if_larger_than_memory
 from .tiff import Told, look_at_tiff, planes_by_frame
 
@@ -118,7 +118,7 @@ def open_movie(
     InputError
         If there is no image, it is cut short, or its axes make no sense.
     ResourceError
-        If a frame does not fit the memory.
+        If a frame does not fit the memory, or a package is missing that the format needs.
     SettingsError
         If `axes` or `channel` do not fit the file.
     """
@@ -260,5 +260,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ModuleNotFoundError:
-        raise SettingsError("PNG needs a package that is not installed: pip install pillow.") from None
+        raise ResourceError(
+            "PNG needs a package that is not installed: pip install 'outbid[images]'."
+        ) from None
     return Image

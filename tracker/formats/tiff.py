@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SettingsError
+from ..errors import InputError, OutbidError, ResourceError
 from .graph import unit_of
 
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
@@ -78,10 +78,13 @@ class _opened:
         if self._tiff is not None:
             self._tiff.close()
         # tifffile and the codecs raise anything about bytes that make no sense.
-        if isinstance(error, Exception) and not isinstance(error, InputError | SettingsError | MemoryError):
+        if isinstance(error, Exception) and not isinstance(error, OutbidError | MemoryError):
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            remedy = "pip install imagecodecs" if "imagecodecs" in reason else "It may be damaged"
-            raise InputError(f"{self._path} cannot be read as TIFF: {reason}. {remedy}.") from None
+            if "requires the 'imagecodecs' package" in reason:
+                raise ResourceError(
+                    f"{self._path}: {reason}. Install it: pip install 'outbid[images]'."
+                ) from None
+            raise InputError(f"{self._path} cannot be read as TIFF: {reason}. It may be damaged.") from None
 
 
 def _refuse_broken_chain(path: Path) -> None:

@@ -25,7 +25,7 @@ from outbid.tracker.errors import OutbidError, SettingsError
 
 from ..layers import Layer
 from .fields import LayerBox
-from .shown import Place, record_of, show
+from .shown import Place, record_of, show, take_away
 from .work import Task, Work
 
 _SETTLED = 150  # milliseconds without a change after which a preview starts
@@ -264,8 +264,8 @@ class Form(QWidget):
 
     def _drop_preview(self) -> None:
         shown, self._preview_layer = self._preview_layer, None
-        if shown is not None and shown in self.viewer.layers:
-            self.viewer.layers.remove(shown)
+        if shown is not None and take_away(self.viewer, shown):
+            self._preview_layer = shown  # for the next preview
 
     def _live_toggled(self) -> None:
         if self.live.isChecked():

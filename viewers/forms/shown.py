@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from napari.layers import Layer as NapariLayer
+from napari.layers import Points, Tracks
 from napari.settings import get_plugin_settings
 from napari.utils import Colormap
 
@@ -115,6 +117,31 @@ def show(
         return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
     _replace(instead_of, data, attributes, kind)
     return instead_of
+
+
+def take_away(viewer: Any, layer: Any) -> bool:
+    """Remove a layer; points beside tracks are emptied instead, and stay.
+
+    With Mesa, vispy may crash drawing lines after it let go of points.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    layer : napari layer
+        Perhaps removed already.
+
+    Returns
+    -------
+    bool
+        Whether it stays.
+    """
+    if layer not in viewer.layers:
+        return False
+    if isinstance(layer, Points) and any(isinstance(other, Tracks) for other in viewer.layers):
+        layer.data = np.empty((0, layer.ndim))
+        return True
+    viewer.layers.remove(layer)
+    return False
 
 
 def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> None:
