@@ -259,6 +259,7 @@ def test_scipys_sparse_solver_agrees_where_it_answers():
         ([[np.nan, 1.0]], ValueError, "NaN at 0, 0"),
         ([[1.0, -np.inf]], ValueError, "minus infinity at 0, 1"),
         ([[1e308, 1.0]], ValueError, "so large"),
+        ([[9e299, 1.0]], ValueError, "so large"),
         (np.array([[2**62, 1]]), ValueError, "so large"),
         (np.array([[1 + 1j]]), TypeError, "real numbers"),
         (np.array([["1"]]), TypeError, "real numbers"),
@@ -349,3 +350,50 @@ def test_margins_of_matrices_are_those_of_their_sparse_twins(shape):
         without[i, dense.col_of_row[i]] = np.inf
         worse = assign(AssignmentProblem(DenseCosts(without)))
         assert 0 <= dense.margin[i] <= worse.primal_cost - dense.primal_cost
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4"])
+def test_gains_hold_the_least_integer_of_their_type(dtype):
+    least = np.iinfo(dtype).min
+    answer = assign(AssignmentProblem(DenseCosts.of_gains(np.array([[least, 5], [5, least]], dtype))))
+    assert answer.col_of_row.tolist() == [1, 0]
+    assert answer.primal_cost == -10
+
+
+def test_gains_that_no_solver_could_use_are_refused():
+    assert DenseCosts.of_gains([[1, 2], [3, 5]]).values.tolist() == [[-1, -2], [-3, -5]]
+    with pytest.raises(ValueError, match="so large"):
+        DenseCosts.of_gains(np.array([[2**64 - 1, 1], [1, 2**64 - 1]], np.uint64))
+    for wrong in (np.array([[None]]), np.array([["1"]]), np.array([[1j]])):
+        with pytest.raises(TypeError, match="real numbers"):
+            DenseCosts.of_gains(wrong)
+
+
+def test_costs_whose_squares_overflow_are_solved_without_a_warning():
+    costs = np.random.default_rng(14).random((30, 30))
+    answer = assign(AssignmentProblem(DenseCosts(1e290 * costs)), "sparsified")
+    assert answer.primal_cost == pytest.approx(1e290 * costs[linear_sum_assignment(costs)].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("optional_sides", [False, True])
+def test_duals_too_high_for_columns_left_over_are_not_believed(kind, optional_sides):
+    class Boaster(BidAndAugment):
+        def compute(self, problem):
+            answer = super().compute(problem)
+            return type(answer)(answer.col_of_row, answer.col_dual + 1000, {})
+
+    costs = DenseCosts(np.array([[5, 7, 9], [6, 5, 9]]))
+    unmatched = (np.full(2, 20), np.full(3, 2)) if optional_sides else ()
+    problem = AssignmentProblem(costs if kind == "dense" else costs.sparse(), *unmatched)
+    answer, best = assign(problem, Boaster()), assign(problem)
+    assert answer.dual_cost <= best.primal_cost
+    assert_certified(answer)
+
+
+@pytest.mark.parametrize("excess", [1e-3, 1e-6, 1e-9])
+def test_a_small_gap_of_real_costs_is_no_proof(excess):
+    costs = 1 + excess * np.array([[0, 1], [1, 3]])
+    answer = assign(AssignmentProblem(DenseCosts(costs)), "greedy")
+    assert answer.gap == pytest.approx(2 * excess, rel=1e-3)
+    assert answer.status is Status.FEASIBLE

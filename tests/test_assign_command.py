@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,8 @@ def test_a_deadline_is_for_the_solver_that_has_an_answer_at_any_time(matrix):
     assert told["pairs"] == 30
     assert told["gap"] > 0
     assert_refused(run("assign", matrix[0], "--deadline", "1"), 2, "greedy_switching")
+    never = run("assign", matrix[0], "--solver", "greedy_switching", "--deadline", "nan")
+    assert_refused(never, 2, "deadline is no number")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -92,3 +95,31 @@ def test_without_a_gpu_auto_is_the_cpu_and_gpu_says_what_to_install(matrix, solv
     assert_refused(
         run("assign", matrix[0], "--solver", solver, "--device", "gpu"), 4, "pip install 'outbid[cuda12]'"
     )
+
+
+def test_whole_unmatched_costs_keep_the_proof_in_whole_numbers(matrix):
+    told = json.loads(run("assign", matrix[0], "--unmatched-cost", "3", "--json").stdout)
+    assert isinstance(told["cost"], int)
+    assert told["gap"] == 0
+
+
+def test_a_table_of_many_frames_is_no_point_set(tmp_path):
+    (tmp_path / "all.csv").write_text("frame,z,y,x\n0,1,1,1\n3,1,1,2\n")
+    refused = run("assign", tmp_path / "all.csv", tmp_path / "all.csv")
+    assert_refused(refused, 3, "frames 0 to 3", "outbid track")
+
+
+def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tmp_path, monkeypatch):
+    monkeypatch.setattr("outbid.tracker._arrays.free_memory", lambda: 5000)
+    assert_refused(run("assign", matrix[0]), 4, "0.0 GiB", "point sets")
+    monkeypatch.undo()
+    np.save(tmp_path / "points.npy", np.random.default_rng(3).random((30, 3)))
+    monkeypatch.setattr(import_module("outbid.tracker.assign.problem"), "free_memory", lambda: 1000)
+    given = tmp_path / "points.npy", tmp_path / "points.npy"
+    assert_refused(run("assign", *given, "--solver", "hungarian"), 4, "0.0 GiB", "solver sparsified")
+    assert run("assign", *given).exit_code == 0
+
+
+def test_of_more_rows_than_columns_the_side_left_over_is_named(tmp_path):
+    np.save(tmp_path / "tall.npy", np.array([[1, np.inf], [2, np.inf], [3, np.inf]]))
+    assert_refused(run("assign", tmp_path / "tall.npy"), 5, "row 1", "row here means column")

@@ -132,5 +132,5 @@ def test_points_that_no_solver_could_use_are_refused(source, target, metric, err
 
 def test_a_matrix_that_does_not_fit_is_refused_with_its_size(monkeypatch):
     monkeypatch.setattr(import_module("outbid.tracker.assign.problem"), "free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"takes 0\.0 GiB.*sparsified"):
+    with pytest.raises(MemoryError, match=r"takes 0\.0 GiB.*sparsified"):
         assign(AssignmentProblem(PointCosts(*clouds(9, 20, 20))), "hungarian")

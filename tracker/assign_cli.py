@@ -102,7 +102,13 @@ def _problem(
         costs = PointCosts(_points(source), _points(target), metric)
     problem = AssignmentProblem(costs)
     if unmatched_cost is not None:
-        problem = AssignmentProblem(costs, *(np.full(length, unmatched_cost) for length in costs.shape))
+        # A whole number keeps the sums of whole costs exact.
+        unmatched = (
+            int(unmatched_cost)
+            if abs(unmatched_cost) < 2**53 and unmatched_cost.is_integer()
+            else unmatched_cost
+        )
+        problem = AssignmentProblem(costs, *(np.full(length, unmatched) for length in costs.shape))
     try:
         check_problem(problem)
     except (ValueError, TypeError) as error:
@@ -120,6 +126,8 @@ def _solver(name: str, deadline: float | None) -> AbstractAssignmentSolver:
         raise SettingsError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
     if deadline is None:
         return solver_named(name)
+    if math.isnan(deadline):
+        raise SettingsError("The deadline is no number; give seconds.")
     if name != "greedy_switching":
         raise SettingsError(f"Solver {name} has no answer before its end. Choose --solver greedy_switching.")
     return GreedySwitching(deadline=deadline)
@@ -155,7 +163,8 @@ def _solve(
             release_device_memory()
         return solve_and_certify(problem, solver), "cpu"
     except MemoryError as error:
-        raise ResourceError(f"The problem does not fit into memory: {error}. Gate the pairs.") from None
+        advice = "" if str(error).endswith(".") else ". Gate the pairs."
+        raise ResourceError(f"The problem does not fit into memory: {error}{advice}") from None
     except (ValueError, RuntimeError) as error:
         raise SolverError(str(error)) from None
 
@@ -163,13 +172,20 @@ def _solve(
 def _matrix(path: Path) -> NDArray:
     import numpy as np
 
-    from .errors import InputError
+    from ._arrays import free_memory
+    from .errors import InputError, ResourceError
 
     if path.suffix != ".npy":
         raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
     try:
         # A map first: a header that promises more than the file holds is refused before memory is taken.
-        values = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        if stored.nbytes > 0.8 * free_memory():
+            raise ResourceError(
+                f"{path} holds {stored.nbytes / 2**30:.1f} GiB, more than is free. Give two point sets, "
+                "whose costs are not stored, or take a larger machine."
+            )
+        values = np.array(stored)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist. Check the name.") from None
     except (ValueError, EOFError, OSError) as error:
@@ -185,7 +201,13 @@ def _points(path: Path) -> NDArray:
     from .errors import InputError
 
     if path.suffix != ".npy":
-        return formats.read_detections(path).position
+        seen = formats.read_detections(path)
+        if len(seen) and seen.frame[0] != seen.frame[-1]:
+            raise InputError(
+                f"{path} holds frames {seen.frame[0]} to {seen.frame[-1]}; a point set is one frame. Write "
+                "its rows to a file of their own, or link all frames with outbid track."
+            )
+        return seen.position
     values = _matrix(path)
     if values.dtype.kind not in "iuf":
         raise InputError(f"{path} holds {values.dtype}; coordinates must be real numbers.")

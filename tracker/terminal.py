@@ -80,7 +80,8 @@ def _end(error: BaseException) -> NoReturn:
             message, code = "Interrupted.", _INTERRUPTED
         case MemoryError():
             advice = "Lower the distances, split the input by frames, or take a larger machine."
-            message, code = f"Error: Out of memory. {advice}", ResourceError.exit_code
+            told = str(error) if str(error).endswith(".") else advice  # our own tell what to do
+            message, code = f"Error: Out of memory. {told}", ResourceError.exit_code
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
             advice = "Make room, or choose another place for the output."

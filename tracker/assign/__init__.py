@@ -128,7 +128,14 @@ def solve_and_certify(
     if on_device(problem.array) and not chosen.works_on_device(problem):
         problem = on_host(problem)
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:
-        return _transposed(solve_and_certify(problem.transposed(), chosen), problem)
+        try:
+            return _transposed(solve_and_certify(problem.transposed(), chosen), problem)
+        except ValueError as error:
+            if "row" not in str(error):
+                raise
+            raise ValueError(
+                f"{error} (As there are more rows than columns, row here means column.)"
+            ) from None
     answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
     bare = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.FEASIBLE, answer.stats)

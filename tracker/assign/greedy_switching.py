@@ -327,12 +327,12 @@ def _filled(costs: SparseCosts, forbidden: np.generic) -> DenseCosts:
 
     Raises
     ------
-    ValueError
+    MemoryError
         If it does not fit into memory twice.
     """
     needed = 16 * costs.shape[0] * costs.shape[1]
     if needed > 0.8 * (free_device_memory() if on_device(costs.values) else free_memory()):
-        raise ValueError(
+        raise MemoryError(
             f"Greedy switching needs all pairs, here {needed / 2**30:.1f} GiB. "
             "Choose solver bid_and_augment for sparse problems."
         )

@@ -265,7 +265,7 @@ def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
 
     Raises
     ------
-    ValueError
+    MemoryError
         If they do not fit into memory.
     """
     rows, cols = problem.shape
@@ -276,7 +276,7 @@ def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
     xp, dtype = array_module(col_unmatched), col_unmatched.dtype
     needed = 2 * dtype.itemsize * rows * cols
     if needed > (free_device_memory() if on_device(col_unmatched) else free_memory()):
-        raise ValueError(
+        raise MemoryError(
             f"The Hungarian algorithm needs all pairs, here {needed / 2**30:.1f} GiB. "
             "Choose solver bid_and_augment for sparse problems."
         )

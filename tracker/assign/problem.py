@@ -53,12 +53,29 @@ class DenseCosts:
     def of_gains(cls, gains: NDArray) -> DenseCosts:
         """Costs whose least sum is the largest sum of gains; ``-inf`` forbids a pair.
 
+        Raises
+        ------
+        TypeError
+            If gains are not real numbers.
+        ValueError
+            If they are unsigned integers so large that sums overflow.
+
         Examples
         --------
         >>> DenseCosts.of_gains(np.array([[3, 0]], np.uint8)).values
         array([[-3,  0]])
         """
-        return cls(-gains.astype(np.int64) if gains.dtype.kind in "ub" else -gains)
+        gains = gains if on_device(gains) else np.asarray(gains)
+        kind = gains.dtype.kind
+        if kind not in "iubf":
+            raise TypeError(f"Gains must be real numbers; got an array of {gains.dtype}.")
+        if kind == "u" and gains.size and int(gains.max()) >= 2**58:
+            raise ValueError(
+                "Gains hold integers so large that their sums overflow. Divide them, or use floats."
+            )
+        # The least integer of a type has no negative in it.
+        has_least = kind == "i" and gains.size and int(gains.min()) == np.iinfo(gains.dtype).min
+        return cls(-gains.astype(np.int64) if kind in "ub" or has_least else -gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +159,14 @@ class PointCosts:
 
         Raises
         ------
-        ValueError
+        MemoryError
             If they do not fit into memory.
         """
         from .points import matrix_of
 
         needed = 8 * len(self.source) * len(self.target)
         if needed > 0.8 * (free_device_memory() if on_device(self.source) else free_memory()):
-            raise ValueError(
+            raise MemoryError(
                 f"A matrix of all distances takes {needed / 2**30:.1f} GiB, more than is free. "
                 "Choose solver sparsified, which needs none, or gate the pairs."
             )

@@ -184,7 +184,7 @@ class _Work:
             if epsilon > 0 and not self._auction(epsilon, of_row) and not self.patience:
                 return int(array_module(self.v).argmin(self.edge))
         # Where prices have moved far from the reduction's they know better which pairs may matter.
-        if float((self.v - v).std()) > _FAR * slack:
+        if slack > 0 and float(((self.v - v) / slack).std()) > _FAR:
             self._choose_again(of_row)
         self._forget()
         self._bid(0, None, *_BIDS)
