@@ -166,7 +166,7 @@ def test_what_a_file_does_not_tell_is_said(real_data: Path, tmp_path: Path) -> N
     pages = write(tmp_path / "pages.tif", "pages")
     assert "taken for TYX" in doubts(pages)
     assert doubts(pages, axes="TYX") == ""
-    assert "voxel" in doubts(pages, axes="ZYX")
+    assert "--spacing" in doubts(pages, axes="ZYX")
     assert doubts(pages, axes="ZYX", spacing=(2.0, 1.0, 1.0)) == ""
     trap = doubts(real_data / "faketracks/fake_tracks1_stracking.tif")
     assert "one frame of 5 planes" in trap
@@ -194,6 +194,26 @@ def test_a_folder_is_a_movie(real_data: Path, tmp_path: Path, caplog: pytest.Log
     tifffile.imwrite(tmp_path / "t11.tif", np.zeros((5, 5), np.uint8))
     with pytest.raises(InputError, match="t11"):
         frames(open_movie(tmp_path))
+
+
+@pytest.mark.parametrize("unit", ["pixel", "µm"])
+@pytest.mark.parametrize("deep", [True, False])
+def test_a_distance_of_planes_that_is_not_told_is_a_doubt(unit: str, deep: bool, tmp_path: Path) -> None:
+    told = {"axes": "TZYX"} | {f"PhysicalSize{a}": 0.5 for a in ("ZYX" if deep else "YX")}
+    told |= {f"PhysicalSize{a}Unit": unit for a in "ZYX"}
+    tifffile.imwrite(tmp_path / "a.ome.tif", VOXELS, ome=True, metadata=told, photometric="minisblack")
+    movie = open_movie(tmp_path / "a.ome.tif")
+    assert movie.spacing == (0.5 if deep else 1.0, 0.5, 0.5)
+    assert [f"taken for 1 {movie.unit}" in doubt for doubt in movie.doubts] == [True] * (not deep)
+    assert open_movie(tmp_path / "a.ome.tif", spacing=(1, 1, 1)).doubts == ()
+
+
+def test_a_distance_of_planes_in_imagej(tmp_path: Path) -> None:
+    assert open_movie(write(tmp_path / "a.tif", "imagej")).doubts == ()
+    told = {"axes": "TZYX", "unit": "um"}
+    tifffile.imwrite(tmp_path / "b.tif", VOXELS, imagej=True, metadata=told, resolution=(4.0, 4.0))
+    (doubt,) = open_movie(tmp_path / "b.tif").doubts
+    assert "taken for 1 micrometer" in doubt
 
 
 def test_without_pillow_png_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,8 +169,8 @@ def _doubts(
     elif axes is None and deep and not several and size.get("T", 1) == 1:
         times = named.replace("T", "").replace("Z", "T").rstrip("S")
         yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
-    if spacing is None and deep and told.unit == "pixel":
-        yield "The size of a voxel is not told: planes count as a pixel apart. To tell it: --spacing Z Y X."
+    if spacing is None and deep and not told.depth:
+        yield f"How far planes are apart is not told: taken for 1 {told.unit}. To tell it: --spacing Z Y X."
 
 
 def _images_in(folder: Path) -> tuple[Path, ...]:

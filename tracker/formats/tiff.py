@@ -25,13 +25,14 @@ _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 
 
 @dataclass(frozen=True)
 class Told:
-    """What a file tells of itself."""
+    """What a file tells of itself; `depth` is whether it tells how far its planes are apart."""
 
     axes: str
     sizes: tuple[int, ...]
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     unit: str = "pixel"
     interval: float | None = None
+    depth: bool = False
 
 
 def look_at_tiff(path: Path) -> Told:
@@ -178,7 +179,9 @@ def _with_imagej(told: Told, tiff: Any) -> Told:
     if not unit or unit == "pixel":
         return Told(told.axes, told.sizes, interval=seconds)
     depth = abs(float(known.get("spacing", 1.0))) or 1.0
-    return Told(told.axes, told.sizes, (depth, across[0], across[1]), unit_of(unit), seconds)
+    return Told(
+        told.axes, told.sizes, (depth, across[0], across[1]), unit_of(unit), seconds, "spacing" in known
+    )
 
 
 def _per_unit(tags: Any, name: str) -> float:
@@ -207,7 +210,8 @@ def _with_ome(told: Told, xml: str, path: Path) -> Told:
     unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
     sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
     spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
-    return Told(told.axes, told.sizes, spacing, unit, _positive(known.get("TimeIncrement")))
+    interval = _positive(known.get("TimeIncrement"))
+    return Told(told.axes, told.sizes, spacing, unit, interval, sizes[0] is not None)
 
 
 def _positive(text: str | None) -> float | None:
