@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from outbid.tracker._arrays import gpu_names
+
 if TYPE_CHECKING:
     from napari_window import Window
 
@@ -30,6 +32,17 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data (../shared/data) are not beside this checkout")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _gpu_where_one_is_needed(request: pytest.FixtureRequest) -> None:
+    """Skip tests with the marker `gpu` where there is none, and say why."""
+    if request.node.get_closest_marker("gpu") is None:
+        return
+    try:
+        gpu_names()
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -9,19 +9,11 @@ import pytest
 from problems import gated, moved_cloud
 
 from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
-from outbid.tracker._arrays import gpu_names, to_device, to_host
+from outbid.tracker._arrays import to_device, to_host
 from outbid.tracker.gating import pairs_within
 
 pytestmark = pytest.mark.gpu
 gpu = import_module("outbid.tracker.assign.bid_and_augment_gpu")
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def on_device(problem: AssignmentProblem) -> AssignmentProblem:

@@ -10,21 +10,13 @@ from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 
 from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker._arrays import gpu_names, to_device, to_host
+from outbid.tracker._arrays import to_device, to_host
 from outbid.tracker.assign.auction import Auction
 from outbid.tracker.assign.problem import forbidden, on_gpu
 
 pytestmark = pytest.mark.gpu
 cpu, gpu = (import_module(f"outbid.tracker.assign.auction_{kind}") for kind in ("cpu", "gpu"))
 DTYPES = ("int32", "int64", "float32", "float64")
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def held(on, place, costs, shape, epsilon: float, rounds: int) -> list:

@@ -11,21 +11,13 @@ from numpy.typing import NDArray
 from problems import FAMILIES, optional
 
 from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker._arrays import gpu_names, on_device, to_device, to_host
+from outbid.tracker._arrays import on_device, to_device, to_host
 from outbid.tracker.assign import SOLVERS
 from outbid.tracker.assign.points import matrix_of
 from outbid.tracker.assign.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def clouds(seed: int, rows: int, cols: int, axes: int = 3) -> PointCosts:

@@ -13,21 +13,13 @@ from problems import ALL_FAMILIES, optional
 from test_assign import EXACT, assert_certified, reference_cost
 
 from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker._arrays import gpu_names, to_host
+from outbid.tracker._arrays import to_host
 from outbid.tracker.assign import SOLVERS, Assignment
 from outbid.tracker.assign.greedy import Greedy
 from outbid.tracker.assign.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 HEURISTIC = set(SOLVERS) - set(EXACT)
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def on_host(problem: AssignmentProblem, answer: Assignment) -> Assignment:

@@ -8,18 +8,10 @@ import numpy as np
 import pytest
 
 from outbid.tracker import Detections, DetectionSettings, detect
-from outbid.tracker._arrays import gpu_names, on_device, to_device, to_host
+from outbid.tracker._arrays import on_device, to_device, to_host
 from outbid.tracker.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def frame(shape, seed=0, spots=60):

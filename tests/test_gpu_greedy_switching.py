@@ -10,7 +10,7 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
 from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, assign
-from outbid.tracker._arrays import gpu_names, to_host
+from outbid.tracker._arrays import to_host
 from outbid.tracker.assign.greedy_switching import GreedySwitching
 from outbid.tracker.assign.problem import on_gpu
 
@@ -23,14 +23,6 @@ VARIANTS = {
     "parallel, in global memory": GreedySwitching(parallel=True, evaluation="global"),
     "parallel, mixed": GreedySwitching(parallel=True, mixed=True),
 }
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def assert_same(problem: AssignmentProblem, solver: GreedySwitching) -> None:

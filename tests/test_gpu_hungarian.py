@@ -9,21 +9,13 @@ import pytest
 from problems import FAMILIES, optional
 
 from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
-from outbid.tracker._arrays import gpu_names, on_device, to_device, to_host
+from outbid.tracker._arrays import on_device, to_device, to_host
 from outbid.tracker.assign.hungarian import Hungarian
 from outbid.tracker.assign.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("tree", "classical")
 COUNTS = ("iterations", "paths", "initial_assignments", "dual_updates", "passes", "rows_scanned")
-
-
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    try:
-        gpu_names()
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def assert_twins(problem: AssignmentProblem, variant: str) -> None:
