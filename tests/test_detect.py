@@ -312,6 +312,7 @@ def test_frames_that_make_no_sense() -> None:
         np.zeros((4, 4)),
         np.zeros((1, 4, 4), complex),
         np.full((1, 9, 9), np.nan),
+        np.full((1, 9, 9), 1e300),
         np.zeros((0, 4, 4)),
     ):
         with pytest.raises(InputError, match="Frame 0"):

@@ -174,6 +174,12 @@ def detect_labels(
     ------
     InputError
         As `centroids`.
+
+    Examples
+    --------
+    >>> seen = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
+    >>> seen.position.tolist(), seen.features["label"].tolist()
+    ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
     """
     number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for frame, image in enumerate(frames):

@@ -41,6 +41,19 @@ def estimate_radius(
     settings : DetectionSettings
     pool : Executor, optional
         Tries several radii at once; the result is the same.
+
+    Examples
+    --------
+    >>> y, x = np.ogrid[:120, :120]
+    >>> noise = np.random.default_rng(0).normal(size=(1, 120, 120))
+    >>> for sigma in (2, 4):
+    ...     spot = 20 * np.exp(-((y - 60) ** 2 + (x - 60) ** 2) / (2 * sigma**2))
+    ...     found = estimate_radius((spot + noise).astype(np.float32), DetectionSettings())
+    ...     print(round(found.radius / (sigma * 2**0.5), 1))
+    1.3
+    1.3
+    >>> estimate_radius(noise.astype(np.float32), DetectionSettings()).radius is None
+    True
     """
     tried = _Tried(_crop(image), pool)
     best = _most_salient(tried, settings)

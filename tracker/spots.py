@@ -198,7 +198,8 @@ def checked(image: NDArray, frame: int, settings: DetectionSettings) -> NDArray[
         )
     # Floats of 16 bytes and foreign byte orders are known to the host alone.
     known = np.dtype(np.float32) if image.dtype.kind == "f" else image.dtype.newbyteorder("=")
-    native = image.astype(known, copy=False)
+    with np.errstate(over="ignore"):  # what single precision cannot hold is refused below
+        native = image.astype(known, copy=False)
     voxels = (to_device(native) if settings.device == "gpu" else native).astype(np.float32)
     mean = float(voxels.mean())
     if not isfinite(mean):
