@@ -1,5 +1,6 @@
 // Shortest augmenting paths of `bid_and_augment`, many at once. Searches that touch the same column are told
 // apart by their claims, not by their speed, so no result depends on the order of threads. Arrays as words.cuh tells.
+#include "grid.cuh"
 #include "search.cuh"
 
 // One column of a search tree, or the free column at its end.

@@ -1,5 +1,6 @@
 // Bids of `bid_and_augment`. Prices are read only while nobody writes them, so no result depends on the order
 // of threads. Arrays as words.cuh tells.
+#include "grid.cuh"
 #include "words.cuh"
 
 // v (C,) i8, owner (C,) i4 to words and back.
@@ -56,19 +57,6 @@ __device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indic
         if (other.second_pair >= 0) offer(choice, other.second, other.second_pair, other.second_column);
     }
     return choice;
-}
-
-// All threads of the first blocks of a cooperative launch wait for each other; arrived starts at 0 and only grows.
-__device__ __forceinline__ void wait_for_all(unsigned* arrived, unsigned& turn, int blocks) {
-    __syncthreads();
-    turn += blocks;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (*(volatile unsigned*)arrived < turn) {}
-        __threadfence();
-    }
-    __syncthreads();
 }
 
 constexpr int kPackAlways = 8, kPackEvery = 8;  // rounds after which slots without a row are dropped

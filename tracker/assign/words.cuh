@@ -14,14 +14,3 @@ __device__ __forceinline__ int owner_of(Word word) { return (int)(word & 0xfffff
 __device__ __forceinline__ Word word_of(int dual, int owner) {
     return ((Word)(unsigned)(kBias - dual) << 32) | (unsigned)(owner + 1);
 }
-
-// Place in a list for every thread that wants one, else -1, with one atomic a warp; the order means nothing.
-__device__ __forceinline__ int place_in_list(bool wanted, int* count) {
-    unsigned together = __activemask();
-    unsigned votes = __ballot_sync(together, wanted);
-    if (!votes) return -1;
-    int lane = threadIdx.x % 32, leader = __ffs(votes) - 1, start = 0;
-    if (lane == leader) start = atomicAdd(count, __popc(votes));
-    start = __shfl_sync(together, start, leader);
-    return wanted ? start + __popc(votes & ((1u << lane) - 1)) : -1;
-}
