@@ -88,6 +88,8 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     assert summary["links"] == len(found.links) > 150
     assert summary["tracks"] == found.track_count
     assert summary["worst_gap"] == 0
+    assert {"read", "hash", "tracks", "write"} < set(summary["stages"])
+    assert 0 < sum(summary["stages"].values()) <= summary["seconds"]
     (line,) = [line for line in done.stderr.splitlines() if "links" in line]
     assert re.fullmatch(
         rf"{len(found.links)} links, {found.track_count} tracks, worst gap 0, cpu, \d+\.\d\d s: {output}",
@@ -111,7 +113,7 @@ def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
 def test_the_record_tells_all_and_no_more(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     record = read_record(tmp_path / "a.csv")
-    assert set(record) == {"command", "settings", "version", "seed", "device", "input"}
+    assert set(record) == {"command", "settings", "version", "seed", "device", "input", "fallbacks"}
     assert set(record["settings"]) == set(TrackingSettings(1.0).as_dict())
     assert record["input"]["name"] == "spots.csv"
     assert record["device"] == "cpu"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -10,7 +13,7 @@ from commands import run
 
 from outbid.tracker import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid.tracker import stream as streaming
-from outbid.tracker.formats import read_tracks, write_detections
+from outbid.tracker.formats import read_record, read_tracks, write_detections
 from outbid.tracker.formats.parts import Parts
 from outbid.tracker.stream import track_stream
 
@@ -87,12 +90,47 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
+def test_a_killed_run_leaves_all_in_its_folder_and_is_resumed(movie, tmp_path):
+    """What was half written when the process died is gone in the end; nothing stands beside the output."""
+    path, _ = movie
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    track_stream(path, whole, SETTINGS, record=RECORD, rows=100)
+    program = (
+        "import os, sys; from pathlib import Path; from outbid.tracker import TrackingSettings;"
+        "from outbid.tracker.stream import track_stream;"
+        f"track_stream(Path({str(path)!r}), Path({str(out)!r}), TrackingSettings(0.6, device='cpu'),"
+        f"record={RECORD!r}, rows=100, progress=lambda done, total: done > 500 and os._exit(9))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    folder = tmp_path / "out.parquet.parts"
+    assert sorted(tmp_path.iterdir()) == sorted([folder, path, whole])
+    assert len(list(folder.glob("*.arrow"))) >= 3
+    track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(tmp_path.iterdir()) == sorted([out, path, whole])
+
+
+def test_an_output_that_cannot_be_written_stops_the_run_and_keeps_the_parts(movie, tmp_path, monkeypatch):
+    path, _ = movie
+    parquet_writer = pa.parquet.ParquetWriter
+
+    def full(*_given, **_named):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.parquet, "ParquetWriter", full)
+    with pytest.raises(OSError, match="No space"):
+        track_stream(path, tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=100)
+    monkeypatch.setattr(pa.parquet, "ParquetWriter", parquet_writer)
+    stats = track_stream(path, tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=100, resume=True)
+    assert stats["links"] == len(read_tracks(tmp_path / "out.parquet").links)
+
+
 def test_a_part_of_other_length_is_refused(movie, tmp_path):
     path, detections = movie
     out = tmp_path / "out.parquet"
-    parts = Parts(out, RECORD, overwrite=False, resume=False)
     run_of_two = track(detections.take(detections.frame < 6), SETTINGS)
-    parts.add(0, run_of_two.tracks, run_of_two.tracks.track_id, 0, run_of_two.stats)
+    with Parts(out, RECORD, overwrite=False, resume=False) as parts:
+        parts.add(0, run_of_two.tracks, run_of_two.tracks.track_id, 0, run_of_two.stats)
     with pytest.raises(InputError, match=r"rows, not"):
         track_stream(path, out, SETTINGS, record=RECORD, rows=300, resume=True)
 
@@ -127,6 +165,9 @@ def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
     np.testing.assert_array_equal(read_tracks(out).links, track(detections, SETTINGS).tracks.links)
     first = out.read_bytes()
     assert run("track", path, "-o", out, "--max-distance", "0.6", "--stream").exit_code == 2
+    record = read_record(out)
+    assert record["fallbacks"] == 0
+    assert record["settings"] == SETTINGS.as_dict() | {"max_gap": 0}
     again = run("track", path, "-o", out, "--config", out, "--stream", "--overwrite")
     assert again.exit_code == 0, again.output
     assert out.read_bytes() == first

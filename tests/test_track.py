@@ -250,3 +250,19 @@ def test_real_movies_at_their_native_rate(real_data, name, max_distance):
     run = track(truth.detections, TrackingSettings(max_distance))
     assert score(run.tracks, truth, families=("links",)).values["link_f1"] >= 0.995
     assert run.stats["worst_gap"] == 0
+
+
+def test_links_in_any_order_make_the_same_tracks() -> None:
+    rng = np.random.default_rng(0)
+    seen = Detections.from_table(np.repeat(np.arange(9), 5), rng.random((45, 3)))
+    links = np.array([[row, row + 5 * rng.integers(1, 3)] for row in range(30) if rng.random() < 0.7])
+    links = links[np.unique(links[:, 1], return_index=True)[1]]
+    links = links[np.lexsort((links[:, 1], links[:, 0]))]
+    first = np.arange(45)  # by hand: follow each detection back to the start of its track
+    before = dict(links[:, ::-1].tolist())
+    for row in range(45):
+        while first[row] in before:
+            first[row] = before[first[row]]
+    expected = np.unique(first, return_inverse=True)[1]
+    np.testing.assert_array_equal(Tracks(seen, links).track_id, expected)
+    np.testing.assert_array_equal(Tracks(seen, links[::-1]).track_id, expected)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -90,8 +93,9 @@ def free_device_memory() -> int:
 
 
 def release_device_memory() -> None:
-    """Give memory that is kept for reuse back to the GPU."""
-    _cupy().get_default_memory_pool().free_all_blocks()
+    """Give memory that is kept for reuse back to the GPU, if one is in use."""
+    if "cupy" in sys.modules:
+        _cupy().get_default_memory_pool().free_all_blocks()
 
 
 def cuda_function(source: str, name: str, *, cooperative: bool = False, options: tuple[str, ...] = ()) -> Any:
@@ -153,6 +157,46 @@ def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -
     """Run a kernel with at least so many threads."""
     if threads > 0:
         function((-(-threads // block),), (block,), arguments)
+
+
+_stages: ContextVar[tuple[dict[str, float], list[float]] | None] = ContextVar("stages", default=None)
+
+
+@contextmanager
+def stages_timed() -> Iterator[dict[str, float]]:
+    """Seconds of the stages that `lap` names inside the block, in this thread.
+
+    What several threads do at once is one stage, for they lap nothing.
+
+    Examples
+    --------
+    >>> with stages_timed() as seconds:
+    ...     lap("nothing")
+    >>> list(seconds)
+    ['nothing']
+    """
+    seconds: dict[str, float] = {}
+    token = _stages.set((seconds, [time.perf_counter()]))
+    try:
+        yield seconds
+    finally:
+        _stages.reset(token)
+
+
+def lap(stage: str, array: Any = None) -> None:
+    """The time since the last lap, or since the block began, belongs to this stage; free where nobody asks.
+
+    With an array on a GPU, what was launched there belongs to it as well.
+    """
+    counted = _stages.get()
+    if counted is None:
+        return
+    if on_device(array):
+        _cupy().cuda.get_current_stream().synchronize()
+    seconds, last = counted
+    now = time.perf_counter()
+    seconds[stage] = seconds.get(stage, 0.0) + now - last[0]
+    last[0] = now
 
 
 class Stopwatch:

@@ -148,73 +148,78 @@ def track(
     as_json: bool,
 ) -> None:
     """Link detections to tracks."""
-    from . import formats
+    from ._arrays import stages_timed
     from .match import COSTS
     from .track import TrackingSettings as Settings
-    from .track import track as run_track
 
     clock = Stopwatch()
     settings = Settings(
-        max_distance=max_distance,
-        cost=cost,
+        max_distance=max_distance, cost=cost,
         unmatched_cost=_unmatched_cost(unmatched_cost, max_distance, COSTS[cost]),
-        spacing=spacing,
-        max_gap=max_gap,
-        gap_distance=gap_distance,
-        divisions=divisions,
-        solver=solver,
+        spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, solver=solver,
         device=device,
-    )
+    )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
-    if stream or resume:
-        _stream(source, output, settings, workers, overwrite, resume, as_json, clock)
-        return
+    with stages_timed() as stages:
+        files = source, output, settings, workers, overwrite
+        summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
+    told = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages}
+    if as_json:
+        click.echo(json.dumps(told))
+    _LOG.info("Seconds: %s", json.dumps(stages))
+    line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
+    say(line.format_map(told))
+
+
+def _in_memory(
+    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool
+) -> Mapping[str, object]:
+    """Link a file as a whole; the summary."""
+    from . import formats
+    from ._arrays import lap
+    from .track import track as run_track
+
     formats.check_output(output, overwrite=overwrite)
     detections = formats.read_detections(source)
+    lap("read")
     origin = formats.input_of(source)
+    lap("hash")
     _tell_other_input(origin)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     with compilation_told(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    record = _track_record(origin, run.settings) | learned
+    record = _track_record(origin, run.settings) | {"fallbacks": run.stats["fallbacks"]} | learned
     formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
+    lap("write")
     if run.learned is not None:
         say(f"{run.learned if run.stats['links'] else _NOTHING}\nDivisions: {run.stats['divisions']}.")
-    _tell({"output": str(output), **run.stats, "seconds": clock.seconds, **learned}, as_json)
+    return {**run.stats, **learned}
 
 
 def _stream(
-    source: Path, output: Path, settings: TrackingSettings, workers: int | None,
-    overwrite: bool, resume: bool, as_json: bool, clock: Stopwatch,
-) -> None:  # fmt: skip
-    """Link a file that may be larger than the memory."""
+    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool, resume: bool
+) -> Mapping[str, object]:
+    """Link a file that may be larger than the memory; the summary."""
     from . import formats
+    from ._arrays import lap
     from .stream import settings_for, track_stream
 
     used = settings_for(source, output, settings)
     origin = formats.input_of(source)
+    lap("hash")
     _tell_other_input(origin)
     with compilation_told(), progress_bar("Linking") as progress:
-        stats = track_stream(
+        return track_stream(
             source, output, used, record=_track_record(origin, used), overwrite=overwrite, resume=resume,
             workers=workers, progress=progress,
         )  # fmt: skip
-    _tell({"output": str(output), **stats, "seconds": clock.seconds}, as_json)
 
 
 def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
     """The run record of tracks."""
     return _record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
-
-
-def _tell(summary: Mapping[str, object], as_json: bool) -> None:
-    """What was done, in one line, or as JSON on stdout as well."""
-    if as_json:
-        click.echo(json.dumps(summary))
-    line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
-    say(line.format_map(summary))
 
 
 def _unmatched_cost(asked: float | str, max_distance: float | None, power: int) -> float | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import release_device_memory
 from .detections import Detections
-from .link import LinkCosts, Links, joined, link
+from .errors import ResourceError
+from .link import LinkCosts, Links, Place, joined, link
 
 
 def close_gaps(
@@ -16,6 +20,7 @@ def close_gaps(
     max_gap: int,
     costs: LinkCosts,
     *,
+    place: Place = np.asarray,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Links:
@@ -26,6 +31,8 @@ def close_gaps(
     detections : Detections
     position : (N, 3) float64 array
         As in `link_frames`.
+    place : callable
+        As in `link_frames`; what does not fit there is done on the host as a whole.
     links : Links
         Frame-to-frame links. Ends are detections without a successor, starts those without a
         predecessor.
@@ -53,7 +60,34 @@ def close_gaps(
     starts = np.setdiff1d(np.arange(len(detections)), links.pairs[:, 1], assume_unique=True)
     ends = ends[detections.frame[ends] < detections.frame[-1]]
     starts = starts[detections.frame[starts] > detections.frame[0]]
-    over_gaps = link(
-        *(detections, position, ends, starts, (2, max_gap + 1), costs), workers=workers, most_bytes=most_bytes
+    try:
+        found = _joining(detections, position, (ends, starts), max_gap, costs, place, workers, most_bytes)
+        return joined([links, found])
+    except (MemoryError, ResourceError):
+        if place is np.asarray:
+            raise
+    release_device_memory()
+    found = _joining(detections, position, (ends, starts), max_gap, costs, np.asarray, workers, None)
+    return joined([links, found], fallbacks=1)
+
+
+def _joining(
+    detections: Detections,
+    position: NDArray[np.float64],
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
+    max_gap: int,
+    costs: LinkCosts,
+    place: Place,
+    workers: int,
+    most_bytes: int | None,
+) -> Links:
+    """Links from ends to starts, given by their rows."""
+    ends, starts = rows
+    found = link(
+        *((place(position[ends]), place(position[starts])), (2, max_gap + 1), costs),
+        blocks=(detections.frame[ends], detections.frame[starts]),
+        workers=workers,
+        most_bytes=most_bytes,
     )
-    return joined([links, over_gaps])
+    pairs = np.column_stack([ends[found.pairs[:, 0]], starts[found.pairs[:, 1]]])
+    return replace(found, pairs=pairs)

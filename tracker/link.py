@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads, on_device, release_device_memory, to_device, to_host
+from ._arrays import in_threads, lap, release_device_memory, to_host
 from .detections import Detections
 from .errors import ResourceError
 from .match import match
+
+Place = Callable[[NDArray[np.float64]], Any]
+"""Brings an array to where the work is done."""
 
 _RUN = 30_000
 """Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
@@ -66,6 +70,7 @@ def link_frames(
     position: NDArray[np.float64],
     costs: LinkCosts,
     *,
+    place: Place = np.asarray,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     most_bytes: int | None = None,
@@ -77,8 +82,11 @@ def link_frames(
     detections : Detections
         N of them, for their frames.
     position : (N, 3) float64 array
-        Where they are, in the unit of the costs; on a GPU, the work is done there.
+        Where they are, in the unit of the costs.
     costs : LinkCosts
+    place : callable
+        Brings positions to where the work is done; `to_device` for a GPU. What does not fit there is halved,
+        down to a pair of frames, and that is linked on the host.
     workers : int
         Threads.
     progress : callable, optional
@@ -103,30 +111,35 @@ def link_frames(
     [[0, 3], [1, 2]]
     """
     start = detections.frame_start
-    runs = _runs(start, _DEVICE_RUN if on_device(position) else _RUN)
-    at_once = 1 if on_device(position) else max(1, min(workers, len(runs)))
+    elsewhere = place is not np.asarray
+    runs = _runs(start, _DEVICE_RUN if elsewhere else _RUN)
+    at_once = 1 if elsewhere else max(1, min(workers, len(runs)))
     share = None if most_bytes is None else most_bytes // at_once
 
-    def link_run(run: tuple[int, int]) -> Links:
+    def link_run(run: tuple[int, int], place: Place = place) -> Links:
         first, last = run
-        sources, targets = slice(start[first], start[last]), slice(start[first + 1], start[last + 1])
+        begin, middle, end, stop = start[[first, first + 1, last, last + 1]].tolist()
         try:
-            return link(
-                *(detections, position, sources, targets, (1, 1), costs),
+            here = place(position[begin:stop])
+            lap("copy", here)
+            links = link(
+                *((here[: end - begin], here[middle - begin :]), (1, 1), costs),
+                blocks=(detections.frame[begin:end], detections.frame[middle:stop]),
                 workers=workers // at_once,
                 most_bytes=share,
             )
+            links.pairs[:] += [begin, middle]
+            return links
         except (MemoryError, ResourceError):
-            if not on_device(position):
+            if place is np.asarray:
                 raise
-            release_device_memory()
-        if last - first > 1:
-            middle = (first + last) // 2
-            return joined([link_run((first, middle)), link_run((middle, last))], fallbacks=1)
-        host = to_host(position[start[first] : start[last + 1]])
-        pair = detections.take(slice(start[first], start[last + 1]))
-        links = link_frames(pair, host, costs, workers=workers)
-        return replace(links, pairs=links.pairs + start[first], fallbacks=1)
+        # Behind the handler, which holds on to what the GPU holds.
+        here = None
+        release_device_memory()
+        if last - first == 1:
+            return replace(link_run(run, np.asarray), fallbacks=1)
+        half = (first + last) // 2
+        return joined([link_run((first, half)), link_run((half, last))], fallbacks=1)
 
     found = [Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)]
     for run, links in zip(runs, in_threads(link_run, runs, at_once), strict=True):
@@ -137,63 +150,61 @@ def link_frames(
 
 
 def link(
-    detections: Detections,
-    position: NDArray[np.float64],
-    sources: slice | NDArray[np.int64],
-    targets: slice | NDArray[np.int64],
+    points: tuple[NDArray[np.float64], NDArray[np.float64]],
     offsets: tuple[int, int],
     costs: LinkCosts,
     *,
+    blocks: tuple[NDArray[np.int32], NDArray[np.int32]],
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Links:
-    """Link some detections to others that come offsets[0] to offsets[1] frames later, by one assignment.
+    """Link points to others that come offsets[0] to offsets[1] frames later, by one assignment.
 
     Parameters
     ----------
-    sources, targets : slice or increasing int64 array
-        Rows that may be linked from, and rows that may be linked to.
+    points : ((R, 3), (C, 3)) float64 arrays
+        What may be linked from, and what may be linked to; on a GPU, the work is done there.
     offsets : (int, int)
         Frames from source to target, ends included.
-    detections, position, costs, workers, most_bytes
+    blocks : ((R,), (C,)) int32 arrays
+        Their frames, non-decreasing.
+    costs, workers, most_bytes
         As in `link_frames`.
+
+    Returns
+    -------
+    Links
+        Whose pairs are rows of the two sets of points.
     """
-    pick = to_device if on_device(position) else np.asarray
     found = match(
-        position[sources if isinstance(sources, slice) else pick(sources)],
-        position[targets if isinstance(targets, slice) else pick(targets)],
+        *points,
         costs.max_distance,
         cost=costs.cost,
         unmatched_cost=costs.unmatched_cost,
-        source_block=detections.frame[sources],
-        target_block=detections.frame[targets],
+        source_block=blocks[0],
+        target_block=blocks[1],
         offsets=offsets,
         solver=costs.solver,
         workers=workers,
         most_bytes=most_bytes,
     )
-    pairs = np.column_stack(
-        [_rows_of(sources, to_host(found.source)), _rows_of(targets, to_host(found.target))]
-    )
-    return Links(pairs, to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit)
-
-
-def _rows_of(taken: slice | NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the detections that stand at some places among those taken."""
-    return index + taken.start if isinstance(taken, slice) else taken[index]
+    pairs = np.column_stack([to_host(found.source), to_host(found.target)])
+    cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit
+    lap("copy", found.source)
+    return Links(pairs, cost, margin, gap)
 
 
 def joined(parts: list[Links], *, fallbacks: int = 0) -> Links:
     """All links of the parts, sorted by source; `fallbacks` are added to theirs."""
+    if len(parts) == 1 and fallbacks == 0:
+        return parts[0]
     pairs = np.concatenate([part.pairs for part in parts])
-    order = np.argsort(pairs[:, 0], kind="stable")
-    return Links(
-        pairs[order],
-        np.concatenate([part.cost for part in parts])[order],
-        np.concatenate([part.margin for part in parts])[order],
-        max(part.gap for part in parts),
-        sum(part.fallbacks for part in parts) + fallbacks,
-    )
+    cost, margin = (np.concatenate([getattr(part, of) for part in parts]) for of in ("cost", "margin"))
+    if (pairs[1:, 0] < pairs[:-1, 0]).any():
+        order = np.argsort(pairs[:, 0], kind="stable")
+        pairs, cost, margin = pairs[order], cost[order], margin[order]
+    gap = max(part.gap for part in parts)
+    return Links(pairs, cost, margin, gap, sum(part.fallbacks for part in parts) + fallbacks)
 
 
 def _runs(frame_start: NDArray[np.int64], most: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module
+from ._arrays import array_module, lap
 from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, solve_and_certify
 from .errors import InputError, SettingsError
 from .gating import Candidates, pairs_within
@@ -121,12 +121,15 @@ def match(
     candidates = pairs_within(
         source, target, radius, row_start, col_start, offsets, workers=workers, most_bytes=most_bytes
     )
+    lap("candidates", source)
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
+    lap("costs", source)
     assignment = solve_and_certify(problem, solver)
     pairs, margin = _in_given_order(assignment, candidates)
     z, y, x = (source[pairs[0]] - target[pairs[1]]).T
     distance2 = z * z + y * y + x * x
     pair_cost = distance2 if power == 2 else np.sqrt(distance2)
+    lap("certificate", source)
     return Match(*pairs, pair_cost, margin.astype(np.float64) * unit, assignment, unit)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import lap
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
@@ -105,8 +106,8 @@ def track_stream(
     parts = Parts(output, record, overwrite=overwrite, resume=resume)
     total, done = row_count(source), 0
     end = _End(Detections.from_table([], []), np.empty(0, np.int64), 0)
-    # One thread reads ahead and another one writes while this one links.
-    with ThreadPoolExecutor(2) as pool:
+    # One thread reads ahead, one writes parts and one the output, while this one links.
+    with parts, ThreadPoolExecutor(2) as pool:
         pieces = detections_in_parts(source, rows)
         coming: Future[Detections | None] = pool.submit(next, pieces, None)
         writing: Future[None] | None = None
@@ -114,13 +115,16 @@ def track_stream(
         while (piece := coming.result()) is not None:
             number += 1
             coming = pool.submit(next, pieces, None)
+            lap("read")
             if number < parts.done:
                 track_id = parts.track_id(number, len(piece))
             else:
                 run = track(_joined(end.seen, piece), used, workers=workers)
                 track_id = _numbered(run.tracks, end)
+                lap("tracks")
                 if writing is not None:
                     writing.result()  # stops here if the part before could not be written
+                lap("write")
                 writing = pool.submit(parts.add, number, run.tracks, track_id, len(end.seen), run.stats)
                 track_id = track_id[len(end.seen) :]
             end = _end_of(piece, track_id, end)
@@ -129,7 +133,8 @@ def track_stream(
                 progress(done, total)
         if writing is not None:
             writing.result()
-    facts = parts.join()
+        facts = parts.join()
+        lap("write")
     return {
         "links": sum(fact["links"] for fact in facts),
         "gap_links": 0,

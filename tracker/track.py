@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from ._arrays import free_device_memory, free_memory, to_device
+import numpy as np
+
+from ._arrays import free_device_memory, free_memory, lap, to_device
 from .assign import SOLVERS
 from .calibrate import Calibration, calibrate
 from .detections import Detections
@@ -178,16 +180,22 @@ def track(
     used = replace(settings, device=device, max_gap=gap)
     costs = LinkCosts(settings.max_distance, used.cost, used.unmatched_cost, used.solver)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
-    if device == "gpu":
-        position = to_device(position)
+    place = to_device if device == "gpu" else np.asarray
     # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
     memory = int(0.8 * (free_device_memory() if device == "gpu" else free_memory()) / 3)
-    links = link_frames(detections, position, costs, workers=workers, progress=progress, most_bytes=memory)
+    links = link_frames(
+        detections, position, costs, place=place, workers=workers, progress=progress, most_bytes=memory
+    )
+    lap("linking")
     frame_links = len(links.pairs)
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
     gap_distance = settings.max_distance if used.gap_distance is None else used.gap_distance
     gap_costs = replace(costs, max_distance=gap_distance)
-    links = close_gaps(detections, position, links, gap, gap_costs, workers=workers, most_bytes=memory)
+    links = close_gaps(
+        detections, position, links, gap, gap_costs, place=place, workers=workers, most_bytes=memory
+    )
+    if gap:
+        lap("gaps")
     return _run(detections, links, len(links.pairs) - frame_links, used, None)
 
 
@@ -225,4 +233,5 @@ def _run(
         "device": used.device,
         "fallbacks": links.fallbacks,
     }
+    lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._arrays import kernels
 from .detections import Detections
 from .errors import InputError
 
@@ -135,15 +136,12 @@ class Tracks:
     @cached_property
     def track_id(self) -> NDArray[np.int64]:
         """(N,) int64: 0, 1, 2, … in the order of each track's first detection."""
-        start = np.arange(len(self.detections), dtype=np.int64)
-        source, target = self.links[self._inside_track].T
-        start[target] = source
-        while True:  # pointer doubling: each pass halves the distance to the track's first detection
-            further = start[start]
-            if np.array_equal(further, start):
-                break
-            start = further
-        return np.unique(start, return_inverse=True)[1].astype(np.int64)
+        links = self.links if self._inside_track.all() else self.links[self._inside_track]
+        if (links[1:, 0] < links[:-1, 0]).any():
+            links = links[np.argsort(links[:, 0])]
+        track_id = np.full(len(self.detections), -1, dtype=np.int64)
+        kernels("outbid.tracker.tracks", track_id).number_tracks(links[:, 0], links[:, 1], track_id)
+        return track_id
 
     @cached_property
     def track_count(self) -> int:

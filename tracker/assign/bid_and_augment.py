@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import array_module, kernels
+from .._arrays import array_module, kernels, lap
 from .problem import AssignmentProblem, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
 
@@ -50,8 +50,10 @@ class BidAndAugment(AbstractAssignmentSolver):
         edge = xp.full(rows, -1, dtype=np.int64)
         free = xp.empty(rows, dtype=np.int32)
         left_over, bids = on.bid(*pairs, v, owner, edge, self.budget, free)
+        lap("bids", v)
         # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
         scanned, stuck = on.augment(*pairs, v, owner, edge, xp.sort(free[:left_over]))
+        lap("paths", v)
         if stuck >= 0:
             raise ValueError(
                 f"The problem is infeasible: not every row can be matched (row {stuck} is left over). "

@@ -83,6 +83,20 @@ def write_whole(
             _sync_folder(final.parent)
 
 
+def move_whole(staged: Path, path: Path, *, overwrite: bool) -> None:
+    """Give a file that is complete and on the disk its name, on the same disk.
+
+    Raises
+    ------
+    SettingsError
+        As `refuse_output`.
+    """
+    refuse_output(path, overwrite=overwrite)
+    target = path.resolve()
+    staged.replace(target)
+    _sync_folder(target.parent)
+
+
 @contextmanager
 def _staged(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
     """Write and sync a temporary file beside `final`; it is gone afterwards, unless it was moved."""

@@ -53,7 +53,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
 def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.tracker.formats.read_record`."""
     with _opened(path) as file:
-        known = file.schema_arrow.metadata or {}
+        known = file.metadata.metadata or {}
     return record_from(known[RECORD], path) if RECORD in known else None
 
 

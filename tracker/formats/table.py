@@ -127,15 +127,16 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
     parents, measures = {}, {}
     for k in range(int(rank.max(initial=0)) + 1):
         suffix = f"_{k + 1}" if k else ""
-        parent = _parents(tracks, rank == k)
-        if (parent >= 0).any():
+        chosen = rank == k if rank.any() else slice(None)
+        parent = _parents(tracks, chosen)
+        if parent is not None:
             parents["parent" + suffix] = column_of(parent, parent < 0)
-        target = tracks.links[rank == k, 1]
+        target = tracks.links[chosen, 1]
         unlinked = np.ones(len(tracks.detections), dtype=bool)
         unlinked[target] = False
         for name, of_link in tracks.measures.items():
             column = np.zeros(len(tracks.detections))
-            column[target] = of_link[rank == k]
+            column[target] = of_link[chosen]
             measures[name + suffix] = column_of(column, unlinked)
     return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
 
@@ -179,10 +180,12 @@ def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
     return rank
 
 
-def _parents(tracks: Tracks, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.int64] | None:
     """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
     source, target = tracks.links[chosen].T
     between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
+    if not between.any():
+        return None
     parent_of_track = np.full(tracks.track_count, -1, dtype=np.int64)
     parent_of_track[tracks.track_id[target[between]]] = tracks.track_id[source[between]]
     return parent_of_track[tracks.track_id]

@@ -1,0 +1,64 @@
+"""What does not fit the memory of a device: halved, in the end done on the host, with the same tracks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, ResourceError
+from outbid.tracker.gaps import close_gaps
+from outbid.tracker.link import LinkCosts, link_frames
+
+COSTS = LinkCosts(0.6)
+
+
+@pytest.fixture
+def movie() -> Detections:
+    rng = np.random.default_rng(6)
+    position = rng.uniform(0, 8, (300, 3)) + np.cumsum(rng.normal(0, 0.1, (12, 300, 3)), axis=0)
+    seen = rng.random((12, 300)) > 0.1
+    return Detections.from_table(np.repeat(np.arange(12), 300)[seen.ravel()], position[seen])
+
+
+def device_with(room: int, taken: list[int]):
+    """A device that holds so many points at a time, and tells how many it got."""
+
+    def place(points):
+        if len(points) > room:
+            raise MemoryError
+        taken.append(len(points))
+        return points.copy()
+
+    return place
+
+
+@pytest.mark.parametrize("room", [0, 500, 700, 1500])
+def test_a_movie_that_does_not_fit_is_halved_and_ends_on_the_host(movie, room):
+    expected = link_frames(movie, movie.position, COSTS)
+    taken: list[int] = []
+    found = link_frames(movie, movie.position, COSTS, place=device_with(room, taken))
+    np.testing.assert_array_equal(found.pairs, expected.pairs)
+    np.testing.assert_array_equal(found.cost, expected.cost)
+    # Twelve frames are eleven pairs: ten halvings part them, and eleven more fallbacks put all on the host.
+    assert (found.fallbacks == 21) if room < 700 else (0 < found.fallbacks <= 10)
+    assert (sum(taken) > 0) == (room >= 700)
+    assert expected.fallbacks == 0
+
+
+def test_gaps_that_do_not_fit_are_closed_on_the_host(movie):
+    links = link_frames(movie, movie.position, COSTS)
+    expected = close_gaps(movie, movie.position, links, 2, COSTS)
+    found = close_gaps(movie, movie.position, links, 2, COSTS, place=device_with(10, []))
+    np.testing.assert_array_equal(found.pairs, expected.pairs)
+    assert len(found.pairs) > len(links.pairs)
+    assert found.fallbacks == 1
+
+
+def test_candidates_that_do_not_fit_are_counted_before_they_are_stored(movie):
+    expected = link_frames(movie, movie.position, COSTS)
+    one_pair = 12 * 300 * 2
+    found = link_frames(movie, movie.position, COSTS, place=device_with(10_000, []), most_bytes=one_pair)
+    np.testing.assert_array_equal(found.pairs, expected.pairs)
+    assert found.fallbacks > 0
+    with pytest.raises(ResourceError, match="may be used"):  # on the host there is nothing to fall back to
+        link_frames(movie, movie.position, COSTS, most_bytes=one_pair)
