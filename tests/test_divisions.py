@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from outbid.simulate.microscope import Microscope, observe
-from outbid.simulate.motions import BrownianWalk
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, track
 from outbid.tracker.calibrate import calibrate
@@ -75,5 +78,41 @@ def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
 
 @pytest.mark.parametrize("name", ["ascidian/Pm05.csv", "ascidian/Pm08.csv"])
 def test_cells_of_real_embryos_divide(real_data, name):
+    truth = read_tracks(real_data / name)
+    assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9
+
+
+def merged(seen: Detections, apart: float, rng: np.random.Generator) -> Detections:
+    """What is seen where particles nearer to each other than `apart` are one spot."""
+    frames, places = [], []
+    for frame in np.unique(seen.frame):
+        place = seen.position[seen.frame == frame]
+        near = cKDTree(place).query_pairs(apart, output_type="ndarray")
+        graph = coo_matrix((np.ones(len(near)), near.T), (len(place), len(place)))
+        spots, spot = connected_components(graph, directed=False)
+        frames += [frame] * spots
+        sums = np.stack([np.bincount(spot, column) for column in place.T], axis=1)
+        places.append(sums / np.bincount(spot)[:, None])
+    place = np.concatenate(places)
+    return Detections.from_table(frames, place + rng.normal(0, 0.05 * apart, place.shape))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("motion", "count", "box", "apart"),
+    [
+        (PersistentWalk(2.0, 0.8), 50, (15, 80, 80), 4.0),
+        (BrownianWalk(0.8), 100, (12, 60, 60), 3.0),
+        (OrnsteinUhlenbeckWalk(1.0, 5.0), 200, (10, 60, 60), 3.0),
+    ],
+)
+def test_spots_that_cross_do_not_divide(motion, count, box, apart, seed):
+    seen = walk(WalkSettings(motion, count, 30, box, "reflect", 0.01, 0.01, seed=seed)).detections
+    run = track(merged(seen, apart, np.random.default_rng(seed)), TrackingSettings())
+    assert run.stats["divisions"] == 0
+
+
+@pytest.mark.parametrize("name", ["celegans/L1.csv", "celegans/L5.csv"])
+def test_crowded_cells_of_real_embryos_divide(real_data, name):
     truth = read_tracks(real_data / name)
     assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9

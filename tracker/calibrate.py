@@ -211,7 +211,7 @@ def calibrate(
         found, passes = whole, passes + whole.passes
     links, linking = links_of(movie, found.linking), found.linking
     if divisions:
-        links = _with_daughters(links, movie, find_divisions(movie, linking, found.log_density))
+        links = _with_daughters(links, movie, find_divisions(movie, linking, found.log_density, found.shift))
     errors = uncertainty(movie, linking, found.shift, found.model)
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
