@@ -15,6 +15,7 @@ from commands import assert_refused, run
 from outbid.tracker import Detections, Tracks, write_detections, write_tracks
 from outbid.tracker.formats.images import Movie
 from outbid.viewers.opened import open_files, scene_of
+from outbid.viewers.scene import Grid, scene
 
 FRAMES, HEIGHT, WIDTH = 8, 40, 60
 
@@ -91,6 +92,22 @@ def test_the_window_holds_all_with_scale_units_and_labels(
         viewer.close()
 
 
+@pytest.mark.usefixtures("window")
+def test_a_picture_is_of_the_last_frame_wherever_tracks_begin() -> None:
+    from outbid.viewers.window import open_window, png_of
+
+    seen = Detections.from_table(np.arange(10, 21), np.arange(33).reshape(11, 3))
+    late = scene(Grid(), {}, {"late": Tracks.from_track_ids(seen, np.zeros(11))})
+    viewer = open_window("late", late)
+    try:
+        for asked, shown in ((None, 20), (15, 15)):
+            png_of(viewer, late, asked)
+            assert viewer.dims.point[0] == shown
+            assert viewer.canvas.overlays.text.text.startswith(f"frame {shown} ")
+    finally:
+        viewer.close()
+
+
 needs_napari = pytest.mark.skipif(
     importlib.util.find_spec("napari") is None, reason="napari is not installed: pip install 'outbid[napari]'"
 )
@@ -108,6 +125,7 @@ def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, P
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+    assert done.stderr.startswith("movie.tif, True links, False links, Missed links, Errors; ")
     seen = np.asarray(pillow.open(picture)).astype(int)
     assert seen.shape == (800, 1200, 3)  # as the movie, the longer side 1200
     red, green, blue = np.moveaxis(seen, -1, 0)
@@ -147,9 +165,11 @@ def test_a_picture_of_stacks_at_a_frame(files: dict[str, Path], tmp_path: Path, 
     # Both rings of frame 2 are at x = 22, around the middle along y.
     np.testing.assert_allclose(y, middle[0] + (20 - (HEIGHT - 1) / 2) * scale, atol=12)
     np.testing.assert_allclose(x, middle[1] + (22 - (WIDTH - 1) / 2) * scale, atol=12)
-    late = headless(files["spots.csv"], "--frame", 99, "--screenshot", tmp_path / "late.png")
-    assert late.returncode == 2
-    assert "There is no frame 99" in late.stderr
+    late = tmp_path / "late.png"
+    assert_refused(
+        run("view", files["spots.csv"], "--frame", 99, "--screenshot", late), 2, "no frame 99; there"
+    )
+    assert_refused(run("view", files["spots.csv"], "--frames", 50, 60, "--screenshot", late), 2, "--frames")
 
 
 @needs_napari

@@ -138,7 +138,7 @@ def view(
     from outbid.tracker.formats.atomic import refuse_output, write_whole
 
     from .opened import open_files, scene_of
-    from .scene import LAST_FRAME
+    from .scene import LAST_FRAME, refuse_frame
     from .screen import find_screen
 
     clock = Stopwatch()
@@ -153,6 +153,7 @@ def view(
     around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
     with compilation_told():
         scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames, around=around)
+    refuse_frame(frame, scene.layers, found.movie[1] if found.movie else None)
     if scene.cut:
         say(scene.cut)
     find_screen(virtual=screenshot is not None)
@@ -165,5 +166,6 @@ def view(
         return
     content = png_of(viewer, scene, frame)
     write_whole(screenshot, lambda file: file.write(content), overwrite=overwrite)
+    shown = ", ".join(layer.name for layer in viewer.layers if layer.visible)
     viewer.close()
-    say(f"{len(scene.layers)} layers, {clock.seconds:.2f} s: {screenshot}")
+    say(f"{shown}; {clock.seconds:.2f} s: {screenshot}")

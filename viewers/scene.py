@@ -237,8 +237,33 @@ def in_frames(layer: Layer, first: int, last: int) -> Layer:
     >>> in_frames(tracks_layer(Tracks(seen, np.array([[0, 1], [1, 2]]))), 1, 5).data[:, 1].tolist()
     [1.0, 2.0]
     """
-    time = layer.data[:, 1 if layer.kind == "tracks" else 0]
+    time = _time(layer)
     return _rows(layer, (time >= first) & (time <= last))
+
+
+def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Movie | None = None) -> None:
+    """Complain before a window opens if it would be empty, or have no frame of this number.
+
+    Raises
+    ------
+    SettingsError
+        With the frames that there are.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([5, 7], np.zeros((2, 3)))
+    >>> refuse_frame(8, [points_layer(seen)])
+    Traceback (most recent call last):
+    outbid.tracker.errors.SettingsError: There is no frame 8; there are frames 5 to 7.
+    """
+    times = [_time(layer) for layer in layers if len(layer.data)]
+    ends = [end for time in times for end in (int(time.min()), int(time.max()))]
+    if movie is not None:
+        ends += [0, movie.frame_count - 1]
+    if not ends:
+        raise SettingsError("In these frames there is nothing to show. Take others: --frames FIRST LAST.")
+    if frame is not None and not min(ends) <= frame <= max(ends):
+        raise SettingsError(f"There is no frame {frame}; there are frames {min(ends)} to {max(ends)}.")
 
 
 def frames_that_fit(
@@ -286,6 +311,11 @@ def point_size(layer: Layer) -> float:
     nearest = KDTree(place).query(place, k=2)[0][:, 1] / layer.scale[-1]
     usual = float(np.median(nearest))
     return float(np.clip(usual / 2, 3.0, 10.0)) if np.isfinite(usual) else 10.0
+
+
+def _time(layer: Layer) -> NDArray[np.float64]:
+    """(n,): the frame of each row."""
+    return layer.data[:, 1 if layer.kind == "tracks" else 0]
 
 
 def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:

@@ -10,7 +10,7 @@ from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
 from numpy.typing import NDArray
 
-from outbid.tracker.errors import ResourceError, SettingsError
+from outbid.tracker.errors import ResourceError
 from outbid.tracker.formats.images import Movie
 
 from .forms.shown import show
@@ -81,11 +81,11 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
     ResourceError
         If nothing is drawn, since OpenGL does not work.
     """
-    last = int(viewer.dims.nsteps[0]) - 1
-    viewer.dims.set_point(0, last if frame is None else min(frame, last))
+    last = _last_frame(viewer)
+    viewer.dims.set_point(0, last if frame is None else frame)
     for layer in viewer.layers:
         if isinstance(layer, NapariTracks) and frame is None:
-            layer.tail_length = max(layer.tail_length, last)
+            layer.tail_length = max(layer.tail_length, int(viewer.dims.nsteps[0]))
     told = viewer.canvas.overlays.text
     told.text, told.visible, told.position, told.font_size = text, bool(text), "top_left", 12
     extent = np.ptp(viewer.layers.extent.world, axis=0)[-2:] + viewer.layers.extent.step[-2:]
@@ -102,19 +102,10 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
 
 
 def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> bytes:
-    """The picture of a frame as PNG, with what its colours mean; as `picture`.
-
-    Raises
-    ------
-    SettingsError
-        If there is no such frame.
-    """
+    """The picture of a frame as PNG, with what its colours mean; as `picture`."""
     from PIL import Image
 
-    last = int(viewer.dims.nsteps[0]) - 1
-    if frame is not None and frame > last:
-        raise SettingsError(f"There is no frame {frame}; the last one is {last}.")
-    shown = last if frame is None else frame
+    shown = _last_frame(viewer) if frame is None else frame
     content = io.BytesIO()
     text = f"frame {shown}   {scene.legend}"
     Image.fromarray(picture(viewer, frame=frame, text=text)[..., :3]).save(content, "PNG")
@@ -124,6 +115,10 @@ def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> byt
 def show_until_closed() -> None:
     """Let the user look at what is open, until the last window is closed."""
     napari.run()
+
+
+def _last_frame(viewer: napari.Viewer) -> int:
+    return int(viewer.dims.range[0].stop)
 
 
 def _depth(viewer: napari.Viewer) -> int:
