@@ -1,6 +1,8 @@
 """Layers for the tests of the plugin, and what is asked of a window and a form; napari is not imported."""
 
+import threading
 from importlib import import_module
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +49,17 @@ def link_count(layer: Any) -> int:
 def is_settled(form: Any) -> bool:
     """Whether neither a preview is on its way nor one is awaited."""
     return form._preview is None and not form._settled.isActive()
+
+
+def no_thread_is_left() -> bool:
+    return not [thread for thread in threading.enumerate() if thread.name == "outbid"]
+
+
+def endless(*_: Any, gate: float = 0.0, progress: Any) -> None:  # noqa: ARG001 - as it is called
+    """In place of `track` or `score`: it tells that a third is done, and ends when it is cancelled."""
+    while True:
+        progress(1, 3)
+        sleep(0.01)
 
 
 def run(window: "Window", form: Any) -> None:

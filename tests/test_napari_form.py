@@ -4,34 +4,35 @@ import gc
 import threading
 import weakref
 from importlib import import_module
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from napari_scenes import is_settled, link_count, many, named, preferences, run, walks
+from napari_scenes import (
+    endless,
+    is_settled,
+    link_count,
+    many,
+    named,
+    no_thread_is_left,
+    preferences,
+    run,
+    walks,
+)
 
 if TYPE_CHECKING:
     from napari_window import Window
 
 
-def no_thread_is_left() -> bool:
-    return not [thread for thread in threading.enumerate() if thread.name == "outbid"]
-
-
 def test_a_run_ends_when_it_tells_its_progress_after_it_was_cancelled(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def endless(*_: Any, progress: Any) -> None:
-        while True:
-            progress(1, 4)
-            sleep(0.01)
-
     monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "track", endless)
     walks(window)
     form = window.form("Track particles")
     window.click(form.run_button)
-    window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 4)
+    window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
     window.click(form.cancel_button)
     window.wait(no_thread_is_left, 1)
     assert not form.bar.isVisible()
@@ -165,14 +166,16 @@ def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: 
     assert tracks.metadata["outbid"]["settings"]["max_distance"] == 1
 
 
-def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window") -> None:
-    many(window, 100_000, 50)
+def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "track", endless)
+    walks(window)
     form = window.form("Track particles")
     form.run()
     window.viewer.window.remove_dock_widget("all")
+    gone = weakref.ref(form)
     del form
-    gc.collect()
-    window.wait(no_thread_is_left, 10)
+    window.wait(no_thread_is_left, 1)
+    window.wait(lambda: gc.collect() >= 0 and gone() is None, 5)
     assert named(window, "Tracks") is None
 
 

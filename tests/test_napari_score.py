@@ -3,11 +3,13 @@
 import re
 import weakref
 from dataclasses import replace
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from napari_scenes import endless, no_thread_is_left
 
 from outbid.tracker import Detections, Tracks, score
 
@@ -61,6 +63,20 @@ def scored(window: "Window", gate: str = "2") -> Any:
     window.click(form.run_button)
     window.wait(form.table.rowCount)
     return form
+
+
+def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
+    window: "Window", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("outbid.viewers.forms.score"), "score", endless)
+    add(window, true_tracks(), "truth")
+    add(window, found_tracks(), "found")
+    form = window.form("Score against truth")
+    window.click(form.run_button)
+    window.wait(lambda: form.bar.maximum() > 0 and form.bar.value() == form.bar.maximum() // 3)
+    window.click(form.cancel_button)
+    window.wait(no_thread_is_left, 1)
+    assert form.table.rowCount() == 0
 
 
 def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> None:

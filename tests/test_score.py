@@ -103,3 +103,16 @@ def test_two_dimensional_scenes_score_like_their_projection() -> None:
     flat = tracks_of("a0 a1 a2", "b0 b1 b2")
     table = Detections.from_table(flat.detections.frame, flat.detections.position[:, 1:])
     assert score(Tracks(table, flat.links), flat).values["link_f1"] == 1
+
+
+def test_progress_is_told_before_each_family_and_may_end_the_scoring() -> None:
+    scene, told = SCENES["swap"], []
+    score(scene.tracks, scene.truth, progress=lambda done, of: told.append((done, of)))
+    assert told == [(0, 3), (1, 3), (2, 3)]
+
+    def stop(done: int, _: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score(scene.tracks, scene.truth, progress=stop)

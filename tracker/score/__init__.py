@@ -81,6 +81,7 @@ def score(
     *,
     gate: float = 5.0,
     families: Sequence[str] = ("links", "particles", "identity"),
+    progress: Callable[[int, int], object] | None = None,
 ) -> Scores:
     """Score tracks against the truth.
 
@@ -98,6 +99,8 @@ def score(
         Detections this far apart or farther are never the same, in the unit of the positions.
     families : sequence of {"links", "particles", "identity"}
         Which scores to compute.
+    progress : callable, optional
+        Given the number of families done, and of all, before each of them; what it raises ends the scoring.
 
     Returns
     -------
@@ -127,7 +130,9 @@ def score(
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")
     matched = pair_up(tracks, truth, float(gate))
     values: dict[str, float] = {}
-    for name in families:
+    for done, name in enumerate(families):
+        if progress is not None:
+            progress(done, len(families))
         values |= FAMILIES[name](matched)
     return Scores(values, _provenance(matched, families))
 

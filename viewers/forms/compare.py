@@ -8,6 +8,7 @@ from importlib.metadata import version
 from ..judged import JudgedLinks
 from ..layers import Layer, difference_layers
 from .pair import PairForm
+from .work import Tell
 
 
 class CompareForm(PairForm):
@@ -17,7 +18,12 @@ class CompareForm(PairForm):
     first_text, second_text = "one", "other"
     error_text = "difference"
 
-    def hold(self, judged: JudgedLinks, gate: float) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    def hold(
+        self,
+        judged: JudgedLinks,
+        gate: float,
+        tell: Tell,  # noqa: ARG002 - it is done at once
+    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
         """How many links they share."""
         both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)
         either = of_one + of_other - both

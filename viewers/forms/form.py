@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtGui import QHideEvent, QShowEvent
 from qtpy.QtWidgets import (
     QCheckBox,
@@ -287,6 +287,15 @@ class Form(QWidget):
         if not event.spontaneous():  # as when the window is minimised
             self._stop_preview()
             self._drop_preview()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """A form that is taken out of the window leaves no run behind, which could not be cancelled any more.
+
+        Qt calls it. A run keeps its form alive until it ends, so that `destroyed` would come too late.
+        """
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ParentChange and self.parent() is None:
+            self.cancel()
 
     def showEvent(self, event: QShowEvent) -> None:
         """A form that is opened again shows its preview again; Qt calls it."""

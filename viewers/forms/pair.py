@@ -94,7 +94,9 @@ class PairForm(Form):
 
     # ------------------------------------------------------------ what a form of this kind says
 
-    def hold(self, judged: JudgedLinks, gate: float) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    def hold(
+        self, judged: JudgedLinks, gate: float, tell: Tell
+    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
         """The table and the record, of tracks in the unit of the scale; in a thread of its own."""
         raise NotImplementedError
 
@@ -125,7 +127,7 @@ class PairForm(Form):
             world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
             judged = judge_links(*world, gate=gate)
             tell(0, 0)
-            values, record = self.hold(judged, gate)
+            values, record = self.hold(judged, gate, tell)
             tell(0, 0)
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))

@@ -9,6 +9,7 @@ from outbid.tracker.score import score
 from ..judged import JudgedLinks
 from ..layers import Layer, error_layers
 from .pair import PairForm
+from .work import Tell
 
 
 class ScoreForm(PairForm):
@@ -16,9 +17,11 @@ class ScoreForm(PairForm):
 
     run_text = "Score"
 
-    def hold(self, judged: JudgedLinks, gate: float) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    def hold(
+        self, judged: JudgedLinks, gate: float, tell: Tell
+    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
         """All scores."""
-        scores = score(judged.tracks, judged.truth, gate=gate)
+        scores = score(judged.tracks, judged.truth, gate=gate, progress=tell)
         table = dict(line.split() for line in str(scores).splitlines())
         return table, {"command": "score", "values": scores.values, "provenance": scores.provenance}
 
