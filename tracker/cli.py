@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -61,8 +61,10 @@ class UnmatchedCost(click.ParamType):
 
     def convert(
         self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        return value if value in ("half", "full") else float(click.FLOAT(value, param, ctx))
+    ) -> float | Literal["full"] | None:
+        if value == "full":
+            return "full"
+        return None if value == "half" else float(click.FLOAT(value, param, ctx))
 
 
 @click.command(
@@ -134,7 +136,7 @@ def track(
     output: Path | None,
     max_distance: float | None,
     cost: str,
-    unmatched_cost: float | str,
+    unmatched_cost: float | Literal["full"] | None,
     spacing: tuple[float, float, float],
     max_gap: int | None,
     divisions: bool,
@@ -149,13 +151,13 @@ def track(
 ) -> None:
     """Link detections to tracks."""
     from ._arrays import stages_timed
-    from .match import COSTS
     from .track import TrackingSettings as Settings
+    from .track import cost_at_gate
 
     clock = Stopwatch()
     settings = Settings(
         max_distance=max_distance, cost=cost,
-        unmatched_cost=_unmatched_cost(unmatched_cost, max_distance, COSTS[cost]),
+        unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, solver=solver,
         device=device,
     )  # fmt: skip
@@ -220,18 +222,6 @@ def _stream(
 def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
     """The run record of tracks."""
     return _record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
-
-
-def _unmatched_cost(asked: float | str, max_distance: float | None, power: int) -> float | None:
-    """The cost as TrackingSettings takes it, which has half of the gate's as default."""
-    if asked != "full":
-        return None if isinstance(asked, str) else asked
-    if max_distance is None:
-        return math.inf  # which TrackingSettings refuses
-    try:
-        return math.pow(max_distance, power)
-    except OverflowError:
-        return math.inf  # which TrackingSettings refuses
 
 
 def _record(command: str, origin: Mapping[str, str]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from .device import device_for
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
 from .link import LinkCosts, Links, link_frames
-from .match import check_costs
+from .match import COSTS, check_costs
 from .tracks import Tracks
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -105,6 +105,22 @@ class TrackingSettings:
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
         return asdict(self) | {"spacing": list(self.spacing)}
+
+
+def cost_at_gate(max_distance: float | None, cost: str) -> float:
+    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
+
+    It is infinite, which `TrackingSettings` refuses, where there is no gate or no number for its cost.
+
+    Examples
+    --------
+    >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
+    (9.0, inf)
+    """
+    try:
+        return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True, eq=False)
