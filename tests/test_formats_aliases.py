@@ -24,6 +24,12 @@ TIDY = [
 ]
 
 
+@pytest.mark.parametrize("column", ["nm", "nanometer"])
+def test_a_unit_has_its_full_name(column: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"frame,y,x,unit\n0,1,2,{column}\n")
+    assert read_detections(tmp_path / "a.csv").unit == "nanometer"
+
+
 @pytest.mark.parametrize(("name", "detections", "tracks", "divisions", "skips"), TIDY)
 def test_our_own_columns(
     name: str, detections: int, tracks: int, divisions: int, skips: int, real_data: Path

@@ -17,7 +17,7 @@ REFUSED = {  # files that hold no points, or not in a form that is read: what th
     "*readme.md": "unknown format",
     "*.ini": "unknown format",
     "*/particle_tracking_config.txt": "unknown format",
-    "*_TMtoCTC.txt": "unknown format",  # tables of the challenge without their images
+    "*_TMtoCTC.txt": "give the folder of its label images",  # tables of the challenge
     "*/fiber_orientations": "unknown format",
     "*.xls": "save its table as CSV",
     "*.json": "save its table of points as CSV",

@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..tracks import Tracks
 from .graph import detections_of, tracks_of
 
+_LINKED_FIELDS = 5
 _NAME = re.compile(r"(rt_is|ptv_is)\.(\d{1,9})")
 
 
@@ -89,6 +90,11 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
     if not count.isdigit():
         raise InputError(f"{path}, line 1: {count[:40]!r} where the count of rows should be.")
     rows = [line.split() for line in lines[1:] if line.strip()]
+    if rows and (len(rows[0]) > _LINKED_FIELDS) == path.name.startswith("ptv_is"):
+        raise InputError(
+            f"{path}: rows of ptv_is have {_LINKED_FIELDS} numbers, rows of rt_is more; these are of the "
+            "other kind. Give the file the name it was made with."
+        )
     if len(rows) != int(count):
         raise InputError(f"{path}: {len(rows)} rows where line 1 says {count}. The file may be cut short.")
     values = np.empty((len(rows), least))

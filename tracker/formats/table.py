@@ -17,11 +17,11 @@ from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number
 from .columns import feature_names, missing_roles, plain, roles_of
+from .graph import unit_of
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
-_UNITS = {"um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer", "px": "pixel"}
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _unit(rows: Rows) -> str:
             if len(values) > 1:
                 raise InputError(f"{rows.path}: column {name!r} mixes {values[:3]}. Convert to one unit.")
             unit = values[0] if values else unit
-    return _UNITS.get(unit, unit) if unit else "pixel"
+    return unit_of(unit)
 
 
 def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:

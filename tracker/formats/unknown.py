@@ -14,6 +14,11 @@ _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
     (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as CSV."),
     (("*.h5", "*.hdf5"), "Export images as OME-TIFF, tracks as CSV."),
     (("*.mat", "*.npz", "*.pkl", "*.pickle", "*.json"), "Save its table of points as CSV."),
+    (
+        ("*_tmtoctc.txt", "*_track.txt"),
+        "A table of the Cell Tracking Challenge has no positions: give the folder of its label images, "
+        "mask000.tif and so on, with the table in it as res_track.txt.",
+    ),
     (("*_targets",), "They are places on one camera: give the rt_is files, which are in space."),
 ]  # fmt: skip
 """Patterns of names in small letters, and what helps."""
