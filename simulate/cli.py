@@ -41,6 +41,10 @@ _FILE = click.Path(path_type=Path)
     help="Lengths of the box.",
 )  # fmt: skip
 @click.option(
+    "--unit", type=click.Choice(["pixel", "nanometer", "micrometer", "millimeter"]), default="pixel",
+    show_default=True, help="Of all lengths; the outputs tell it.",
+)  # fmt: skip
+@click.option(
     "--motion", type=click.Choice(["persistent", "brownian", "ornstein-uhlenbeck"]), default="persistent",
     show_default=True, help="How particles move.",
 )  # fmt: skip
@@ -104,6 +108,7 @@ def simulate(
     particles: int,
     frames: int,
     box: tuple[float, float, float],
+    unit: str,
     motion: str,
     step: float,
     persistence: float,
@@ -136,7 +141,9 @@ def simulate(
         "brownian": BrownianWalk(step),
         "ornstein-uhlenbeck": OrnsteinUhlenbeckWalk(step, persistence_time),
     }
-    settings = WalkSettings(motions[motion], particles, frames, box, boundary, birth_rate, death_rate, seed)
+    settings = WalkSettings(
+        motions[motion], particles, frames, box, boundary, birth_rate, death_rate, seed, unit
+    )
     microscope = Microscope(noise, miss, clutter)
     formats.check_output(output, overwrite=overwrite)
     if detections is not None:
@@ -156,10 +163,10 @@ def simulate(
     record = {
         "command": "simulate", "version": metadata.version("outbid"), "input": None, "seed": seed,
         "device": "cpu", "settings": {
-            "particles": particles, "frames": frames, "box": box, "motion": motion, "step": step,
-            "persistence": persistence, "persistence_time": persistence_time, "boundary": boundary,
-            "birth_rate": birth_rate, "death_rate": death_rate, "noise": noise, "miss": miss,
-            "clutter": clutter, "snr": snr, "psf": psf, "voxel": voxel, "seed": seed,
+            "particles": particles, "frames": frames, "box": box, "unit": unit, "motion": motion,
+            "step": step, "persistence": persistence, "persistence_time": persistence_time,
+            "boundary": boundary, "birth_rate": birth_rate, "death_rate": death_rate, "noise": noise,
+            "miss": miss, "clutter": clutter, "snr": snr, "psf": psf, "voxel": voxel, "seed": seed,
         },
     }  # fmt: skip
     if movie is not None and camera is not None:

@@ -49,6 +49,8 @@ class WalkSettings:
         Probability that a particle is gone in the next frame.
     seed : int
         Decides all that is drawn.
+    unit : str
+        Of the box and of all that lies in it.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class WalkSettings:
     birth_rate: float = 0.0
     death_rate: float = 0.0
     seed: int = 0
+    unit: str = "pixel"
 
     def __post_init__(self) -> None:
         require("particles", self.particles, 0, 2**31 - 1)
@@ -137,7 +140,8 @@ def walk(settings: WalkSettings) -> Tracks:
         position.append(snapshot.position)
         track.append(snapshot.track)
     frame = np.repeat(np.arange(len(track), dtype=np.int32), [len(numbers) for numbers in track])
-    return Tracks.from_track_ids(Detections(frame, np.concatenate(position)), np.concatenate(track))
+    detections = Detections(frame, np.concatenate(position), settings.unit)
+    return Tracks.from_track_ids(detections, np.concatenate(track))
 
 
 def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:

@@ -17,6 +17,7 @@ from outbid.tracker.cli import main
 from outbid.tracker.detections import Detections
 from outbid.tracker.errors import InputError, SettingsError
 from outbid.tracker.formats import read_detections, read_record, read_tracks
+from outbid.tracker.formats.images import open_movie
 from outbid.tracker.tracks import Tracks
 
 BOX = (20.0, 30.0, 40.0)
@@ -185,6 +186,16 @@ def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Pa
     assert again.read_bytes() == truth.read_bytes()
     if suffix == "csv":
         assert Path(f"{again}.json").read_bytes() == Path(f"{truth}.json").read_bytes()
+
+
+def test_the_unit_is_told_by_all_outputs(tmp_path: Path) -> None:
+    truth, seen, movie = tmp_path / "truth.csv", tmp_path / "seen.parquet", tmp_path / "movie.ome.tif"
+    words = ["--particles", 3, "--frames", 2, "--box", 9, 20, 20, "--unit", "micrometer"]
+    assert run("-o", truth, "--detections", seen, "--movie", movie, *words).exit_code == 0
+    units = [read_tracks(truth).detections.unit, read_detections(seen).unit, open_movie(movie).unit]
+    assert units == ["micrometer"] * 3
+    assert run("-o", tmp_path / "again.csv", "--config", truth).exit_code == 0
+    assert read_tracks(tmp_path / "again.csv").detections.unit == "micrometer"
 
 
 def test_every_option_of_the_command_reaches_the_simulation(tmp_path: Path) -> None:
