@@ -122,6 +122,7 @@ def test_dark_spots_and_a_given_radius_reach_the_detection(window: "Window") -> 
     stack = 1000 - movie(frames=2).max(axis=1)
     window.viewer.add_image(stack, name="dark")
     form = window.form("Detect spots")
+    window.wait(lambda: "Dark spots stand out more" in form.message.text())
     window.tick(form.live, False)
     window.write(form.radius, "3")
     form.dark.setChecked(True)

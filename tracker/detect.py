@@ -14,7 +14,7 @@ from ._arrays import release_device_memory
 from .detections import Detections
 from .device import device_for
 from .errors import InputError
-from .radius import estimate_radius
+from .radius import OTHER_SIGN, estimate_radius, other_sign_stands_out
 from .spots import DetectionSettings, checked, spots
 
 _LOG = logging.getLogger("outbid")
@@ -80,9 +80,12 @@ def detect(
                 settings = replace(
                     settings, device=device_for(settings.device, image.size * count, _WORTH_A_GPU)
                 )
-            if settings.radius is None:
+            if settings.radius is None or frame == 0:
                 here = checked(image, frame, replace(settings, device="cpu"))
+            if settings.radius is None:
                 settings = estimate_radius(here, settings, pool)
+            if frame == 0 and other_sign_stands_out(here, settings, pool):
+                _LOG.warning(OTHER_SIGN[settings.dark])
             found, strength, settings = _spots(image, frame, settings, pool)
             number.append(np.full(len(found), frame, dtype=np.int32))
             place.append(found * settings.spacing)

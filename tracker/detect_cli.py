@@ -162,6 +162,7 @@ def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
 def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
     """Show how many spots a frame has at which threshold."""
     from .detect_preview import preview
+    from .radius import OTHER_SIGN
 
     first, image = movie.frames([0, frame])
     seen = preview(image, settings, first=first)
@@ -178,3 +179,5 @@ def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: boo
         "To take another: --threshold Q.".format_map(summary)
     )
     say(_radius_of(seen.settings, movie))
+    if seen.other_sign:
+        say(OTHER_SIGN[settings.dark])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .radius import estimate_radius
+from .radius import estimate_radius, other_sign_stands_out
 from .spots import DetectionSettings, automatic_threshold, candidates, checked
 
 _STEPS = 16
@@ -30,6 +30,8 @@ class Preview:
         Root mean square of the filter's answer where there are no spots.
     settings : DetectionSettings
         With the radii that were used.
+    other_sign : bool
+        Whether dark spots stand out more where bright ones are looked for, or bright ones instead of dark.
     """
 
     position: NDArray[np.float64]
@@ -37,6 +39,7 @@ class Preview:
     automatic: float
     noise: float
     settings: DetectionSettings
+    other_sign: bool = False
 
     @property
     def threshold(self) -> float:
@@ -108,13 +111,15 @@ def preview(image: NDArray, settings: DetectionSettings, *, first: NDArray | Non
     ([2, 1, 0], [0.0, 10.0, 12.0])
     """
     here = replace(settings, device="cpu")
+    seen = checked(image, 0, here)
     if settings.radius is None:
         frames = [image] if first is None else [first, image]
         tried = (estimate_radius(checked(frame, 0, here), settings) for frame in frames)
         settings = next((found for found in tried if found.radius is not None), settings)
+    other = other_sign_stands_out(seen, settings)
     if settings.radius is None:
-        return Preview(np.empty((0, 3)), np.empty(0), 0.0, 0.0, settings)
-    found = candidates(checked(image, 0, here), settings, least=0.0)
+        return Preview(np.empty((0, 3)), np.empty(0), 0.0, 0.0, settings, other)
+    found = candidates(seen, settings, least=0.0)
     order = np.argsort(-found.quality, kind="stable")
     position, quality = found.position[order] * settings.spacing, found.quality[order]
-    return Preview(position, quality, automatic_threshold(found), found.noise, settings)
+    return Preview(position, quality, automatic_threshold(found), found.noise, settings, other)

@@ -28,6 +28,11 @@ _STEPS = 200
 _MOST_SHOWN = 20_000
 """Spots of a preview that are drawn: where there are more, the threshold is far from any choice."""
 
+_OTHER_SIGN = {
+    False: " Dark spots stand out more than bright ones: if those are meant, tick them under more.",
+    True: " Bright spots stand out more than dark ones: if those are meant, untick dark under more.",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class _Detected:
@@ -164,6 +169,7 @@ class DetectForm(Form):
             f"Frame {frame}: {count} spots above {automatic}"
             + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
             + f"; {_size(seen.settings)} {source.place.symbol}."
+            + (_OTHER_SIGN[seen.settings.dark] if seen.other_sign else "")
         )
 
     def _ring(self, points: Any, used: DetectionSettings) -> None:
