@@ -1,7 +1,8 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
 # make docs   builds the documentation into docs/_build; a warning is an error
-# make bench  prints the benchmark tables (some twenty minutes, most of them the peers')
+# make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
+#             them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make clean  removes all that these made
 #
@@ -44,14 +45,16 @@ docs: $(VENV)/installed $(VENV)/extra-docs
 # With the machine's own Python, for CuPy and its CUDA are no part of .venv.
 gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) -m pytest -m gpu tests/test_gpu*.py
-	$(PYTHON) tests/benchmarks/bench_gpu.py --record
+	$(PYTHON) -m pytest -m gpu tests/test_gpu*.py tests/test_scipy_cases.py --junitxml=build/gpu.xml
+	$(PYTHON) tests/benchmarks/bench_gpu.py --record build/gpu.xml
 	$(PYTHON) tests/benchmarks/bench_gpu_hungarian.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_dense.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_auction.py --record
 
 bench: $(VENV)/installed $(VENV)/extra-bench
-	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py), $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; $(VENV)/bin/python "$$program"; done
+	@mkdir -p bench
+	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py), $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
+	  $(VENV)/bin/python "$$program" --csv "bench/$$(basename "$$program" .py).csv"; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 "Outbid needs Python 3.11 \
@@ -77,4 +80,4 @@ $(VENV)/extra-%: pyproject.toml | $(VENV)/built
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OUT) docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OUT) bench docs/_build docs/_run build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -32,8 +32,7 @@ def gpu_record() -> str:
         for row in record["frame_pairs"]
     )
     heads = ("particles", "displacement", "gate", "candidates each", "GPU", "CPU", "gap")
-    notes = " ".join(record.get("notes", []))
-    return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}. {notes}"
+    return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}."
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -329,8 +329,20 @@ def test_the_door_certifies_and_does_not_believe_a_solver():
         def compute(self, problem):
             return type(super().compute(problem))(np.zeros(2, np.int32), np.zeros(2), {})
 
-    with pytest.raises(ValueError, match="column twice"):
-        assign(AssignmentProblem(costs), Cheat())
+    for kind in (costs, costs.sparse()):
+        with pytest.raises(ValueError, match="column twice"):
+            assign(AssignmentProblem(kind), Cheat())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_door_refuses_a_forbidden_pair(kind):
+    class Trespasser(BidAndAugment):
+        def compute(self, problem):
+            return type(super().compute(problem))(np.array([0, 1], np.int32), np.zeros(2), {})
+
+    costs = DenseCosts(np.array([[np.inf, 9], [9, 1]]))
+    with pytest.raises(ValueError, match="forbidden pair"):
+        assign(AssignmentProblem(costs if kind == "dense" else costs.sparse()), Trespasser())
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float32])

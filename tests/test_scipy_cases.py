@@ -1,10 +1,14 @@
 """The cases of SciPy's tests of `linear_sum_assignment` and `min_weight_full_bipartite_matching`, errors too.
 
+On NumPy arrays, and with -m gpu on CuPy's.
+
 Where we differ on purpose a test says so: ties may be broken otherwise, a stored zero is a cost, and what is
 no matrix or cannot be matched is refused in other words.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +16,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, random_array
 
 from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.tracker._arrays import to_host
 from outbid.tracker.assign import SOLVERS
+from outbid.tracker.assign.problem import on_gpu
 
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
 NEVER = np.inf
@@ -24,6 +30,13 @@ CASES = {
     "one feasible matching": ([[10, NEVER, NEVER], [NEVER, NEVER, 1], [NEVER, 7, NEVER]], 18),
 }
 pytestmark = pytest.mark.parametrize("solver", EXACT)
+Place = Callable[[AssignmentProblem], AssignmentProblem]
+
+
+@pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
+def at(request: pytest.FixtureRequest) -> Place:
+    """Where the arrays of a problem live."""
+    return on_gpu if request.param == "cupy" else lambda problem: problem
 
 
 def sparse(stored: csr_array) -> SparseCosts:
@@ -41,12 +54,12 @@ def without_zeros(costs: list[list[float]]) -> SparseCosts:
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("aim", ["least", "largest"])
-def test_small_inputs(solver, case, turned, kind, aim):
+def test_small_inputs(at, solver, case, turned, kind, aim):
     given, best = CASES[case]
     costs = np.array(given).T if turned else np.array(given)
     # SciPy's cases for the largest sum are these with every sign turned.
     dense = DenseCosts(costs) if aim == "least" else DenseCosts.of_gains(-costs)
-    answer = assign(AssignmentProblem(dense if kind == "dense" else dense.sparse()), solver)
+    answer = assign(at(AssignmentProblem(dense if kind == "dense" else dense.sparse())), solver)
     assert answer.primal_cost == best
     assert answer.status is Status.OPTIMAL
     assert answer.gap == 0
@@ -55,28 +68,25 @@ def test_small_inputs(solver, case, turned, kind, aim):
 
 @pytest.mark.parametrize("costs", [[[1, 2, 3], [4, 5, 6]], np.asmatrix([[1, 2, 3], [4, 5, 6]])])
 def test_lists_and_matrix_objects_are_arrays(solver, costs):
-    answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
-    assert (
-        answer.primal_cost == assign(AssignmentProblem(DenseCosts(np.array(costs))), solver).primal_cost == 6
-    )
+    assert assign(AssignmentProblem(DenseCosts(costs)), solver).primal_cost == 6
 
 
-def test_truth_values_are_numbers(solver):
+def test_truth_values_are_numbers(at, solver):
     ones = np.identity(3)
-    answers = [assign(AssignmentProblem(DenseCosts(ones.astype(dtype))), solver) for dtype in (bool, float)]
-    assert answers[0].primal_cost == answers[1].primal_cost == 0
+    for dtype in (bool, float):
+        assert assign(at(AssignmentProblem(DenseCosts(ones.astype(dtype)))), solver).primal_cost == 0
 
 
-def test_constant_costs_match_everything(solver):
-    answer = assign(AssignmentProblem(DenseCosts(np.ones((8, 8)))), solver)
-    assert sorted(answer.col_of_row) == list(range(8))
+def test_constant_costs_match_everything(at, solver):
+    answer = assign(at(AssignmentProblem(DenseCosts(np.ones((8, 8))))), solver)
+    assert sorted(to_host(answer.col_of_row)) == list(range(8))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 2), (3, 0)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_empty_matrices_have_empty_matchings(solver, shape, kind):
+def test_empty_matrices_have_empty_matchings(at, solver, shape, kind):
     costs = DenseCosts(np.empty(shape)) if kind == "dense" else sparse(csr_array(shape))
-    answer = assign(AssignmentProblem(costs), solver)
+    answer = assign(at(AssignmentProblem(costs)), solver)
     assert answer.col_of_row.tolist() == [-1] * shape[0]
     assert answer.primal_cost == answer.gap == 0
 
@@ -93,9 +103,12 @@ def test_empty_matrices_have_empty_matchings(solver, shape, kind):
         (np.where(np.arange(3) == 0, np.inf, np.identity(3)), ValueError, "infeasible"),
     ],
 )
-def test_what_scipy_refuses_is_refused(solver, costs, error, words):
+def test_what_scipy_refuses_is_refused(at, solver, costs, error, words):
+    problem = AssignmentProblem(DenseCosts(costs))
+    if np.asarray(costs).dtype.kind in "iufc":  # the others are no arrays on a GPU
+        problem = at(problem)
     with pytest.raises(error, match=words):
-        assign(AssignmentProblem(DenseCosts(costs)), solver)
+        assign(problem, solver)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +122,14 @@ def test_what_scipy_refuses_is_refused(solver, costs, error, words):
         [[1, 0], [2, 0], [5, 0]],
     ],
 )
-def test_sparse_matrices_without_full_matching_are_refused(solver, stored):
+def test_sparse_matrices_without_full_matching_are_refused(at, solver, stored):
     costs = without_zeros(stored)
     for problem in (AssignmentProblem(costs), AssignmentProblem(costs.transposed())):
         with pytest.raises(ValueError, match="infeasible"):
-            assign(problem, solver)
+            assign(at(problem), solver)
 
 
-def test_many_rows_for_few_columns_are_refused(solver):
+def test_many_rows_for_few_columns_are_refused(at, solver):
     """As SciPy's issue 17269: most rows want a column of their own, the others too few between them."""
     rng = np.random.default_rng(17269)
     allowed = np.zeros((22, 22), bool)
@@ -125,22 +138,22 @@ def test_many_rows_for_few_columns_are_refused(solver):
     allowed[9:, 7] = False
     costs = DenseCosts(np.where(allowed, rng.random((22, 22)), np.inf)).sparse()
     with pytest.raises(ValueError, match="infeasible"):
-        assign(AssignmentProblem(costs), solver)
+        assign(at(AssignmentProblem(costs)), solver)
 
 
-def test_a_stored_zero_is_a_cost(solver):
+def test_a_stored_zero_is_a_cost(at, solver):
     """SciPy warns and drops it; then the row has no column."""
     costs = sparse(csr_array((np.array([2, 0, 3]), (np.array([0, 1, 1]), np.array([0, 2, 3]))), shape=(2, 4)))
-    answer = assign(AssignmentProblem(costs), solver)
+    answer = assign(at(AssignmentProblem(costs)), solver)
     assert answer.col_of_row.tolist() == [0, 2]
     assert answer.primal_cost == 2
 
 
-def test_dense_and_sparse_agree_on_many_inputs_some_infeasible(solver):
+def test_dense_and_sparse_agree_on_many_inputs_some_infeasible(at, solver):
     rng = np.random.default_rng(12342309)
     infeasible = 0
     # SciPy itself, in a process of its own for each matrix, is slow and answers for the others already.
-    count = 4 if solver == "jonker_volgenant" else 100
+    count = 4 if solver == "jonker_volgenant" else 10 if at is on_gpu else 100
     for _ in range(count):
         stored = random_array(
             (100, 100), density=0.06, rng=rng, data_sampler=lambda size: rng.integers(1, 100, size)
@@ -154,10 +167,10 @@ def test_dense_and_sparse_agree_on_many_inputs_some_infeasible(solver):
             infeasible += 1
             for problem in problems:
                 with pytest.raises(ValueError, match="infeasible"):
-                    assign(problem, solver)
+                    assign(at(problem), solver)
             continue
         for problem in problems:
-            answer = assign(problem, solver)
+            answer = assign(at(problem), solver)
             assert answer.primal_cost == best
             assert answer.status is Status.OPTIMAL
     assert infeasible < count

@@ -2,28 +2,26 @@
 
 Points are uniform at density 1, lengths in units of the spacing; 5 % of the particles are replaced. Positions
 are on the device already; all that `match` does is timed: candidates, costs, bids, paths, certificate,
-margins. The median of five runs counts. `--record` keeps the table, the device and a hash of every kernel
-source in tests/gpu_record.json; the tests compare those hashes with the sources.
+margins. The median of five runs counts. `--record` begins tests/gpu_record.json anew, with the device, a hash
+of every kernel source and what the tests came to; the other benchmarks add their tables. The tests compare
+those hashes with the sources.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import cupy  # noqa: TID251  (the benchmark times the device itself)
 import measure
 import numpy as np
+from measure_gpu import begin_record, milliseconds
 from numpy.typing import NDArray
 
-from outbid.tracker import Detections, Match, TrackingSettings, match, track
+from outbid.tracker import Detections, TrackingSettings, match, track
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-RECORD = REPOSITORY / "tests" / "gpu_record.json"
 INSTANCES = [
     (100_000, 0.5, 1.5),
     (1_000_000, 0.2, 0.8),
@@ -41,20 +39,6 @@ def scene(count: int, displacement: float) -> tuple[NDArray[np.float64], NDArray
     replaced = rng.random(count) < 0.05
     target[replaced] = rng.uniform(0, side, (int(replaced.sum()), 3))
     return source, rng.permutation(target)
-
-
-def milliseconds(work: Callable[[], Match], repeats: int = 5) -> tuple[float, Match]:
-    """Median time between two events, after two runs that compile and warm up."""
-    work(), work()
-    times = []
-    for _ in range(repeats):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        found = work()
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop))
-    return statistics.median(times), found
 
 
 def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
@@ -110,33 +94,26 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
     yield row
 
 
-def source_hashes() -> dict[str, str]:
-    """SHA-256 of every file whose change means that the GPU tests must be run again."""
-    names = [*REPOSITORY.glob("tracker/**/*.cu*"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(names)
-    }
+def outcome(junit: Path) -> dict[str, int]:
+    """How many tests passed and how many were skipped, and their seconds, from pytest's report."""
+    suite = next(ET.parse(junit).iter("testsuite"))
+    tests, skipped, failed = (int(suite.attrib[name]) for name in ("tests", "skipped", "failures"))
+    failed += int(suite.attrib["errors"])
+    told = {"passed": tests - skipped - failed, "skipped": skipped, "failed": failed}
+    return told | {"seconds": round(float(suite.attrib["time"]))}
 
 
 def main() -> None:
     parser = measure.options(__doc__)
-    parser.add_argument("--record", action="store_true", help="keep the result in tests/gpu_record.json")
+    parser.add_argument(
+        "--record", type=Path, help="begin tests/gpu_record.json; the file is pytest's --junitxml"
+    )
     parser.add_argument("--no-cpu", action="store_true", help="leave the CPU path out")
     chosen = parser.parse_args()
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    print(f"{device}, CuPy {cupy.__version__}")
     pairs = measure.show(frame_pairs(not chosen.no_cpu), chosen.csv)
     movies = measure.show(movie(1000, 1000), None)
     if chosen.record:
-        record = {
-            "device": device,
-            "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}",
-            "frame_pairs": pairs,
-            "movies": movies,
-            "sources": source_hashes(),
-        }
-        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        begin_record(outcome(chosen.record), {"frame_pairs": pairs, "movies": movies})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""How the GPU's benchmarks measure, and the record that they write together: tests/gpu_record.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cupy  # noqa: TID251  (the benchmarks time the device itself)
+import measure
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests" / "gpu_record.json"
+_LONG = 1000.0
+"""Milliseconds from which a single run counts."""
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Milliseconds between two events around some work, and its result."""
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    result = work()
+    stop.record()
+    stop.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, stop)), result
+
+
+def milliseconds(work: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:
+    """The median of some runs (of one, beyond a second) after a run that compiles, and the last result."""
+    result, times = work(), []
+    while len(times) < repeats and (not times or times[0] < _LONG):
+        taken, result = timed(work)
+        times.append(taken)
+    return statistics.median(times), result
+
+
+def begin_record(tests: dict[str, int], tables: dict[str, list[measure.Row]]) -> None:
+    """Write the record anew: the device, versions, tests, tables and a hash of every kernel source."""
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    provenance = f"CuPy {cupy.__version__}, {measure.provenance()}"
+    _write({"device": device, "provenance": provenance, "tests": tests, "sources": source_hashes(), **tables})
+
+
+def add_to_record(tables: dict[str, list[measure.Row]]) -> None:
+    """Add tables of the same run.
+
+    Raises
+    ------
+    SystemExit
+        If a kernel has changed since the record was begun.
+    """
+    record = json.loads(RECORD.read_text("utf-8"))
+    if record["sources"] != source_hashes():
+        raise SystemExit("A kernel has changed since the record was begun. Run `make gpu-test` again.")
+    _write(record | tables)
+
+
+def source_hashes() -> dict[str, str]:
+    """SHA-256 of every file whose change means that the GPU tests must be run again."""
+    names = [*REPOSITORY.glob("tracker/**/*.cu*"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
+    return {
+        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(names)
+    }
+
+
+def _write(record: dict[str, Any]) -> None:
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
