@@ -7,7 +7,8 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
+from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.tracker.assign import auction_cpu
 from outbid.tracker.assign.auction import Auction
 
 
@@ -91,3 +92,40 @@ def test_an_auction_can_be_given_up():
     costs = DenseCosts(np.array([[0, 0, 10**7], [0, 0, 10**7], [0, 0, 10**7]]))
     with pytest.raises(RuntimeError, match="not over after 5 rounds"):
         assign(AssignmentProblem(costs), Auction(scaling=1, most_rounds=5))
+
+
+def test_real_duals_far_from_zero_do_not_swallow_bids():
+    """A chain in which every row gives way to the next lowers the last dual 20,000 times; there rows tie."""
+    size = 20_000
+    row = np.arange(size)
+    rows = np.concatenate([row[:-2], row[:-2], row[[-2, -2, -1, -1]]])
+    cols = np.concatenate([row[:-2], row[1:-1], row[[-2, -1, -2, -1]]]).astype(np.int32)
+    values = np.concatenate([np.ones(size - 2), np.zeros(size + 2)])
+    order = np.lexsort((cols, rows))
+    indptr = np.append(0, np.cumsum(np.bincount(rows)))
+    costs = SparseCosts(indptr, cols[order], values[order], (size, size))
+    answer = assign(AssignmentProblem(costs), Auction(most_rounds=3_000_000))
+    assert answer.primal_cost == size - 2
+    assert answer.gap < 1e-6
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_column_goes_to_its_highest_bidder_who_sets_its_dual(first):
+    """Equations 10 and 11, one round: both rows want column 0, which is worth 5 or 3 more to them."""
+    costs = np.array([[0, 5], [0, 3]])[[first, 1 - first]]
+    v, col_of_row, owner = np.zeros(2, np.int64), np.full(2, -1, np.int32), np.full(2, -1, np.int32)
+    limits = np.int64(1), np.int64(2**62), np.int64(9)
+    left, rounds, bids = auction_cpu.dense_rounds(
+        costs, np.int64(0), np.int64(1), v, col_of_row, owner, *limits, 1
+    )
+    assert (left, rounds, bids) == (1, 1, 2)
+    assert owner.tolist() == [first, -1]
+    assert v.tolist() == [-6, 0]
+
+
+def test_an_integer_spread_too_large_for_a_proof_is_told():
+    costs = np.random.default_rng(0).integers(-(2**52), 2**52, (30, 30))
+    answer = assign(AssignmentProblem(DenseCosts(costs)), "auction")
+    assert answer.primal_cost - answer.gap <= costs[linear_sum_assignment(costs)].sum() <= answer.primal_cost
+    assert (answer.status is Status.OPTIMAL) == (answer.gap == 0)
+    assert answer.gap < 30

@@ -8,6 +8,7 @@ from problems import FAMILIES, optional
 from scipy.optimize import linear_sum_assignment
 
 from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.tracker.assign.auction import rough_duals
 from outbid.tracker.assign.dense import DenseMatrix
 from outbid.tracker.assign.sparsified import Sparsified
 
@@ -132,3 +133,28 @@ def test_narrow_keys_give_the_same_candidates_as_wide_ones():
     np.testing.assert_array_equal(narrow[1], wide[1])
     filled = np.arange(9) < wide[1][:, None]
     np.testing.assert_array_equal(narrow[0][filled], wide[0][filled])
+
+
+@pytest.mark.parametrize("family", ["machol_wien", "low_rank", "geom", "clustered_in_2d", "two_costs"])
+def test_rough_duals_bound_the_optimum_closely(family):
+    costs = FAMILIES[family](np.random.default_rng(10), 300, 300)
+    v = rough_duals(AssignmentProblem(DenseCosts(costs)))
+    bound = (costs - v).min(axis=1).sum() + v.sum()
+    assert bound <= scipy_cost(costs) + 1e-9
+    assert bound >= scipy_cost(costs) - 300 * 2e-4 * np.ptp(costs)
+
+
+def test_rough_duals_of_a_matrix_without_a_perfect_matching_are_refused():
+    costs = np.where(np.arange(90) < 30, np.random.default_rng(11).random((90, 90)), np.inf)
+    with pytest.raises(ValueError, match="infeasible"):
+        rough_duals(AssignmentProblem(DenseCosts(costs)))
+
+
+@pytest.mark.parametrize("family", ["machol_wien", "low_rank"])
+def test_hard_costs_are_proved_after_few_passes(family):
+    costs = FAMILIES[family](np.random.default_rng(12), 600, 600)
+    answer = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
+    assert answer.primal_cost == scipy_cost(costs)
+    assert answer.gap == 0
+    assert answer.stats["attempts"] == 2
+    assert answer.stats["candidates"] < 60 * 600

@@ -15,6 +15,7 @@ from outbid.tracker._arrays import on_device, to_device, to_host
 from outbid.tracker.assign import SOLVERS
 from outbid.tracker.assign.points import matrix_of
 from outbid.tracker.assign.problem import on_gpu
+from outbid.tracker.assign.sparsified import Sparsified
 
 pytestmark = pytest.mark.gpu
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
@@ -179,6 +180,33 @@ def test_candidates_that_admit_no_matching_are_replaced(count):
     here, there = assign(problem), assign(on_gpu(problem))
     assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-12)
     assert there.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("family", ["machol_wien", "low_rank", "geom"])
+def test_rough_duals_choose_the_candidates_of_hard_costs(family):
+    costs = FAMILIES[family](np.random.default_rng(12), 160, 160)
+    problem = AssignmentProblem(DenseCosts(costs))
+    auction = import_module("outbid.tracker.assign.auction")
+    rough = auction.rough_duals(problem)
+    np.testing.assert_array_equal(to_host(auction.rough_duals(on_gpu(problem))), rough)
+    u = (costs - rough).min(axis=1)
+    bound, best = u.sum() + rough.sum(), assign(problem, "auction").primal_cost
+    assert best - 160 * 1e-3 * np.ptp(costs) <= bound <= best
+    there = assign(on_gpu(problem), "sparsified")
+    assert there.primal_cost == pytest.approx(best, rel=1e-12)
+    assert there.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (30, 40)])
+@pytest.mark.parametrize("kind", ["i4", "f8", "spread"])
+def test_the_whole_matrix_is_searched_where_candidates_are_of_no_use(kind, shape):
+    costs = np.random.default_rng(11).integers(0, 2**52 if kind == "spread" else 99, shape)
+    problem = AssignmentProblem(DenseCosts(costs if kind == "spread" else costs.astype(kind)))
+    for solver in (Sparsified(rounds=0), Sparsified(of_row=2, of_col=2, rounds=0)):
+        there = assign(on_gpu(problem), solver)
+        assert there.primal_cost == assign(problem).primal_cost
+        assert there.status is Status.OPTIMAL
+    assert ("iterations" in there.stats) == (kind == "spread")
 
 
 @pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "duplicate_rows", "distances_in_3d"])

@@ -55,7 +55,7 @@ def test_candidates_that_admit_no_matching_get_others(patience, monkeypatch):
     answer = assign(AssignmentProblem(PointCosts(a, b)), "sparsified")
     distances = cdist(a, b)
     assert answer.primal_cost == pytest.approx(distances[linear_sum_assignment(distances)].sum(), rel=1e-12)
-    assert (answer.stats["passes"] > 0) == (patience > 0)
+    assert ("attempts" in answer.stats) == (patience == 0)
 
 
 def test_points_may_stay_unmatched():

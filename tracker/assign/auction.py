@@ -11,11 +11,16 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from .._arrays import array_module, kernels, to_host
 from .dense import readable
-from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
+from .points import matrix_of
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden, largest_cost
 from .solver import AbstractAssignmentSolver, Answer
 
 _ROUNDS_A_CALL = 10_000
 """A kernel cannot be interrupted; so many rounds later the computation can."""
+_SAMPLE, _LEAST_SAMPLE = 8, 10
+"""Rough duals begin with one of so many rows and columns, if they are at least so many."""
+_FIRST, _SAMPLED, _ROUGH = 0.4, 0.01, 1e-4
+"""The first ε of rough duals, that after a sample, and the last, as shares of the spread of the costs."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Auction(AbstractAssignmentSolver):
     ----------
     epsilon : float, optional
         The last ε, in units of cost. By default as small as proves the optimum: below 1/n for integers,
-        half of the door's tolerance for real costs.
+        half of the door's tolerance for real costs. Integers that spread over 2**60 / (n² + n) or more leave
+        no room for that; then a small gap may remain, and the status tells.
     scaling : float
         Divisor of ε from one auction to the next; 1 is the paper's fixed ε.
     most_rounds : int
@@ -93,6 +99,11 @@ class Auction(AbstractAssignmentSolver):
         """All problems."""
         return True
 
+    def proves(self, problem: AssignmentProblem) -> bool:
+        """Whether ε may be as small as a proof needs: always, unless integers spread too far."""
+        size = sum(problem.shape)
+        return not problem.is_integer or _room(2 * int(largest_cost(problem)), size) > size
+
     def _epsilons(self, sale: _Sale) -> list[int | float]:
         """From large to small, in the units of the sale."""
         last = sale.smallest_epsilon if self.epsilon is None else self.epsilon * sale.scale
@@ -103,6 +114,47 @@ class Auction(AbstractAssignmentSolver):
             larger = epsilons[-1] * self.scaling
             epsilons.append(int(np.ceil(larger)) if sale.is_integer else larger)
         return epsilons[::-1]
+
+
+def rough_duals(problem: AssignmentProblem) -> NDArray:
+    """(C,) duals with which a square matrix's perfect matching is nearly tight; cheap, also for hard costs.
+
+    A sample of rows and columns is auctioned first. From its row duals u every column gets the largest dual
+    that is feasible for the sample, min_i (c_ij - u_i). With those the whole is auctioned, until ε is small
+    enough to tell which pairs may matter.
+
+    Raises
+    ------
+    ValueError
+        If no perfect matching exists.
+    """
+    costs = problem.stored_costs
+    assert isinstance(costs, DenseCosts)
+    _refuse_infeasible(costs)
+    size, xp = costs.shape[0], array_module(costs.values)
+    if size < _SAMPLE * _LEAST_SAMPLE or costs.values.max().item() == np.inf:
+        return _auctioned(costs, problem.is_integer, None, _FIRST)
+    some = xp.arange(size // _SAMPLE) * size // (size // _SAMPLE)
+    rows = DenseCosts(xp.ascontiguousarray(costs.values[some]))
+    sample = DenseCosts(xp.ascontiguousarray(rows.values[:, some]))
+    v = _auctioned(sample, problem.is_integer, None, _FIRST)
+    u = xp.full(len(some), forbidden(v.dtype))
+    matrix_of(sample).lower_to_slack(v, u)
+    _, _, v = matrix_of(rows).nearest_of_cols(u, xp.full(size, forbidden(v.dtype)), 1)
+    return _auctioned(costs, problem.is_integer, v - v.max(), _SAMPLED)
+
+
+def _auctioned(costs: DenseCosts, is_integer: bool, v: NDArray | None, share: float) -> NDArray:
+    """Duals after auctions from given ones, or from 0, with ε from a share of the spread to a rough one."""
+    sale = _Sale(costs, is_integer)
+    if v is not None:
+        sale.v = v * sale.v.dtype.type(sale.scale)
+    while True:
+        epsilon = max(share * sale.spread, sale.smallest_epsilon)
+        sale.hold(int(epsilon) if is_integer else epsilon, Auction.most_rounds)
+        if share <= _ROUGH:
+            return sale.v // sale.scale if is_integer else sale.v
+        share /= Auction.scaling
 
 
 class _Sale:
@@ -118,9 +170,7 @@ class _Sale:
             high = self.values[self.values < high].max().item()
         rows, cols = costs.shape
         spread = high - low
-        # Duals may fall to minus 2n times the spread.
-        most = 2**61 // ((spread + 1) * 2 * rows) if is_integer else 1
-        self.scale = int(max(1, min(rows + 1, most))) if is_integer else 1
+        self.scale = int(max(1, min(rows + 1, _room(spread, rows)))) if is_integer else 1
         self.smallest_epsilon = 1 if is_integer else max(5e-13 * max(abs(low), abs(high)), 1e-300)
         self.low = dtype.type(low if is_integer else 0)
         self.spread = spread * self.scale
@@ -140,17 +190,18 @@ class _Sale:
         number = self.v.dtype.type
         self.col_of_row[:] = -1
         owner = array_module(self.v).full(len(self.v), -1, np.int32)
-        units = self.low, number(self.scale)
-        limits = number(epsilon), 4 * forbidden(self.v.dtype), number(self.spread)
-        given = (*units, self.v, self.col_of_row, owner, *limits)
+        given = (self.low, number(self.scale), self.v, self.col_of_row, owner)
         left = 1
         while left:
+            # A bid below the spacing of real duals would change none, for ever.
+            least = 0 if self.is_integer else 4 * np.spacing(-float(self.v.min()))
+            limits = number(max(epsilon, least)), 4 * forbidden(self.v.dtype), number(self.spread)
             rounds = min(_ROUNDS_A_CALL, most_rounds - self.stats["rounds"])
             if isinstance(self.costs, DenseCosts):
-                left, rounds, bids = on.dense_rounds(self.values, *given, rounds)
+                left, rounds, bids = on.dense_rounds(self.values, *given, *limits, rounds)
             else:
                 pairs = (self.costs.indptr, self.costs.indices, self.values)
-                left, rounds, bids = on.sparse_rounds(*pairs, *given, rounds)
+                left, rounds, bids = on.sparse_rounds(*pairs, *given, *limits, rounds)
             self.stats["rounds"] += rounds
             self.stats["bids"] += bids
             if left and self.stats["rounds"] >= most_rounds:
@@ -171,6 +222,11 @@ class _Sale:
         residue = np.unique(to_host(self.v % self.scale))
         unused = np.setdiff1d(np.arange(min(self.scale, len(residue) + 1)), residue)
         return (self.v - (int(unused[0]) if len(unused) else 0)) // self.scale
+
+
+def _room(spread: int, rows: int) -> int:
+    """The largest factor of integer costs: duals may fall to minus 2n times the spread."""
+    return 2**61 // ((spread + 1) * 2 * rows)
 
 
 def _with_own_columns(problem: AssignmentProblem) -> SparseCosts:

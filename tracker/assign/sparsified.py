@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, on_device, to_device, to_host
-from .auction import Auction
+from .auction import Auction, rough_duals
 from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .hungarian import Hungarian
@@ -39,9 +39,10 @@ class Sparsified(AbstractAssignmentSolver):
     sum of their duals. Where there is none the answer is optimal for the whole matrix; where there are, they
     become candidates, and only rows whose pair is no longer their best search again (Volgenant's
     core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices choose
-    better candidates. If candidates admit no matching, or if pairs keep coming, the whole matrix is searched:
-    on the host from an auction, on a GPU by `Auction` or `Hungarian`. Sparse problems go to `BidAndAugment`
-    as they are.
+    better candidates. If candidates admit no matching, or if pairs keep coming, rough duals of an auction
+    over all pairs choose others. If these do not suffice either the whole matrix is searched: on the host
+    from an auction, on a GPU by `Auction`, or by `Hungarian` where integers leave no room for an auction's
+    proof. Sparse problems go to `BidAndAugment` as they are.
 
     Parameters
     ----------
@@ -68,21 +69,29 @@ class Sparsified(AbstractAssignmentSolver):
         if isinstance(problem.costs, SparseCosts) or min(problem.shape) == 0:
             return self._at_home(problem)
         work = _Work(problem, problem.costs)
+        answer = self._from_candidates(problem, work)
+        if answer is None and work.is_square:
+            work.begin_again(rough_duals(problem), self.rounds)
+            answer = self._from_candidates(problem, work)
+        return answer or self._everywhere(problem, work)
+
+    def _from_candidates(self, problem: AssignmentProblem, work: _Work) -> Answer | None:
+        """Candidates by the duals as they are, solved, and more of them while others break the duals."""
         work.choose_candidates(self.of_row, self.of_col)
-        stuck = work.solve(self.of_row)
-        passes = 0
+        stuck, passes = work.solve(self.of_row), 0
         while passes < self.rounds or not problem.is_perfect:
             if stuck >= 0 and passes >= (work.patience if work.is_square else 0):
                 break
             passes += 1
+            work.stats["passes"] += 1
             nearest, count = work.violators(self.of_row * passes)
             if not count.any():
                 if stuck >= 0:
                     raise ValueError(_infeasible(stuck))
-                return work.answer(work.col_of_row(), passes)
+                return work.answer(work.col_of_row())
             work.add(nearest, count)
             stuck = work.search(work.release())
-        return self._everywhere(problem, work, passes)
+        return None
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:
         """Matrices and points of every kind; sparse costs that `BidAndAugment` takes."""
@@ -95,16 +104,16 @@ class Sparsified(AbstractAssignmentSolver):
             return BidAndAugment().compute(stored)
         return _on_device(BidAndAugment().compute(on_host(stored)))
 
-    def _everywhere(self, problem: AssignmentProblem, work: _Work, passes: int) -> Answer:
-        """What defeats candidates may defeat paths from where they led, yet hardly an auction or trees."""
+    def _everywhere(self, problem: AssignmentProblem, work: _Work) -> Answer:
+        """What defeats candidates may defeat paths from where they led, yet hardly an auction."""
         stored = problem.with_stored_costs()
         if on_device(problem.array):
-            whole = Auction() if Auction().works_on_device(stored) else Hungarian()
+            whole = Auction() if Auction().proves(stored) else Hungarian()
             found = whole.compute(stored)
-            return Answer(found.col_of_row, found.col_dual, {**work.stats, **found.stats, "passes": passes})
+            return Answer(found.col_of_row, found.col_dual, {**work.stats, **found.stats})
         # An auction needs free prices.
         start = Auction().compute(stored) if work.is_square else None
-        return work.answer(work.search_everywhere(DenseMatrix(stored.array), start), passes)
+        return work.answer(work.search_everywhere(DenseMatrix(stored.array), start))
 
 
 def _on_device(answer: Answer) -> Answer:
@@ -148,7 +157,13 @@ class _Work:
         self.owner = xp.full(cols, -1, np.int32)
         self.edge = xp.full(rows, -1, np.int64)
         self.indices = np.empty(0, np.int32)
-        self.stats: dict[str, int | float] = {"bids": 0, "scanned": 0}
+        self.stats: dict[str, int | float] = {"bids": 0, "scanned": 0, "passes": 0}
+
+    def begin_again(self, v: NDArray, patience: int) -> None:
+        """Free all rows and columns, and take other duals."""
+        self.v, self.patience = v, patience
+        self.stats["attempts"] = 2
+        self._forget()
 
     def choose_candidates(self, of_row: int, of_col: int) -> None:
         """The least reduced costs of every row and column, from the duals of a reduction."""
@@ -308,8 +323,8 @@ class _Work:
             return xp.full(len(self.edge), -1, np.int32)
         return xp.where(self.edge >= 0, self.indices[self.edge], np.int32(-1))
 
-    def answer(self, col_of_row: NDArray[np.int32], passes: int) -> Answer:
-        stats = self.stats | {"passes": passes, "candidates": len(self.indices)}
+    def answer(self, col_of_row: NDArray[np.int32]) -> Answer:
+        stats = self.stats | {"candidates": len(self.indices)}
         # The same proof with no dual above 0, as the certificate wants them for a perfect matching.
         col_dual = self.v - max(self.v.max(), 0) if self.is_square else self.v
         found = Answer(col_of_row, col_dual, stats)
