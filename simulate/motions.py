@@ -191,6 +191,47 @@ class OrnsteinUhlenbeckWalk(Motion):
         return displacement, (1 - forgotten) * velocity + kick
 
 
+@dataclass(frozen=True)
+class AutoregressiveWalk(Motion):
+    """Steps that remember the one before: v' = m v + sqrt(1 - m²) ξ, x' = x + v', with ξ ~ N(0, sigma²).
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the step of a frame along each axis, in units.
+    memory : float
+        m, the correlation of successive steps, from 0 to 1.
+
+    Raises
+    ------
+    SettingsError
+        If sigma is negative or not finite, or the memory not within [0, 1].
+
+    Examples
+    --------
+    >>> walk, rng = AutoregressiveWalk(sigma=0.5, memory=0.8), np.random.default_rng(0)
+    >>> first = walk.start(100_000, rng)
+    >>> second, _ = walk.move(first, rng)
+    >>> second.std(axis=0).round(2).tolist(), round(float((first * second).mean() / 0.25), 2)
+    ([0.5, 0.5, 0.5], 0.8)
+    """
+
+    sigma: float
+    memory: float
+
+    def __post_init__(self) -> None:
+        require("sigma", self.sigma, 0)
+        require("memory", self.memory, 0, 1)
+
+    def start(self, count: int, rng: np.random.Generator) -> Vectors:
+        return rng.normal(0.0, self.sigma, (count, 3))
+
+    def move(self, velocity: Vectors, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
+        kick = rng.normal(0.0, self.sigma, velocity.shape)
+        velocity = self.memory * velocity + sqrt(1 - self.memory**2) * kick
+        return velocity, velocity
+
+
 def _directions(vector: Vectors) -> Vectors:
     """The vectors at length 1; one of length 0 stays as it is."""
     length = np.sqrt(np.einsum("ij,ij->i", vector, vector))

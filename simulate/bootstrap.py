@@ -1,0 +1,44 @@
+"""Bootstrap: how far a mean over a few seeds can be trusted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+DRAWS = 4000
+
+
+def interval(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float, float]:
+    """Mean of the values and its percentile bootstrap interval; NaN are left out.
+
+    Parameters
+    ----------
+    values : (N,) array_like of float
+        One value a seed. With fewer than some eight the interval is narrower than it says.
+    level : float
+        Probability that it promises.
+    draws : int
+        Resamples; always the same ones for the same number of values.
+
+    Returns
+    -------
+    mean, low, high : float
+        NaN without values.
+
+    References
+    ----------
+    B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
+
+    Examples
+    --------
+    >>> mean, low, high = interval([0.90, 0.92, 0.94, 0.91, 0.93])
+    >>> round(mean, 3), low < mean < high, 0.90 <= low, high <= 0.94
+    (0.92, True, True, True)
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    if len(known) == 0:
+        return np.nan, np.nan, np.nan
+    drawn = np.random.default_rng(0).integers(0, len(known), (draws, len(known)))
+    low, high = np.quantile(known[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(known.mean()), float(low), float(high)

@@ -1,0 +1,276 @@
+"""Conducting an experiment: trials, table, summary and record in a folder, whole at any moment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from outbid.tracker.errors import ResourceError, SettingsError
+from outbid.tracker.formats.atomic import refuse_output, write_whole
+from outbid.tracker.formats.records import record_bytes
+
+from .comparison import TUNING_SEEDS
+from .experiment import Experiment, Row, Size, Trial, chosen, rows_of, summary_of
+from .experiments import experiment_named
+from .linkers import linker_named
+
+_TOLD = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack", "byotrack")
+"""Packages of which the record tells the version."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an experiment gave.
+
+    Parameters
+    ----------
+    rows, summary, findings : list of Row
+        One a seed; one a cell, with intervals; what follows from them.
+    left_out : list of str
+        A sentence for every linker that could not take part.
+    """
+
+    rows: list[Row]
+    summary: list[Row]
+    findings: list[Row]
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, checked before anything is done.
+
+    Parameters
+    ----------
+    name : str
+        In `experiments.EXPERIMENTS`.
+    experiment : Experiment
+    size : Size
+    trials : tuple of Trial
+    left_out : tuple of str
+        As in `Outcome`.
+    folder : Path
+    settings : dict
+        For the record.
+    """
+
+    name: str
+    experiment: Experiment
+    size: Size
+    trials: tuple[Trial, ...]
+    left_out: tuple[str, ...]
+    folder: Path
+    settings: dict[str, object]
+
+    def path(self, ending: str) -> Path:
+        """A file of the folder."""
+        return self.folder / f"{self.name}{ending}"
+
+
+TABLE, SUMMARY, FINDINGS, PICTURE = ".csv", "_summary.csv", "_findings.csv", ".png"
+
+
+def plan(
+    name: str,
+    folder: Path,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    frames: int | None = None,
+    particles: int | None = None,
+    where: dict[str, str] | None = None,
+    overwrite: bool = False,
+) -> Plan:
+    """What an experiment would do.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path
+        Where its files go; made if it is not there.
+    quick : bool
+        Few cells and small movies.
+    seeds, frames, particles : int, optional
+        Default: as the experiment has it.
+    where : dict of str to str, optional
+        As for `chosen`.
+    overwrite : bool
+        Whether its files may be there already.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such experiment or cell, a number is out of range, or an output exists.
+    ResourceError
+        If no linker that was asked for is installed.
+
+    Examples
+    --------
+    >>> planned = plan("kappa", Path("found"), quick=True, where={"linker": "nearest"})
+    >>> len(planned.trials), planned.size
+    (6, Size(seeds=2, frames=8, particles=200))
+    """
+    experiment = experiment_named(name)
+    usual = experiment.quick if quick else experiment.size
+    size = Size(seeds or usual.seeds, frames or usual.frames, particles or usual.particles)
+    trials = experiment.trials(size)
+    trials = chosen(experiment.quicker(trials) if quick else trials, where or {})
+    absent = {linker: linker_named(linker).missing() for linker in dict.fromkeys(t.linker for t in trials)}
+    left_out = tuple(sentence for sentence in absent.values() if sentence is not None)
+    there = tuple(trial for trial in trials if absent[trial.linker] is None)
+    if not there:
+        raise ResourceError(" ".join(left_out))
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is no folder. Choose another name for the output.")
+    settings = {
+        **asdict(size),
+        "quick": quick,
+        "where": [f"{key}={value}" for key, value in (where or {}).items()],
+    }
+    planned = Plan(name, experiment, size, there, left_out, folder, settings)
+    for ending in (TABLE, SUMMARY, FINDINGS, PICTURE):
+        if folder.is_dir():
+            refuse_output(planned.path(ending), overwrite=overwrite)
+    return planned
+
+
+def conduct(
+    planned: Plan, *, workers: int = 1, progress: Callable[[int, int], None] | None = None
+) -> Outcome:
+    """Do what was planned.
+
+    After every trial the table is on the disk with all rows so far, so that an interrupted experiment
+    keeps what it has; its record then says that it is not complete.
+
+    Parameters
+    ----------
+    planned : Plan
+    workers : int
+        Processes; they do not change the rows, but for seconds.
+    progress : callable, optional
+        Told (trials done, trials in all).
+    """
+    if workers < 1:
+        raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    planned.folder.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    experiment, trials = planned.experiment, list(planned.trials)
+    measured = rows_of(experiment.measure, trials, workers=workers, progress=progress)
+    for done, those in enumerate(measured, 1):
+        rows += those
+        record = _record(planned, complete=done == len(trials))
+        beside = planned.path(f"{TABLE}.json"), record_bytes(record)
+        _write(planned.path(TABLE), rows, beside)
+    summary, findings = summary_of(rows, experiment.cell), experiment.findings(rows)
+    _write(planned.path(SUMMARY), summary)
+    if findings:
+        _write(planned.path(FINDINGS), findings)
+    return Outcome(rows, summary, findings, list(planned.left_out))
+
+
+def as_csv(rows: list[Row]) -> str:
+    """Rows as a table; a column that a row has not is empty.
+
+    Examples
+    --------
+    >>> print(as_csv([{"kappa": 0.1, "link_f1": 0.9}, {"kappa": 0.2, "rival": "nearest"}]))
+    kappa,link_f1,rival
+    0.1,0.9,
+    0.2,,nearest
+    <BLANKLINE>
+    """
+    text = io.StringIO()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        table.writerow({name: _shown(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def json_of(found: Outcome) -> str:
+    """Summary and findings; JSON has no NaN, so a score that is 0 / 0 becomes null.
+
+    Examples
+    --------
+    >>> json_of(Outcome([], [{"kappa": 0.1, "link_f1": float("nan")}], [], []))
+    '{"summary": [{"kappa": 0.1, "link_f1": null}], "findings": []}'
+    """
+    tables = {"summary": found.summary, "findings": found.findings}
+    return json.dumps(
+        {
+            name: [{key: None if value != value else value for key, value in row.items()} for row in rows]
+            for name, rows in tables.items()
+        }
+    )
+
+
+def as_text(rows: list[Row]) -> str:
+    """Rows as a table to read, in which an interval stands with its mean.
+
+    Examples
+    --------
+    >>> print(as_text([{"kappa": 0.1, "link_f1": 0.9, "link_f1_low": 0.89, "link_f1_high": 0.9123}]))
+    kappa  link_f1
+    0.1    0.9 [0.89, 0.9123]
+    """
+    table = []
+    for row in rows:
+        line = {}
+        for name, value in row.items():
+            low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+            if low is not None and high is not None:
+                line[name] = f"{_short(value)} [{_short(low)}, {_short(high)}]"
+            elif not name.endswith(("_low", "_high")):
+                line[name] = _short(value)
+        table.append(line)
+    columns = list(dict.fromkeys(name for line in table for name in line))
+    width = {name: max(len(name), *(len(line.get(name, "")) for line in table)) for name in columns}
+    lines = [{name: name for name in columns}, *table]
+    return "\n".join(
+        "  ".join(f"{line.get(name, ''):<{width[name]}}" for name in columns).rstrip() for line in lines
+    )
+
+
+def _short(value: float | int | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _shown(value: float | int | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _write(path: Path, rows: list[Row], beside: tuple[Path, bytes] | None = None) -> None:
+    content = as_csv(rows).encode()
+    write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)
+
+
+def _record(planned: Plan, *, complete: bool) -> dict[str, object]:
+    """How the table was made."""
+    return {
+        "command": "experiment",
+        "experiment": planned.name,
+        "version": metadata.version("outbid"),
+        "packages": {name: version for name in _TOLD if (version := _version(name)) is not None},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "device": "cpu",
+        "input": None,
+        "settings": planned.settings,
+        "tuning_seeds": list(TUNING_SEEDS),
+        "left_out": list(planned.left_out),
+        "complete": complete,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,235 @@
+"""What an experiment is: trials that may run anywhere, rows that they give, and pictures of those."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+
+from outbid.tracker.errors import SettingsError
+
+from .bootstrap import interval
+from .scenes import Scene
+
+Row = dict[str, float | int | str]
+"""One line of a table."""
+
+UNSEEN = ("seed", "seconds", "settings")
+"""Columns of rows that a summary does not average."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much an experiment does: seeds, and frames and particles of each movie."""
+
+    seeds: int = 5
+    frames: int = 30
+    particles: int = 1000
+
+    def __post_init__(self) -> None:
+        for field, least in (("seeds", 1), ("frames", 3), ("particles", 20)):
+            if getattr(self, field) < least:
+                raise SettingsError(f"{field} is {getattr(self, field)}; it must be {least} or more.")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is worked on in one go: movies of one scene, who links them, and what is told to it before.
+
+    `told` is ``"nothing"``, or ``"the truth"`` of other movies of the scene to choose settings by.
+    """
+
+    scene: Scene
+    seeds: tuple[int, ...]
+    linker: str = "outbid"
+    told: str = "nothing"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a plot: values over x, with the ends of their intervals where they have some.
+
+    `kind` is ``"measured"`` or ``"theory"``.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    kind: str = "measured"
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Links in the plane: (from x, from y, to x, to y) of each, right and wrong ones."""
+
+    right: Sequence[Sequence[float]]
+    wrong: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a picture."""
+
+    title: str
+    x_label: str = ""
+    y_label: str = ""
+    curves: Sequence[Curve] = ()
+    paths: Paths | None = None
+
+
+class Experiment(ABC):
+    """A question put to simulated movies.
+
+    `shows` is a sentence, `takes` how long it runs on two cores; `size` and `quick` are the usual size and
+    one that takes seconds. `cell` names the columns by which rows belong together.
+    """
+
+    shows: str
+    takes: str
+    size: Size = Size()
+    quick: Size = Size(seeds=2, frames=8, particles=200)
+    cell: tuple[str, ...]
+
+    @abstractmethod
+    def trials(self, size: Size) -> list[Trial]:
+        """What is to be done; trials of one cell have the same seeds, so that their rows are paired."""
+
+    @abstractmethod
+    def measure(self, trial: Trial) -> list[Row]:
+        """The rows of one trial, one or more a seed."""
+
+    @abstractmethod
+    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
+        """Plots of the summary; cells may be missing."""
+
+    def quicker(self, trials: list[Trial]) -> list[Trial]:
+        """Fewer trials, for a look: usually all of them."""
+        return trials
+
+    def findings(self, rows: list[Row]) -> list[Row]:
+        """What follows from the rows, beside their summary; usually nothing."""
+        del rows
+        return []
+
+
+def chosen(trials: list[Trial], where: dict[str, str]) -> list[Trial]:
+    """Trials of which the scene, the linker or what it is told has one of the values asked for.
+
+    Values are texts, several of them with commas between.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such quantity, or no trial with that value.
+
+    Examples
+    --------
+    >>> trials = [Trial(Scene(kappa), (0,)) for kappa in (0.1, 0.2)]
+    >>> [trial.scene.kappa for trial in chosen(trials, {"kappa": "0.20"})]
+    [0.2]
+    """
+    known = [*_OWN, *(field.name for field in fields(Scene))]
+    for name, value in where.items():
+        if name not in known:
+            raise SettingsError(f"There is no {name!r} to choose by. Known are: {', '.join(known)}.")
+        there = [_of(trial, name) for trial in trials]
+        trials = [trial for trial in trials if _same(_of(trial, name), value)]
+        if not trials:
+            values = ", ".join(str(one) for one in dict.fromkeys(there))
+            raise SettingsError(f"No trial has {name} {value}. There are: {values}.")
+    return trials
+
+
+_OWN = ("linker", "told")
+"""What a trial can be chosen by beside the fields of its scene."""
+
+
+def _of(trial: Trial, name: str) -> object:
+    return getattr(trial if name in _OWN else trial.scene, name)
+
+
+def _same(value: object, asked: str) -> bool:
+    try:
+        return any(float(str(value)) == float(one) for one in asked.split(","))
+    except ValueError:
+        return str(value) in asked.split(",")
+
+
+def rows_of(
+    measure: Callable[[Trial], list[Row]],
+    trials: list[Trial],
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[list[Row]]:
+    """The rows of the trials, trial by trial in their order, whichever is ready first.
+
+    Parameters
+    ----------
+    measure : callable
+        `Experiment.measure`.
+    trials : list of Trial
+    workers : int
+        Processes; they do not change the rows, but for seconds.
+    progress : callable, optional
+        Told (trials done, trials in all).
+    """
+    if progress is not None:
+        progress(0, len(trials))
+    if workers == 1:
+        for done, trial in enumerate(trials, 1):
+            yield measure(trial)
+            if progress is not None:
+                progress(done, len(trials))
+        return
+    # Spawned, for threads of compiled kernels do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(min(workers, max(len(trials), 1)), _leave_interrupts) as pool:
+        for done, rows in enumerate(pool.imap(partial(_measured, measure), trials), 1):
+            yield rows
+            if progress is not None:
+                progress(done, len(trials))
+
+
+def _measured(measure: Callable[[Trial], list[Row]], trial: Trial) -> list[Row]:
+    return measure(trial)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches the whole group of processes; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def summary_of(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
+    """Means over seeds with bootstrap intervals, one row a cell, in the order of their first rows.
+
+    Examples
+    --------
+    >>> rows = [{"kappa": 0.1, "seed": seed, "link_f1": 0.9 + seed / 100} for seed in range(3)]
+    >>> found = summary_of(rows, ("kappa",))[0]
+    >>> found["kappa"], found["seeds"], round(found["link_f1"], 3), round(found["link_f1_high"], 3)
+    (0.1, 3, 0.91, 0.92)
+    """
+    cells: dict[tuple[float | int | str, ...], list[Row]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[name] for name in cell), []).append(row)
+    found = []
+    for key, those in cells.items():
+        summed: Row = dict(zip(cell, key, strict=True))
+        summed["seeds"] = len(those)
+        for name in those[0]:
+            if name not in cell and name not in UNSEEN:
+                mean, low, high = interval([float(row[name]) for row in those])
+                summed |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        found.append(summed)
+    return found
+
+
+def smaller(scene: Scene, *, particles: int, frames: int) -> Scene:
+    """The scene, with no more particles and frames than these."""
+    return replace(scene, particles=min(scene.particles, particles), frames=min(scene.frames, frames))

@@ -1,0 +1,181 @@
+"""Self-calibration: what is learned from the detections alone, against what was simulated."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.calibrate import Calibration
+from outbid.tracker.score import score
+from outbid.tracker.track import TrackingSettings, track
+from outbid.tracker.tracks import Tracks
+
+from ..experiment import Curve, Experiment, Panel, Row, Size, Trial
+from ..scenes import Scene
+
+_KAPPAS, _PERSISTENCES, _SHARES = (0.1, 0.2, 0.3, 0.4), (0.0, 3.0, 10.0), (0.0, 0.1)
+_NOISE = 0.03
+_BINS = 20
+_DOUBTFUL = 0.05
+"""Share of the links that count as the least certain ones."""
+
+
+class SelfCalibration(Experiment):
+    """Errors of what is learned are relative: 0.1 is 10 % too much."""
+
+    shows = "What is learned against what was simulated: step, persistence, noise, gate, confidence."
+    takes = "an hour; 20 s with --quick, which takes two cells"
+    size = Size(seeds=5, frames=50, particles=2000)
+    quick = Size(seeds=2, frames=15, particles=300)
+    cell = ("kappa", "persistence", "miss", "clutter")
+
+    def trials(self, size: Size) -> list[Trial]:
+        seeds = tuple(range(size.seeds))
+        return [
+            Trial(
+                Scene(
+                    kappa, persistence, share, share, noise=_NOISE,
+                    particles=size.particles, frames=size.frames,
+                ),
+                seeds,
+            )
+            for share, persistence, kappa in product(_SHARES, _PERSISTENCES, _KAPPAS)
+        ]  # fmt: skip
+
+    def quicker(self, trials: list[Trial]) -> list[Trial]:
+        two = ((0.1, 0.0, 0.0), (0.2, 3.0, 0.1))
+        return [t for t in trials if (t.scene.kappa, t.scene.persistence, t.scene.miss) in two]
+
+    def measure(self, trial: Trial) -> list[Row]:
+        return [self._row(trial.scene, seed) for seed in trial.seeds]
+
+    def _row(self, scene: Scene, seed: int) -> Row:
+        film = scene.film(seed)
+        start = time.process_time()
+        run = track(film.detections, TrackingSettings(device="cpu"), workers=1)
+        seconds = time.process_time() - start
+        assert run.learned is not None
+        values = score(run.tracks, film, families=("links", "identity")).values
+        row: Row = {name: getattr(scene, name) for name in self.cell}
+        row |= {"seed": seed, "link_f1": values["link_f1"], "idf1": values["idf1"]}
+        row |= learned_against(run.learned, scene, film) | confidence(run.tracks, film)
+        return row | {"passes": run.learned.passes, "seconds": round(seconds, 3)}
+
+    def panels(self, summary: list[Row], size: Size) -> list[Panel]:
+        del size
+        drawn = {
+            "step_error": "error of the step", "persistence_error": "error of the persistence",
+            "noise_error": "error of the noise", "lost_by_gate": "true links outside the gate",
+            "ece": "expected calibration error",
+            "wrong_caught": f"wrong links among the least certain {_DOUBTFUL:.0%}",
+        }  # fmt: skip
+        return [Panel("", "kappa", label, _by_kappa(summary, name)) for name, label in drawn.items()]
+
+
+def learned_against(learned: Calibration, scene: Scene, film: Tracks) -> Row:
+    """Relative errors of what was learned, and the share of true links of one frame outside the gate.
+
+    `persistence_links` is the persistence that the true links themselves tell: walls turn particles, so
+    it is less than what was simulated.
+    """
+    motion, spacing = learned.model.motion, scene.spacing
+    step = sqrt(scene.kappa**2 + 2 * scene.noise**2) * spacing
+    persistence = motion.persistence if any(motion.speed) else 0.0
+    noise = float(np.mean(motion.noise))
+    source, target = film.links.T
+    next_frame = film.detections.frame[target] == film.detections.frame[source] + 1
+    steps = (film.detections.position[target] - film.detections.position[source])[next_frame]
+    outside = (np.square(steps / np.asarray(learned.model.gate)).sum(axis=1) > 1).mean()
+    return {
+        "step_error": float(np.mean(learned.step)) / step - 1,
+        "persistence_learned": persistence,
+        "persistence_links": persistence_of(film),
+        "persistence_error": persistence / scene.persistence - 1 if scene.persistence else np.nan,
+        "noise_error": noise / (scene.noise * spacing) - 1 if scene.noise else np.nan,
+        "lost_by_gate": float(outside),
+    }
+
+
+def persistence_of(film: Tracks) -> float:
+    """Frames for which the steps of true tracks are kept, from their covariances two to five frames apart.
+
+    Noise and the frame itself take no part in these. 0 if steps are hardly correlated.
+    """
+    position, frame = film.detections.position, film.detections.frame
+    follower = np.full(len(position), -1)
+    source, target = film.links.T
+    near = frame[target] == frame[source] + 1
+    follower[source[near]] = target[near]
+    step = np.where((follower >= 0)[:, None], position[follower] - position, np.nan)
+    covariance, later = [], follower
+    for _ in range(5):
+        product = (step * step[later])[(follower >= 0) & (later >= 0) & (follower[later] >= 0)]
+        covariance.append(float(product.mean()) if len(product) else 0.0)
+        later = np.where(later >= 0, follower[later], -1)
+    known = np.array(covariance[1:])
+    if (known <= 0).any() or known[0] < 0.02 * float(np.nanmean(step * step)):
+        return 0.0
+    slope = np.polyfit(np.arange(len(known)), np.log(known), 1)[0]
+    return float(-1 / slope) if slope < 0 else np.inf
+
+
+def confidence(tracks: Tracks, film: Tracks) -> Row:
+    """Expected calibration error of the links' probabilities, and the wrong ones among the least certain.
+
+    Examples
+    --------
+    >>> film = Scene(0.3, particles=60, frames=6).film(0)
+    >>> sure = Tracks(film.detections, film.links, link_probability=np.full(len(film.links), 0.9))
+    >>> round(confidence(sure, film)["ece"], 3)  # all are right, and said to be so at .9
+    0.1
+    """
+    size = len(film.detections)
+    right = np.isin(tracks.links @ [size, 1], film.links @ [size, 1])
+    probability = tracks.link_probability
+    if probability is None or len(right) == 0:
+        return {"ece": np.nan, "wrong": np.nan, "wrong_caught": np.nan}
+    order = np.argsort(probability, kind="stable")
+    doubtful = order[: int(np.ceil(_DOUBTFUL * len(order)))]
+    wrong = int((~right).sum())
+    return {
+        "ece": expected_calibration_error(probability, right),
+        "wrong": wrong / len(right),
+        "wrong_caught": float((~right[doubtful]).sum()) / wrong if wrong else np.nan,
+    }
+
+
+def expected_calibration_error(probability: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Mean over links of how far their bin's mean probability is from its share of right links.
+
+    Examples
+    --------
+    >>> half = np.array([True, False])
+    >>> expected_calibration_error(np.array([0.5, 0.5]), half), expected_calibration_error(np.ones(2), half)
+    (0.0, 0.5)
+    """
+    which = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+    said = np.bincount(which, probability, _BINS)
+    were = np.bincount(which, right, _BINS)
+    return float(np.abs(said - were).sum() / len(right))
+
+
+def _by_kappa(summary: list[Row], name: str) -> list[Curve]:
+    """A curve over kappa for each persistence and share of misses and clutter."""
+    curves = []
+    for persistence, share in dict.fromkeys((row["persistence"], row["miss"]) for row in summary):
+        rows = [row for row in summary if (row["persistence"], row["miss"]) == (persistence, share)]
+        rows = [row for row in rows if not np.isnan(float(row[name]))]
+        if rows:
+            x, y, low, high = (
+                [float(row[key]) for row in rows] for key in ("kappa", name, f"{name}_low", f"{name}_high")
+            )
+            label = f"persistence {float(persistence):g}, misses and clutter {float(share):.0%}"
+            curves.append(Curve(label, x, y, low, high))
+    return curves
+
+
+EXPERIMENT = SelfCalibration()

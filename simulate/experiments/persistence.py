@@ -1,0 +1,33 @@
+"""Accuracy against persistence at kappa .3: what the past, and the future, of a particle are worth."""
+
+from __future__ import annotations
+
+from ..comparison import Comparison
+from ..experiment import Curve, Size
+from ..scenes import Scene
+from ..theory import PREDICTED
+
+_PERSISTENCES = (0.0, 1.0, 3.0, 10.0, 30.0)
+
+
+class Persistence(Comparison):
+    """Walks of Fürth with the same step over one frame."""
+
+    shows = "Accuracy against persistence at kappa .3, beside a one-step velocity prediction."
+    takes = "some 5 minutes; 10 s with --quick"
+    varied = ("persistence",)
+    linkers = ("plain", "velocity", "outbid")
+
+    def scenes(self, size: Size) -> list[Scene]:
+        return [
+            Scene(0.3, persistence, particles=size.particles, frames=size.frames)
+            for persistence in _PERSISTENCES
+        ]
+
+    def theory(self, size: Size) -> list[Curve]:
+        del size
+        label = "one-step prediction, infinite"
+        return [Curve(label, list(PREDICTED), list(PREDICTED.values()), kind="theory")]
+
+
+EXPERIMENT = Persistence()

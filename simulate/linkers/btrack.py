@@ -1,0 +1,110 @@
+"""btrack (Ulicna et al. 2021): Kalman filters and Bayesian updates of who is who."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+
+from .linker import PIXELS, Linker, Settings, grid_of, links_of_labels, silence
+
+
+class BTrack(Linker):
+    """Tracking without btrack's second, global step.
+
+    Its values for particles are the defaults: deviations of process and measurement, of the first belief,
+    a velocity that the filter follows (``moves`` = 1) or not.
+    """
+
+    packages = ("btrack",)
+
+    def missing(self) -> str | None:
+        sentence = super().missing()
+        if sentence is None:
+            try:
+                with silence():
+                    _started()
+            except Exception as error:  # a wheel for other machines raises what it likes
+                reason = error.__cause__ or error
+                sentence = f"btrack left out: its engine cannot be loaded here ({reason})."
+        return sentence
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        return grid_of(
+            {
+                "process": (0.1, 0.6),
+                "measurement": (0.3,),
+                "first": (1.0, 4.0),
+                "moves": (0, 1),
+                "not_assigned": (0.001, 0.1),
+                "max_lost": (1, 3) if gaps else (1,),
+                "radius": (2.5,),
+            }
+        )
+
+    def defaults(self, *, gaps: bool) -> Settings:
+        del gaps
+        return {
+            "process": 15 / PIXELS, "measurement": 5 / PIXELS, "first": 150 / PIXELS, "moves": 0,
+            "not_assigned": 0.001, "max_lost": 5, "radius": 100 / PIXELS,
+        }  # fmt: skip
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        import btrack
+        from btrack.constants import BayesianUpdates
+
+        # Its engine counts in pixels: a probability is that of a cube of 7.5 of them.
+        position = detections.position * (PIXELS / nearest)
+        table = {
+            "ID": np.arange(len(detections)), "t": detections.frame.astype(np.int64),
+            "x": position[:, 2], "y": position[:, 1], "z": position[:, 0],
+        }  # fmt: skip
+        low, high = position.min(axis=0), position.max(axis=0)
+        with btrack.BayesianTracker(verbose=False) as tracker:
+            tracker.configure(
+                {
+                    "motion_model": _motion(settings),
+                    "update_method": BayesianUpdates.APPROXIMATE,
+                    "max_search_radius": float(settings["radius"]) * PIXELS,
+                    "volume": tuple((float(low[axis]), float(high[axis])) for axis in (2, 1, 0)),
+                }
+            )
+            tracker.append(btrack.io.objects_from_dict(table))
+            tracker.track(step_size=len(detections.frame_start))
+            tracks = tracker.refs
+        label = np.full(len(detections), -1, dtype=np.int64)
+        for number, rows in enumerate(tracks):
+            label[[row for row in rows if row >= 0]] = number
+        return links_of_labels(detections, label)
+
+
+def _started() -> None:
+    """Load its engine."""
+    import btrack
+
+    with btrack.BayesianTracker(verbose=False):
+        pass
+
+
+def _motion(settings: Settings) -> object:
+    """The motion model: position and velocity along x, y, z."""
+    from btrack.models import MotionModel
+
+    moves = np.eye(6) + np.diag(np.full(3, float(settings["moves"])), 3)
+    first = float(settings["first"]) * PIXELS * np.diag([0.1, 0.1, 0.1, 1, 1, 1])
+    return MotionModel(
+        measurements=3,
+        states=6,
+        A=moves,
+        H=np.eye(3, 6),
+        P=first,
+        G=float(settings["process"]) * PIXELS * np.array([[0.5, 0.5, 0.5, 1, 1, 1]]),
+        R=float(settings["measurement"]) * PIXELS * np.eye(3),
+        accuracy=7.5,
+        max_lost=int(settings["max_lost"]),
+        prob_not_assign=float(settings["not_assigned"]),
+    )
+
+
+LINKER = BTrack()

@@ -1,0 +1,30 @@
+"""Outbid with nothing set: all is learned from the detections."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.track import TrackingSettings, track
+
+from .linker import Linker, Settings
+
+
+class Outbid(Linker):
+    """`track` without a setting: divisions are looked for as in any movie."""
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        del gaps
+        return []
+
+    def defaults(self, *, gaps: bool) -> Settings:
+        del gaps
+        return {}
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        del settings, nearest
+        return track(detections, TrackingSettings(device="cpu"), workers=1).tracks.links
+
+
+LINKER = Outbid()

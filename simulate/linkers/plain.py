@@ -1,0 +1,39 @@
+"""Outbid told a gate: frame to frame by optimal assignment of distances, no motion."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+from outbid.tracker.track import TrackingSettings, track
+
+from .linker import Linker, Settings, grid_of
+
+
+class Plain(Linker):
+    """`track` with a `max_distance`; the unmatched cost is half of the gate's, or a share of it."""
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        return grid_of(
+            {
+                "gate": (0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0),
+                "cost": ("euclidean", "squared"),
+                "max_gap": (0, 1, 2) if gaps else (0,),
+            }
+        )
+
+    def defaults(self, *, gaps: bool) -> Settings:
+        return {"gate": 1.5, "cost": "euclidean", "max_gap": 2 if gaps else 0}
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        chosen = TrackingSettings(
+            max_distance=float(settings["gate"]) * nearest,
+            cost=str(settings["cost"]),
+            max_gap=int(settings["max_gap"]),
+            device="cpu",
+        )
+        return track(detections, chosen, workers=1).tracks.links
+
+
+LINKER = Plain()

@@ -1,0 +1,47 @@
+"""trackpy (Crocker & Grier 1996): nearest within a search range, whole subnets solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+
+from .linker import NONE, Linker, Settings, grid_of, links_of_labels
+
+
+class Trackpy(Linker):
+    """`trackpy.link`, its range narrowed where subnets are too large; a range must be given."""
+
+    packages = ("trackpy",)
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        return grid_of({"radius": (0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)})
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        import trackpy
+
+        radius, memory = float(settings["radius"]) * nearest, int(settings["memory"])
+        return linked(trackpy.link_df, detections, radius, memory)
+
+
+def linked(link: Any, detections: Detections, radius: float, memory: int) -> NDArray[np.int64]:
+    """What `link` finds, trackpy's or a predictor's; no links if its subnets stay too large."""
+    import pandas as pd
+    import trackpy
+
+    trackpy.quiet()
+    axes = ["z", "y", "x"]
+    table = pd.DataFrame(detections.position, columns=axes).assign(frame=detections.frame)
+    try:
+        found = link(
+            table, radius, pos_columns=axes, memory=memory, adaptive_stop=0.1 * radius, adaptive_step=0.9
+        )
+    except trackpy.SubnetOversizeException:
+        return NONE
+    return links_of_labels(detections, found["particle"].sort_index().to_numpy(np.int64))
+
+
+LINKER = Trackpy()

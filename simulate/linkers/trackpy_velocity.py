@@ -1,0 +1,24 @@
+"""trackpy with its predictor `NearestVelocityPredict`: each particle moves on as the nearest did last."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.detections import Detections
+
+from .linker import Settings
+from .trackpy import Trackpy, linked
+
+
+class TrackpyVelocity(Trackpy):
+    """The same settings as without the predictor."""
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        from trackpy.predict import NearestVelocityPredict
+
+        radius, memory = float(settings["radius"]) * nearest, int(settings["memory"])
+        return linked(NearestVelocityPredict().link_df, detections, radius, memory)
+
+
+LINKER = TrackpyVelocity()

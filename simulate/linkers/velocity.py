@@ -1,0 +1,121 @@
+"""Each particle is expected where its last step would bring it: the simplest use of the past.
+
+Frame by frame, optimal assignment among pairs within a gate. The cost of a pair is its squared distance
+from what was expected over the variance of that: particles that have only just appeared have no step to
+go by, so they may stray farther.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from outbid.tracker.assign import AssignmentProblem, SparseCosts, assign
+from outbid.tracker.detections import Detections
+
+from .linker import NONE, Linker, Settings, by_frame, grid_of
+
+_UNITS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Where tracks ended last: rows of the movie, positions, steps a frame, whether known, frames ago."""
+
+    row: NDArray[np.int64]
+    position: NDArray[np.float64]
+    step: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    age: NDArray[np.int64]
+
+    def take(self, kept: NDArray) -> _Ends:
+        """Some of them."""
+        return _Ends(self.row[kept], self.position[kept], self.step[kept], self.known[kept], self.age[kept])
+
+
+class Velocity(Linker):
+    """One-step velocity prediction, variance-scaled cost, sparse assignment."""
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        return grid_of(
+            {
+                "gate": (0.8, 1.2, 1.6, 2.0, 2.5, 3.0),
+                "memory": (0.0, 0.5, 0.7, 0.85, 1.0),
+                "certainty": (1.0, 0.7),
+                "max_gap": (0, 1, 2) if gaps else (0,),
+            }
+        )
+
+    def defaults(self, *, gaps: bool) -> Settings:
+        return {"gate": 1.5, "memory": 1.0, "certainty": 0.7, "max_gap": 2 if gaps else 0}
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        gate, memory = float(settings["gate"]) * nearest, float(settings["memory"])
+        spread = np.array([1.0, float(settings["certainty"]) if memory else 1.0])
+        most_age = int(settings["max_gap"]) + 1
+        found, first, ends = [NONE], 0, _started(0, np.empty((0, 3)))
+        for seen in by_frame(detections):
+            expected = ends.position + memory * ends.age[:, None] * ends.step
+            deviation = gate * spread[ends.known.astype(int)] * np.sqrt(ends.age)
+            left, right = _pairs(expected, seen, deviation)
+            found.append(np.column_stack([ends.row[left], first + right]))
+            here = _started(first, seen)
+            here.step[right] = (seen[right] - ends.position[left]) / ends.age[left, None]
+            here.known[right] = True
+            lost = np.ones(len(ends.row), dtype=bool)
+            lost[left] = False
+            lost &= ends.age < most_age
+            ends = _joined(here, ends.take(lost))
+            first += len(seen)
+        links = np.concatenate(found)
+        return links[np.lexsort((links[:, 1], links[:, 0]))]
+
+
+def _started(first: int, seen: NDArray[np.float64]) -> _Ends:
+    count = len(seen)
+    row = np.arange(first, first + count)
+    age, known = np.ones(count, dtype=np.int64), np.zeros(count, dtype=bool)
+    return _Ends(row, seen, np.zeros_like(seen), known, age)
+
+
+def _joined(here: _Ends, lost: _Ends) -> _Ends:
+    return _Ends(
+        np.concatenate([here.row, lost.row]),
+        np.concatenate([here.position, lost.position]),
+        np.concatenate([here.step, lost.step]),
+        np.concatenate([here.known, lost.known]),
+        np.concatenate([here.age, lost.age + 1]),
+    )
+
+
+def _pairs(
+    expected: NDArray[np.float64], seen: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the two that belong together; the cost is squared distance over deviation², 1 at the gate."""
+    if not (len(expected) and len(seen)):
+        return NONE[:, 0], NONE[:, 1]
+    near = cKDTree(expected).sparse_distance_matrix(
+        cKDTree(seen), float(deviation.max()), output_type="coo_matrix"
+    )
+    cost = (near.data / deviation[near.row]) ** 2
+    kept = cost < 1
+    row, col, cost = near.row[kept], near.col[kept], cost[kept]
+    order = np.lexsort((col, row))
+    row, col = row[order].astype(np.int64), col[order].astype(np.int32)
+    indptr = np.searchsorted(row, np.arange(len(expected) + 1))
+    values = np.rint(cost[order] * _UNITS).astype(np.int32)
+    unmatched = _UNITS // 2
+    problem = AssignmentProblem(
+        SparseCosts(indptr, col, values, (len(expected), len(seen))),
+        np.full(len(expected), unmatched, dtype=np.int64),
+        np.full(len(seen), unmatched, dtype=np.int64),
+    )
+    partner = assign(problem, "bid_and_augment").col_of_row
+    left = np.nonzero(partner >= 0)[0]
+    return left, partner[left].astype(np.int64)
+
+
+LINKER = Velocity()

@@ -1,0 +1,43 @@
+"""The matching of Vasconcelos & Rosenhahn: least total distance of two frames, all pairs allowed.
+
+All of the smaller side are matched, wherever they went. The answer is that of their auction, which is exact
+up to its epsilon; it is worked out by the solver for such problems.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid.tracker.assign import AssignmentProblem, PointCosts, assign
+from outbid.tracker.detections import Detections
+
+from .linker import NONE, Linker, Settings
+
+
+class Whole(Linker):
+    """Nothing to set."""
+
+    def grid(self, *, gaps: bool) -> list[Settings]:
+        del gaps
+        return []
+
+    def defaults(self, *, gaps: bool) -> Settings:
+        del gaps
+        return {}
+
+    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+        del settings, nearest
+        found = [NONE]
+        for (a, b), (_, c) in pairwise(pairwise(detections.frame_start)):
+            if a < b < c:
+                problem = AssignmentProblem(PointCosts(detections.position[a:b], detections.position[b:c]))
+                partner = assign(problem, "sparsified").col_of_row
+                source = np.nonzero(partner >= 0)[0]
+                found.append(np.column_stack([a + source, b + partner[source]]).astype(np.int64))
+        return np.concatenate(found)
+
+
+LINKER = Whole()

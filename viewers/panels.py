@@ -1,0 +1,78 @@
+"""Pictures of experiments: their panels side by side, by matplotlib."""
+
+from __future__ import annotations
+
+import io
+from math import ceil
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from outbid.simulate.experiment import Curve, Panel, Paths
+
+from .plots import style
+
+_COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
+_MARKERS = "osD^vP*X"
+_RIGHT, _WRONG = "#9a9a9a", "#c2185b"
+_ABREAST = 3
+
+
+def picture(panels: list[Panel]) -> bytes:
+    """The panels as a PNG, the same bytes for the same panels.
+
+    Examples
+    --------
+    >>> png = picture([Panel("", "kappa", "link F1", [Curve("outbid", [0.1, 0.2], [1.0, 0.9])])])
+    >>> png[1:4]
+    b'PNG'
+    """
+    columns = min(len(panels), _ABREAST) or 1
+    rows = max(ceil(len(panels) / columns), 1)
+    with style():
+        figure = Figure((4.4 * columns, 3.5 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for one, panel in zip(axes, panels, strict=False):
+            _draw(one, panel)
+        for one in axes[len(panels) :]:
+            one.set_visible(False)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    measured = [curve for curve in panel.curves if curve.kind == "measured"]
+    for number, curve in enumerate(measured):
+        _draw_curve(axes, curve, _COLOURS[number % 8], _MARKERS[number % 8])
+    for curve, dashes in zip(
+        [c for c in panel.curves if c.kind != "measured"], ("--", ":", "-.") * 9, strict=False
+    ):
+        axes.plot(curve.x, curve.y, dashes, color="black", lw=1, label=curve.label, zorder=1)
+    if panel.curves:
+        axes.legend(frameon=False, fontsize=6.5)
+    if panel.paths is not None:
+        _draw_paths(axes, panel.paths)
+
+
+def _draw_curve(axes: Axes, curve: Curve, colour: str, marker: str) -> None:
+    if len(curve.low):
+        errors = np.abs(np.array([curve.low, curve.high]) - np.asarray(curve.y))
+        axes.errorbar(curve.x, curve.y, errors, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
+    axes.plot(curve.x, curve.y, marker=marker, ms=4, lw=1.2, color=colour, label=curve.label)
+
+
+def _draw_paths(axes: Axes, paths: Paths) -> None:
+    for links, colour, width in ((paths.right, _RIGHT, 0.5), (paths.wrong, _WRONG, 0.9)):
+        segments = np.asarray(links, dtype=np.float64).reshape(-1, 2, 2)
+        axes.add_collection(LineCollection(list(segments), colors=colour, linewidths=width))
+    axes.autoscale()
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.grid(False)
+    axes.set_xlabel(f"{len(paths.right)} right links, {len(paths.wrong)} wrong ones")
+
+
+__all__ = ["picture"]
