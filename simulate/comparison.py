@@ -79,11 +79,12 @@ def ways_of(linker: Linker, *, gaps: bool) -> list[str]:
 
 
 def tuned(linker: Linker, scene: Scene) -> Settings:
-    """The settings of the grid with the best link F1 on other movies of the scene, small ones."""
+    """The settings, of the grid or the defaults, with the best link F1 on other movies, small ones."""
     other = smaller(scene, **_TUNING_SIZE)
     films = [other.film(seed) for seed in TUNING_SEEDS]
     best, chosen = -1.0, {}
-    for settings in linker.grid(gaps=scene.miss > 0):
+    usual = linker.defaults(gaps=scene.miss > 0)
+    for settings in linker.grid(gaps=scene.miss > 0) + ([] if usual is None else [usual]):
         found = []
         for film in films:
             with silence():
@@ -154,11 +155,11 @@ def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> li
         if ours is None or not by_who:
             continue
         rival = max(by_who, key=lambda who: np.mean(list(by_who[who].values())))
-        paired = [ours[seed] - by_who[rival][seed] for seed in ours if seed in by_who[rival]]
-        lead, low, high = interval(paired)
+        shared = [seed for seed in ours if seed in by_who[rival]]
+        mine, theirs = (np.array([one[seed] for seed in shared]) for one in (ours, by_who[rival]))
+        lead, low, high = interval(mine - theirs)
         verdict = "better" if low > 0 else "worse" if high < 0 else "alike"
-        mine, theirs = (float(np.mean(list(one.values()))) for one in (ours, by_who[rival]))
         summed: Row = dict(zip(varied, key, strict=True))
-        summed |= {"score": value, "outbid": mine, "rival": rival, "best": theirs}
+        summed |= {"score": value, "outbid": float(mine.mean()), "rival": rival, "best": float(theirs.mean())}
         found.append(summed | {"lead": lead, "lead_low": low, "lead_high": high, "verdict": verdict})
     return found

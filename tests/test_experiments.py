@@ -103,7 +103,7 @@ def test_confidence_is_judged() -> None:
     probability = np.full(len(wrong), 0.99)
     probability[:20] = 0.1
     told = confidence(Tracks(film.detections, wrong, link_probability=probability), film)
-    assert told["wrong_caught"] == 1
+    assert (told["wrong_caught"], told["wrong_catchable"]) == (1, 1)
     assert float(told["ece"]) < 0.02
     told = confidence(Tracks(film.detections, wrong, link_probability=1.09 - probability), film)
     assert told["wrong_caught"] == 0
@@ -143,6 +143,13 @@ def test_settings_are_tuned_on_other_movies() -> None:
     straight = tuned(linker_named("velocity"), Scene(0.3, 30.0, particles=300))
     diffusing = tuned(linker_named("velocity"), Scene(0.15, 0.0, particles=300))
     assert float(straight["memory"]) > 0.5 > float(diffusing["memory"])
+
+
+def test_a_grid_that_is_worse_than_the_defaults_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    linker, scene = linker_named("plain"), Scene(0.1, particles=100, frames=5)
+    narrow = {"gate": 0.01, "cost": "euclidean", "max_gap": 0}
+    monkeypatch.setattr(type(linker), "grid", lambda _, gaps: [narrow])
+    assert tuned(linker, scene) == linker.defaults(gaps=False)
 
 
 # ---------------------------------------------------------------- linkers

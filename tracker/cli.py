@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
-_NOT_SHOWN = {"test", "lint", "bench", "docs", "all", "cuda12", "cuda13"}
+_NOT_SHOWN = {"test", "lint", "bench", "docs", "rivals", "all", "cuda12", "cuda13"}
 """Extras; of CuPy the GPU's line tells."""
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +15,8 @@ from outbid.simulate.experiment import Curve, Panel, Paths
 from .plots import style
 
 _COLOURS = ("#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a6d00", "#56b4e9", "#7a52a1", "#5f5f5f")
-_MARKERS = "osD^vP*X"
+_MARKERS = "osD^vPX"
+"""One fewer, so that 56 curves differ."""
 _RIGHT, _WRONG = "#9a9a9a", "#c2185b"
 _ABREAST = 3
 
@@ -29,7 +30,7 @@ def picture(panels: list[Panel]) -> bytes:
     >>> png[1:4]
     b'PNG'
     """
-    columns = min(len(panels), _ABREAST) or 1
+    columns = min(ceil(sqrt(len(panels))), _ABREAST) or 1
     rows = max(ceil(len(panels) / columns), 1)
     with style():
         figure = Figure((4.4 * columns, 3.5 * rows), layout="constrained")
@@ -47,7 +48,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     measured = [curve for curve in panel.curves if curve.kind == "measured"]
     for number, curve in enumerate(measured):
-        _draw_curve(axes, curve, _COLOURS[number % 8], _MARKERS[number % 8])
+        _draw_curve(axes, curve, _COLOURS[number % 8], _MARKERS[number % 7])
     for curve, dashes in zip(
         [c for c in panel.curves if c.kind != "measured"], ("--", ":", "-.") * 9, strict=False
     ):

@@ -126,6 +126,9 @@ def persistence_of(film: Tracks) -> float:
 def confidence(tracks: Tracks, film: Tracks) -> Row:
     """Expected calibration error of the links' probabilities, and the wrong ones among the least certain.
 
+    `wrong` is the share of wrong links, `wrong_caught` the share of those that are among the least certain
+    5 % of all links, `wrong_catchable` the most that it could be.
+
     Examples
     --------
     >>> film = Scene(0.3, particles=60, frames=6).film(0)
@@ -137,7 +140,7 @@ def confidence(tracks: Tracks, film: Tracks) -> Row:
     right = np.isin(tracks.links @ [size, 1], film.links @ [size, 1])
     probability = tracks.link_probability
     if probability is None or len(right) == 0:
-        return {"ece": np.nan, "wrong": np.nan, "wrong_caught": np.nan}
+        return dict.fromkeys(("ece", "wrong", "wrong_caught", "wrong_catchable"), np.nan)
     order = np.argsort(probability, kind="stable")
     doubtful = order[: int(np.ceil(_DOUBTFUL * len(order)))]
     wrong = int((~right).sum())
@@ -145,6 +148,7 @@ def confidence(tracks: Tracks, film: Tracks) -> Row:
         "ece": expected_calibration_error(probability, right),
         "wrong": wrong / len(right),
         "wrong_caught": float((~right[doubtful]).sum()) / wrong if wrong else np.nan,
+        "wrong_catchable": min(len(doubtful) / wrong, 1.0) if wrong else np.nan,
     }
 
 

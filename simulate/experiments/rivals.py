@@ -15,7 +15,9 @@ class Rivals(Comparison):
     """The grid of kappa, persistence, misses and clutter."""
 
     shows = "Other packages against Outbid on persistent walks: kappa, persistence, misses, clutter."
-    takes = "a night (choose cells with --where); 2 minutes with --quick, which takes two cells"
+    takes = (
+        "days, most of them laptrack's gap closing: choose with --where; --quick takes minutes for two cells"
+    )
     size = Size(seeds=5, frames=50, particles=2000)
     quick = Size(seeds=2, frames=6, particles=150)
     varied = ("kappa", "persistence", "miss", "clutter")

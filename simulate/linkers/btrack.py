@@ -33,13 +33,13 @@ class BTrack(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
             {
-                "process": (0.1, 0.6),
-                "measurement": (0.3,),
-                "first": (1.0, 4.0),
+                "process": (0.1, 1.5),
+                "measurement": (0.5,),
+                "first": (4.0, 15.0),
                 "moves": (0, 1),
                 "not_assigned": (0.001, 0.1),
                 "max_lost": (1, 3) if gaps else (1,),
-                "radius": (2.5,),
+                "radius": (3.0,),
             }
         )
 
