@@ -148,8 +148,9 @@ def test_settings_are_tuned_on_other_movies() -> None:
 def test_a_grid_that_is_worse_than_the_defaults_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     linker, scene = linker_named("plain"), Scene(0.1, particles=100, frames=5)
     narrow = {"gate": 0.01, "cost": "euclidean", "max_gap": 0}
-    monkeypatch.setattr(type(linker), "grid", lambda _, gaps: [narrow])
-    assert tuned(linker, scene) == linker.defaults(gaps=False)
+    usual = linker.defaults(gaps=False)
+    monkeypatch.setattr(type(linker), "grid", lambda *_, **__: [narrow])
+    assert tuned(linker, scene) == usual
 
 
 # ---------------------------------------------------------------- linkers
