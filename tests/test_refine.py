@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from outbid.tracker import Detections, SettingsError, match
-from outbid.tracker.candidates import over_gaps, pairs_of, still_open
+from outbid.tracker.candidates import over_gaps, pairs_of
 from outbid.tracker.flow import Flow
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
@@ -77,7 +77,7 @@ def test_links_over_gaps_are_followed_by_a_model_that_knows_none():
     gone = LinkModel(STRAIGHT.motion, (0.8, 0.1, 0.05), 0.05, 0.05, gate=(12.0,))
     nowhere = np.zeros((3, 1))
     near, everyone = pairs_of(seen, gone.gate), np.arange(3)
-    far = over_gaps(seen, near, gone.gate, 3, everyone, everyone)
+    far = over_gaps(seen, near, [(30.0,)] * 2, everyone, everyone, [np.zeros((3, 1))] * 2)
     over_gap = link_pass(seen, far, gone, Linking.none(3), nowhere)
     assert over_gap.follower.tolist() == [1, 2, -1]
     again = link_pass(seen, near, STRAIGHT, over_gap, nowhere)
@@ -112,26 +112,22 @@ def test_pairs_over_gaps_are_those_that_distances_tell():
         Detections.from_table(np.sort(rng.integers(0, 6, 120)), rng.uniform(0, 4, (120, 2))), (1, 1, 1)
     )
     gate, rows, cols = (0.7, 0.4), np.arange(0, 120, 2), np.arange(0, 120, 3)
+    gates, ahead = [(0.9, 0.8), (1.5, 0.6)], rng.normal(0, 0.3, (2, 60, 2))
     near = pairs_of(seen, gate)
-    pairs = over_gaps(seen, near, gate, 3, rows, cols)
-    away = (seen.position[None] - seen.position[:, None]) / gate
+    pairs = over_gaps(seen, near, gates, rows, cols, list(ahead))
     gap = seen.frame[None] - seen.frame[:, None]
-    allowed = (gap >= 1) & (gap <= 3) & ((away**2).sum(axis=2) <= np.maximum(gap, 1) ** 1.5)
+    allowed = np.zeros((120, 120), dtype=bool)
+    for frames, radii in enumerate([gate, *gates], start=1):
+        expected = seen.position.copy()
+        if frames > 1:
+            expected[rows] += ahead[frames - 2]
+        away = (seen.position[None] - expected[:, None]) / radii
+        allowed |= (gap == frames) & ((away**2).sum(axis=2) <= 1)
+    none = over_gaps(seen, near, [(0.0, 0.0)] * 2, rows, cols, list(ahead))
+    np.testing.assert_array_equal(none.indices, near.indices)
     chosen = np.isin(np.arange(120), rows)[:, None] & np.isin(np.arange(120), cols)
     assert_pairs(near, allowed & (gap == 1))
     assert_pairs(pairs, allowed & ((gap == 1) | chosen))
-    follower, before = np.full(120, -1), np.full(120, -1)
-    for row in range(0, 120, 4):
-        free = [col for col in near.indices[near.indptr[row] : near.indptr[row + 1]] if before[col] < 0]
-        if free:
-            follower[row], before[free[0]] = free[0], row
-    settled = (follower >= 0) & (np.arange(120) % 8 == 0)
-    links = follower[:, None] == np.arange(120)
-    taken = (before >= 0) & settled[before]
-    assert_pairs(
-        still_open(near, follower, before, settled),
-        allowed & (gap == 1) & (links | (~settled[:, None] & ~taken)),
-    )
 
 
 def assert_pairs(pairs, expected):

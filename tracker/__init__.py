@@ -11,6 +11,7 @@ only, and `outbid.viewers` stands with the commands.
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `refine`             a whole movie by the past and the future of every particle, gaps included
+    `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps

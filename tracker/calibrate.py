@@ -1,43 +1,46 @@
 """Calibration: the detections themselves tell how particles move, how often they are missed, start and end.
 
 Expectation and maximisation over links. The first step length comes from the mixture of true steps and
-strangers among nearest neighbours; then the movie is linked (`refine`), the links tell the motion and the
-rates, each link counting as much as it is probable, and the movie is linked again.
+strangers among nearest neighbours; then a part of the movie is linked by all that probable links tell
+(`soft_pass`), the links tell the motion and the rates, each link counting as much as it is probable, and the
+part is linked again. At last the whole movie is linked by what was learned, and settled by the past and the
+future of the links themselves (`link_pass`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import pairs_of
+from .candidates import Pairs, pairs_of
 from .detections import Detections
 from .divisions import Divisions, find_divisions
 from .drift import drift_of
 from .estimates import first_step, neighbour_distances
-from .flow import CROWDS, Flow
-from .learn import gate_of, learned, uncertainty
+from .flow import Flow
+from .learn import Learnt, gate_of, learned, uncertainty
 from .link import Links
+from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie, movie_of
-from .refine import Linking, LinkModel, link_pass, links_of, unsettled, with_gaps
+from .refine import link_pass, links_of, soft_pass
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
-_WHOLE_PASSES = 8
-"""Passes over the whole movie after those."""
+_LAST_PASSES = 3
+"""Passes over the whole movie, at most, by the links of the pass before."""
+_FLOWING = 4
+"""Passes over the whole movie, at most, in which the flow gets known, where there is one."""
 _FEWEST = 3
-"""Passes that it takes at least: to link, to link with the motion learned, and to see what changed."""
-
-_BOLD = 4
-"""Passes in which new links count as much as old ones."""
+"""Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 
 _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
-_SETTLED = 0.002
+_SETTLED = 0.005
 """Share of the links that may still change when the passes end."""
 _STUCK = 0.9
 """Or as many as this share of those two passes before: some pairs swap for ever."""
@@ -194,29 +197,27 @@ def calibrate(
     model = LinkModel(static, (0.9,), 0.05, 0.05, gate_of(step, room), two_sided=two_sided)
     means = _Means(room, max_gap, solver, workers, most_bytes)
     part = movie.part()
-    work = PASSES * len(part.frame) + (0 if part is movie else _WHOLE_PASSES * len(movie.frame))
+    work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]
 
-    def tell(linked: int) -> None:
+    def tell(more: int) -> None:
+        linked[0] += more
         if progress is not None and work:
-            progress(len(movie.frame) * linked // work, len(movie.frame))
+            progress(len(movie.frame) * linked[0] // work, len(movie.frame))
 
-    found = _linked(part, model, means, PASSES, tell)
-    passes = found.passes
+    found = _learnt(part, model, means, tell)
     if part is not movie:
-        known = replace(means, max_gap=found.max_gap)
-        whole = _linked(
-            movie, found.model, known, _WHOLE_PASSES, lambda linked: tell(PASSES * len(part.frame) + linked),
-            before=found,
-        )  # fmt: skip
-        found, passes = whole, passes + whole.passes
+        found = _told(movie, found, means, tell)
+    found = _settled(movie, found, means, tell)
     links, linking = links_of(movie, found.linking), found.linking
     if divisions:
-        links = _with_daughters(links, movie, find_divisions(movie, linking, found.log_density, found.shift))
-    errors = uncertainty(movie, linking, found.shift, found.model)
+        links = _with_daughters(
+            links, movie, find_divisions(movie, linking, found.pairs.log_density, found.shift)
+        )
+    errors = uncertainty(found.learnt, len(movie.frame))
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(
-        found.model, found.crowd, found.step, errors, passes, movie.names, movie.interval, drift
+        found.model, found.crowd, found.learnt.step, errors, found.passes, movie.names, movie.interval, drift
     )
     return learnt, links
 
@@ -240,89 +241,124 @@ class _Means:
     workers: int
     most_bytes: int | None
 
+    @property
+    def solving(self) -> _Solving:
+        """What a pass needs to know of them."""
+        return _Solving(solver=self.solver, workers=self.workers, most_bytes=self.most_bytes)
+
+
+class _Solving(TypedDict):
+    """Arguments of every pass."""
+
+    solver: str
+    workers: int
+    most_bytes: int | None
+
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """A movie as it was linked last, and what was learned by then."""
+    """A movie as it was linked last, and what was learned by then; pairs are those worth another look."""
 
     linking: Linking
+    pairs: Pairs
     model: LinkModel
-    step: NDArray[np.float64]
+    learnt: Learnt
     shift: NDArray[np.float64]
     crowd: int | None
-    log_density: NDArray[np.float64]
-    max_gap: int
+    flow: Flow
     passes: int
 
 
-def _linked(
-    movie: Movie,
-    model: LinkModel,
-    means: _Means,
-    passes: int,
-    tell: Callable[[int], None],
-    *,
-    before: _Found | None = None,
-) -> _Found:
-    """Link a movie, learn from the links, link again.
-
-    Parameters
-    ----------
-    passes : int
-        At most this many.
-    tell : callable
-        Told how many detections were linked, those of all passes together.
-    before : _Found, optional
-        Where the model was learned.
-    """
+def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int], None]) -> _Found:
+    """Link a movie, learn from the links, link again, until no more links change."""
     count, max_gap = len(movie.frame), means.max_gap
     near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
-    gate, step, by = model.gate, np.sqrt(model.motion.step_variance(1)), model
-    crowds: tuple[int, ...] = CROWDS
-    flowing = True
-    if before is not None:
-        # The first pass knows no flow yet: whole steps are what it must expect.
-        by, step = replace(model, motion=Motion.static(tuple(before.step.tolist()))), before.step
-        crowds, flowing = (before.crowd or 0,), before.crowd is not None
-    flow = Flow(movie.frame_start, movie.position, crowds=crowds, workers=means.workers)
-    linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), None
-    done, last = 0, False
+    gate, pairs = model.gate, near
+    flow = Flow(movie.frame_start, movie.position, workers=means.workers)
+    linking, shift, crowd, flowing = Linking.none(count), np.zeros_like(movie.position), None, True
+    done = 0
     changes: list[int] = []
-    for done in range(1, passes + 1):
+    for done in range(1, PASSES + 1):
         known = linking
-        # With a model learned elsewhere what is sure is settled, until the last pass asks all again.
-        pairs = near if before is None or last or done <= 2 else unsettled(near, known)
-        if done >= 3:
-            pairs = with_gaps(movie, pairs, by, known, workers=means.workers, most_bytes=means.most_bytes)
-        linking = link_pass(
-            movie, pairs, by, known, shift,
-            caution=1.0 if done <= _BOLD else 0.5, solver=means.solver, workers=means.workers,
-        )  # fmt: skip
-        tell(done * count)
-        changes.append(int((known.follower != linking.follower).sum()))
-        if last:
-            break
-        stuck = done >= _FEWEST + 2 and changes[-1] > _STUCK * changes[-3]
-        last = done + 1 == passes or stuck or (done >= _FEWEST and changes[-1] <= _SETTLED * count)
+        linking, pairs = soft_pass(movie, near, model, known, shift, **means.solving)
+        tell(count)
+        changes.append(int(linking.changed.sum()))
         if flowing:
             shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
-        # Where all was learned before, links are to be as good before they tell more.
-        if before is None or done % 3 == 0:
-            model, step = learned(movie, linking, shift, model, max_gap if done >= 2 else 0, means.room)
-        while done >= 4 and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
+        tried = len(model.follow) > 1
+        learnt = learned(movie, linking, shift, model, max_gap, means.room)
+        model = learnt.model
+        while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
             model = replace(model, follow=model.follow[:-1])
-        by = model
         # Candidates are kept while the gate stays about what it was.
         if not np.allclose(gate, model.gate, rtol=0.1):
             near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
             gate = model.gate
-    return _Found(linking, model, step, shift, crowd, near.log_density, max_gap, done)
+        stuck = done >= _FEWEST + 2 and changes[-1] > _STUCK * changes[-3]
+        if stuck or (done >= _FEWEST and changes[-1] <= _SETTLED * count):
+            break
+    return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
+
+
+def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:
+    """Link a whole movie by what a part of it told, and learn the rest from all of it."""
+    count, model, passes = len(movie.frame), before.model, before.passes
+    near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
+    linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), before.crowd
+    flow = Flow(movie.frame_start, movie.position, crowds=(before.crowd or 0,), workers=means.workers)
+    if crowd is not None:
+        # No flow is known yet: whole steps are what must be expected.
+        static = replace(
+            model, motion=Motion.static(tuple(before.learnt.step.tolist())), follow=model.follow[:1]
+        )
+        linking, _ = soft_pass(movie, near, static, linking, shift, **means.solving)
+        shift, crowd = flow.foretold(_steps(movie, linking.follower))
+        tell(count)
+        passes += 1
+    for _ in range(_FLOWING):
+        linking, pairs = soft_pass(movie, near, model, linking, shift, **means.solving)
+        passes += 1
+        tell(count)
+        if crowd is None:
+            break
+        shift, crowd = flow.foretold(_steps(movie, linking.follower))
+        if int(linking.changed.sum()) <= _SETTLED * count:
+            break
+    learnt = learned(movie, linking, shift, model, len(model.follow) - 1, means.room)
+    return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes)
+
+
+def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:
+    """Link the movie by the past and the future of the links themselves, until few change.
+
+    Links that were chosen make themselves more probable, and what all links tell does not know which were
+    chosen: the mean of both probabilities is nearest to the truth.
+    """
+    linking, shift, done = found.linking, found.shift, 0
+    # What remembers no velocity has no past that would tell more.
+    while found.model.motion.persistence > 0 and done < _LAST_PASSES:
+        done += 1
+        linking = link_pass(
+            movie, found.pairs, found.model, linking, shift,
+            caution=1.0 if done == 1 else 0.7, solver=means.solver, workers=means.workers,
+        )  # fmt: skip
+        tell(len(movie.frame))
+        if int(linking.changed.sum()) <= _SETTLED * len(movie.frame):
+            break
+        if found.crowd is not None:
+            shift, _ = found.flow.foretold(_steps(movie, linking.follower))
+    before, same = np.zeros(len(movie.frame)), linking.follower[found.linking.row] == found.linking.col
+    before[found.linking.row[same]] = found.linking.probability[same]
+    linking = replace(linking, trust=(linking.trust + before) / 2)
+    return replace(found, linking=linking, shift=shift, passes=found.passes + done)
 
 
 def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:
     """The links and those to daughters, sorted by source; nothing is known of a daughter's margin."""
+    if not len(found.mother):
+        return links
     daughters = np.column_stack([movie.order[found.mother], movie.order[found.daughter]])
     pairs = np.concatenate([links.pairs, daughters])
     cost = np.concatenate([links.cost, np.log1p(-found.probability) - np.log(found.probability)])

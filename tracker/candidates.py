@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def pairs_of(
     count, axes = movie.position.shape
     volume = (2.0, np.pi, 4 / 3 * np.pi)[axes - 1] * float(np.prod(gate))
     others = np.maximum(np.bincount(pairs.indices, minlength=count) - 1.0, 0.0)
-    box = float(np.prod(np.ptp(movie.position, axis=0))) if count else 0.0
+    box = float(np.prod(np.diff(movie.bounds, axis=0)))
     evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
     # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
     density = (others + (others.mean() if count else 0.0) + evenly) / 3 / volume
@@ -66,54 +67,52 @@ def pairs_of(
 def over_gaps(
     movie: Movie,
     pairs: Pairs,
-    gate: tuple[float, ...],
-    longest: int,
+    gates: Sequence[tuple[float, ...]],
     rows: NDArray[np.int64],
     cols: NDArray[np.int64],
+    ahead: Sequence[NDArray[np.float64]],
     *,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
-    """The pairs, and those of some rows with some columns 2 to `longest` frames later.
-
-    Over g frames the gate grows by g^(3/4), between diffusion and straight flight.
+    """The pairs, and those of some rows with some columns 2, 3, … frames later.
 
     Parameters
     ----------
     pairs : Pairs
         Within one frame.
+    gates : sequence of tuple of float
+        Radii along the axes for links over 2, 3, … frames; 0 for none.
     rows, cols : increasing int64 arrays
         Detections of which it is not sure that their particle is seen in the next frame, or was
         in the one before.
-    movie, gate, workers, most_bytes
+    ahead : sequence of (R, axes) float64 arrays
+        How far each of the rows is expected to have gone after 2, 3, … frames.
+    movie, workers, most_bytes
         As in `pairs_of`.
     """
     everyone = np.arange(len(movie.frame))
     parts = [_Found(everyone, everyone, pairs.indptr, pairs.indices)]
-    gaps = range(2, longest + 1)
-    parts += [_within(movie, gate, gap, rows, cols, workers, most_bytes) for gap in gaps]
+    parts += [
+        _within(movie, gate, gap, rows, cols, workers, most_bytes, way)
+        for gap, (gate, way) in enumerate(zip(gates, ahead, strict=True), start=2)
+        if min(gate) > 0
+    ]
     return replace(_joined(movie, parts), log_density=pairs.log_density)
 
 
-def still_open(
-    pairs: Pairs, follower: NDArray[np.int64], before: NDArray[np.int64], settled: NDArray[np.bool_]
-) -> Pairs:
-    """The links, and the pairs of detections that no settled link has taken.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    follower, before : (N,) int64 arrays
-        The detection linked after and before each; -1 for none.
-    settled : (N,) bool array
-        Whether the link to the follower is settled.
-    """
+def kept_above(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The pairs that gain more: their indptr, rows and columns, and where they stood."""
     from . import candidates_cpu as kernels
 
-    taken = (before >= 0) & settled[before]
-    indptr, indices = np.empty_like(pairs.indptr), np.empty_like(pairs.indices)
-    kernels.take_open(pairs.indptr, pairs.indices, ~settled, ~taken, follower, indptr, indices)
-    return Pairs(indptr, indices[: indptr[-1]], pairs.log_density)
+    kept = np.empty_like(indptr)
+    kernels.count_above(indptr, gain, least, kept)
+    row, place = np.empty(kept[-1], dtype=np.int64), np.empty(kept[-1], dtype=np.int64)
+    col = np.empty(kept[-1], dtype=np.int32)
+    kernels.take_above(indptr, indices, gain, least, row, col, place)
+    return kept, row, col, place
 
 
 class _Found(NamedTuple):
@@ -133,18 +132,18 @@ def _within(
     cols: NDArray[np.int64],
     workers: int,
     most_bytes: int | None,
+    ahead: NDArray[np.float64] | float = 0.0,
 ) -> _Found:
-    """Rows and columns within the gate, `gap` frames apart."""
-    radii = np.asarray(gate) * gap**0.75
+    """Rows, moved ahead, and columns within the gate, `gap` frames apart."""
 
-    def cloud(taken: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cloud(taken: NDArray[np.int64], ahead: NDArray[np.float64] | float) -> NDArray[np.float64]:
         scaled = np.zeros((len(taken), 3))
-        np.divide(movie.position[taken], radii, out=scaled[:, : movie.axes])
+        np.divide(movie.position[taken] + ahead, gate, out=scaled[:, : movie.axes])
         return scaled
 
     row_start, col_start = (np.searchsorted(taken, movie.frame_start) for taken in (rows, cols))
     near = pairs_within(
-        cloud(rows), cloud(cols), 1.0, row_start, col_start, (gap, gap),
+        cloud(rows, ahead), cloud(cols, 0.0), 1.0, row_start, col_start, (gap, gap),
         workers=workers, most_bytes=most_bytes,
     )  # fmt: skip
     return _Found(rows[near.rows.order], cols[near.cols.order], near.indptr, near.indices)

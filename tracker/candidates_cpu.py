@@ -47,21 +47,3 @@ def take_above(indptr, indices, gain, least, row, col, place):  # pragma: no cov
                 col[to] = indices[e]
                 place[to] = e
                 to += 1
-
-
-@njit(nogil=True, cache=True)
-def take_open(indptr, indices, open_row, open_col, follower, kept_indptr, kept):  # pragma: no cover
-    """Pairs of an open row and an open column, and all links.
-
-    indptr (R+1,) i8, indices (P,) i4 pairs; open_row (R,), open_col (C,) bool; follower (R,) i8 or -1.
-    Written: kept_indptr (R+1,) i8; kept (P,) i4, of which the first kept_indptr[-1] count.
-    """
-    to = 0
-    kept_indptr[0] = 0
-    for i in range(len(indptr) - 1):
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if j == follower[i] or (open_row[i] and open_col[j]):
-                kept[to] = j
-                to += 1
-        kept_indptr[i + 1] = to

@@ -18,6 +18,8 @@ from .neighbours import nearest
 
 _LOOK = 10_000
 """Detections whose frames are looked at for whether a vote is needed."""
+_TRIED = 3
+"""Frames of those that vote first."""
 _FAR = 0.6
 """Particles that are as near to the next frame as this share of their spacing did not drift far."""
 _VOTERS = 256
@@ -59,33 +61,39 @@ def drift_of(movie: Movie, *, workers: int = 1) -> NDArray[np.float64] | None:
     start = movie.frame_start
     held = np.nonzero(np.diff(start) > 1)[0]
     pairs = [(a, b) for a, b in zip(held[:-1].tolist(), held[1:].tolist(), strict=True) if b == a + 1]
-    if not _is_needed(movie, np.array([a for a, _ in pairs], dtype=np.int64), workers):
-        return None
-    rng = np.random.default_rng(0)
     ahead = np.zeros((len(start) - 1, movie.axes))
-    for before, after in pairs:
+
+    def vote(before: int, after: int) -> None:
         here, there = (movie.position[start[f] : start[f + 1]] for f in (before, after))
-        ahead[after] = _voted(rng.permutation(here)[:_VOTERS], there, workers)
-    return np.cumsum(ahead, axis=0) if ahead.any() else None
+        voters = np.random.default_rng(before).permutation(here)[:_VOTERS]
+        ahead[after] = _voted(voters, there, workers)
+
+    # Where particles are crowded strangers are near: votes in a few frames tell whether all have to vote.
+    for before in _doubtful(movie, np.array([a for a, _ in pairs], dtype=np.int64), workers)[
+        :_TRIED
+    ].tolist():
+        vote(before, before + 1)
+        if ahead[before + 1].any():
+            for pair in pairs:
+                vote(*pair)
+            return np.cumsum(ahead, axis=0)
+    return None
 
 
-def _is_needed(movie: Movie, frames: NDArray[np.int64], workers: int) -> bool:
-    """Whether in some frame the next frame's particles are about as far as strangers."""
+def _doubtful(movie: Movie, frames: NDArray[np.int64], workers: int) -> NDArray[np.int64]:
+    """Some frames in which the next frame's particles are about as far as strangers, the farthest first."""
     size = np.diff(movie.frame_start)
     drawn = np.random.default_rng(0).permutation(frames)
     frames = np.sort(drawn[: np.searchsorted(np.cumsum(size[drawn]), _LOOK) + 1])
     if not len(frames):
-        return False
+        return frames
     rows, _, between = nearest(movie.position, movie.frame_start, frames, 1, offset=1, workers=workers)
     _, _, within = nearest(movie.position, movie.frame_start, frames, 1, workers=workers)
     ends = np.searchsorted(movie.frame[rows], frames, side="right")
-    far = [
-        np.median(next_one) > _FAR**2 * np.median(stranger)
-        for next_one, stranger in zip(
-            np.split(between[:, 0], ends[:-1]), np.split(within[:, 0], ends[:-1]), strict=True
-        )
-    ]
-    return bool(np.any(far))
+    pairs = zip(np.split(between[:, 0], ends[:-1]), np.split(within[:, 0], ends[:-1]), strict=True)
+    far = np.array([np.median(step) / max(float(np.median(stranger)), 1e-300) for step, stranger in pairs])
+    order = np.argsort(-far, kind="stable")
+    return frames[order[far[order] > _FAR**2]]
 
 
 def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int) -> NDArray[np.float64]:

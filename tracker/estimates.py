@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,21 +112,41 @@ def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) ->
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
-    along = _remembered()[:, lag]
-    once = np.broadcast_to(np.where(lag == 0, 1.0, 0.0), along.shape)
-    twice = np.broadcast_to(np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0)), along.shape)
-    parts, squares = _least_squares(np.stack([along, once, twice], axis=-1) * root, correlation * root)
+    seen = correlation * root
+    parts, squares = _least_squares(_design(_TIMES, lag) * root, seen)
     best = int(np.argmin(squares))
     if squares[best] >= squares[0] - _CREDIBLE:
-        best = 0
-    speed, diffusion, noise = np.sqrt(parts[best].T * variance[:, None]).T
-    return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), _TIMES[best], tuple(noise.tolist()))
+        return _motion_of(parts[0], 0.0, variance)
+    times = tuple(np.geomspace(_TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)], 13).tolist())
+    design = _design(times, lag) * root
+    parts, squares = _least_squares(design, seen)
+    # Diffusion beside a velocity and noise is hard to tell from either: it must be needed.
+    without, squares_without = _least_squares(design[..., ::2], seen)
+    if squares_without.min() < squares.min() + _CREDIBLE:
+        best = int(np.argmin(squares_without))
+        return _motion_of(np.insert(without[best], 1, 0.0, axis=0), times[best], variance)
+    best = int(np.argmin(squares))
+    return _motion_of(parts[best], times[best], variance)
 
 
-@cache
-def _remembered() -> NDArray[np.float64]:
+def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.float64]) -> Motion:
+    """The motion of parts (3, axes) of the variance: by velocity, diffusion and noise."""
+    speed, diffusion, noise = np.sqrt(parts * variance)
+    return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), time, tuple(noise.tolist()))
+
+
+def _design(times: tuple[float, ...], lag: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(times, lags, 3) covariances of steps: by a unit of squared speed, diffusion and noise."""
+    along = _remembered(times)[:, lag]
+    once = np.broadcast_to(np.where(lag == 0, 1.0, 0.0), along.shape)
+    twice = np.broadcast_to(np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0)), along.shape)
+    return np.stack([along, once, twice], axis=-1)
+
+
+@lru_cache(64)
+def _remembered(times: tuple[float, ...]) -> NDArray[np.float64]:
     """(times, LAGS) covariances of the steps of a particle of unit speed along an axis."""
-    motions = [Motion((0.0,), (1.0,), time, (0.0,)) for time in _TIMES]
+    motions = [Motion((0.0,), (1.0,), time, (0.0,)) for time in times]
     return np.array([[motion.step_covariance(lag)[0] for lag in range(LAGS)] for motion in motions])
 
 
@@ -174,18 +193,17 @@ def tail_from(
     edges = np.geomspace(1e-3, max(float(distance2.max(initial=1.0)), 1.0) + 1, 200)
     bins = np.searchsorted(edges, distance2)
     near = np.concatenate([[0.0], edges])
-    best, found = -math.inf, (0.0, 1.0)
     sizes = np.unique(size)
     counts = [np.bincount(bins[size == m], weights=weight[size == m], minlength=len(near)) for m in sizes]
-    gauss = -sum(float((count * near[: len(count)]).sum()) for count in counts) / 2
-    for freedom in (2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0):
-        for scale in np.geomspace(0.25, 1.6, 22):
-            value = 0.0
-            for m, count in zip(sizes, counts, strict=True):
-                constant = gammaln((freedom + m) / 2) - gammaln(freedom / 2)
-                constant -= m / 2 * math.log(freedom * scale / 2)
-                fall = (freedom + m) / 2 * np.log1p(near / (freedom * scale))
-                value += float((count * (constant - fall)).sum())
-            if value > best:
-                best, found = value, (freedom, float(scale))
+    gauss = -sum(float((count * near).sum()) for count in counts) / 2
+    freedom = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])[:, None, None]
+    scale = np.geomspace(0.25, 1.6, 22)[:, None]
+    fallen = np.log1p(near / (freedom * scale))
+    value = np.zeros((freedom.size, scale.size))
+    for m, count in zip(sizes, counts, strict=True):
+        constant = gammaln((freedom + m) / 2) - gammaln(freedom / 2) - m / 2 * np.log(freedom * scale / 2)
+        value += (count * (constant - (freedom + m) / 2 * fallen)).sum(axis=-1)
+    best = float(value.max())
+    which = np.unravel_index(np.argmax(value), value.shape)
+    found = float(freedom[which[0], 0, 0]), float(scale[which[1], 0])
     return found if best > gauss + 0.001 * total else (0.0, 1.0)

@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .estimates import LAGS, motion_from, tail_from
+from .linking import Linking, LinkModel
 from .movie import Movie
-from .refine import Linking, LinkModel
 
 _REACH = 4.5
 """Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
 _MOST_REACH = 18.0
 """Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
 near, and whole frames may jump."""
-_SAMPLE = 40_000
+_TAIL_SAMPLE = 20_000
+_WALL = 3.0
+"""Steps in one frame, in standard deviations, within which a wall may turn a particle."""
+_SAMPLE = 100_000
 _LEAST = 1e-9
 """Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
+_MISSED = 0.05
+"""Share of detections missed that is tried first."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
 _GROUPS = 8
 """Parts of the particles that are estimated apart, for the uncertainties."""
 
 
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What links tell.
+
+    Parameters
+    ----------
+    model : LinkModel
+    step : (axes,) float64 array
+        Root mean square step.
+    products : (groups, LAGS, 5, axes) float64 array
+        Sums of products of steps of some groups of particles apart, for the uncertainty.
+    """
+
+    model: LinkModel
+    step: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+
 def learned(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int, room: float
-) -> tuple[LinkModel, NDArray[np.float64]]:
-    """The model and the root mean square step (axes,) that the links tell.
+) -> Learnt:
+    """The model and the root mean square step that the links tell.
 
     Parameters
     ----------
@@ -41,19 +66,21 @@ def learned(
     room : float
         Radius that the gate has at least, as far as steps allow.
     """
-    one_group = np.zeros(len(movie.frame), dtype=np.int64)
-    covariance, weight, step2 = _covariances(_products(movie, linking, shift, one_group, 1)[0])
+    products = _products(movie, linking, shift, np.sqrt(model.motion.step_variance(1)))
+    covariance, weight, step2 = _covariances(products.sum(axis=0))
     if weight[0] == 0:
-        return model, np.sqrt(step2)
-    follow, end, start = _rates(movie, linking, max_gap)
-    certain = linking.probability > 0.01
+        return Learnt(model, np.sqrt(step2), products)
+    follow, end, start = _rates(movie, linking, len(model.follow), max_gap)
+    certain = np.nonzero(linking.probability > 0.01)[0]
+    certain = certain[:: max(1, len(certain) // _TAIL_SAMPLE)]
     freedom, scale = tail_from(
         linking.distance2[certain], linking.size[certain], linking.probability[certain]
     )
     # Particles that never move would leave no room to look in.
-    step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.position).max()), 1.0))
+    step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.bounds).max()), 1.0))
     motion = motion_from(covariance, weight)
-    return LinkModel(motion, follow, end, start, gate_of(step, room), freedom, scale, model.two_sided), step
+    model = LinkModel(motion, follow, end, start, gate_of(step, room), freedom, scale, model.two_sided)
+    return Learnt(model, step, products)
 
 
 def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
@@ -61,49 +88,39 @@ def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
     return tuple(np.clip(room, _REACH * step, _MOST_REACH * step).tolist())
 
 
-def uncertainty(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
-) -> dict[str, float]:
-    """Standard errors of what was learned, from the scatter between groups of particles.
-
-    Parameters
-    ----------
-    movie, linking, shift, model
-        As in `learned`.
-    """
-    from .learn_cpu import groups_of
-
-    group = np.arange(len(movie.frame)) % _GROUPS
-    groups_of(linking.before, group)
+def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
+    """Standard errors of what was learned from so many rows, from the scatter between groups of particles."""
     motions = []
-    for products in _products(movie, linking, shift, group, _GROUPS):
+    for products in learnt.products:
         covariance, weight, _ = _covariances(products)
         if weight[0] > 0:
             motions.append((covariance[0], motion_from(covariance, weight)))
     if len(motions) < 2:
         return {}
-    root = np.sqrt(len(motions))
-    rows = len(movie.frame)
+    root, end, start = np.sqrt(len(motions)), learnt.model.end, learnt.model.start
     return {
         "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions], ddof=1) / root),
         "persistence": float(np.std([motion.persistence for _, motion in motions], ddof=1) / root),
         "noise": float(np.std([np.mean(motion.noise) for _, motion in motions], ddof=1) / root),
-        "end": float(np.sqrt(model.end * (1 - model.end) / rows)),
-        "start": float(np.sqrt(model.start * (1 - model.start) / rows)),
+        "end": float(np.sqrt(end * (1 - end) / rows)),
+        "start": float(np.sqrt(start * (1 - start) / rows)),
     }
 
 
 def _products(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], group: NDArray[np.int64], groups: int
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], step: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(groups, LAGS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
-    from .learn_cpu import step_products
+    from .learn_cpu import groups_of, step_products
 
-    thin = max(1, len(movie.frame) // _SAMPLE)
-    products = np.zeros((groups, LAGS, 5, movie.axes))
+    group = np.arange(len(movie.frame)) % _GROUPS
+    groups_of(linking.before, group)
+    products = np.zeros((_GROUPS, LAGS, 5, movie.axes))
+    low, high = movie.bounds
     step_products(
-        linking.row, linking.col, linking.probability, movie.frame, movie.position, shift,
-        linking.before, linking.trust, group, thin, products,
+        linking.row, linking.col, linking.probability, movie.frame, movie.position, shift, linking.before,
+        linking.trust, group, max(1, len(movie.frame) // _SAMPLE), low, high,
+        np.minimum(_WALL * step, (high - low) / 10), products,
     )  # fmt: skip
     return products
 
@@ -129,11 +146,13 @@ def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     return (square + _ALIKE * square.mean() / max(total, 1e-300)) / (total + _ALIKE)
 
 
-def _rates(movie: Movie, linking: Linking, max_gap: int) -> tuple[tuple[float, ...], float, float]:
-    """Probabilities of being seen next after 1, 2, … frames, of an end and of a start."""
+def _rates(
+    movie: Movie, linking: Linking, tried: int, max_gap: int
+) -> tuple[tuple[float, ...], float, float]:
+    """Probabilities of being seen next after 1, 2, … frames (some were tried), of an end and of a start."""
     count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
     gap = movie.frame[linking.col] - movie.frame[linking.row]
-    reach = int(gap.max(initial=1))
+    reach = max(int(gap.max(initial=1)), tried)
     leaves = np.minimum(np.bincount(linking.row, linking.probability, count), 1)
     reached = np.minimum(np.bincount(linking.col, linking.probability, count), 1)
     # Only where the movie is long enough to show what happens.
@@ -143,9 +162,13 @@ def _rates(movie: Movie, linking: Linking, max_gap: int) -> tuple[tuple[float, .
     seen = early[linking.row]
     shares = np.bincount(gap[seen], linking.probability[seen], reach + 1)[1:] + 0.5
     lost = float(np.sum(1 - leaves[early])) + 0.5
-    known = (shares / (shares.sum() + lost)).tolist()
-    # A gap that was not tried yet starts with the odds of a rare miss.
-    follow = tuple((known + [0.02 / 2**k for k in range(max_gap)])[: max_gap + 1])
-    end = lost / float(shares.sum() + lost)
+    total = float(shares.sum())
+    # Misses are taken to be independent: links over two frames tell those over three, which get lost easily.
+    # What was not tried yet starts with the odds of a rare miss.
+    over = np.arange(1, reach + 1)
+    missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if tried > 1 else _MISSED
+    follow = missed ** np.arange(max_gap + 1)
+    follow = tuple((follow / follow.sum() * total / (total + lost)).tolist())
+    end = lost / (total + lost)
     start = (float(np.sum(1 - reached[late])) + 0.5) / (int(late.sum()) + 1.0)
     return follow, min(end, 0.5), min(start, 0.5)

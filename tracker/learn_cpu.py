@@ -11,13 +11,15 @@ _IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
 
 @njit(nogil=True, cache=True)
 def step_products(
-    row, col, probability, frame, position, shift, before, trust, group, thin, products
+    row, col, probability, frame, position, shift, before, trust, group, thin, low, high, reach, products
 ):  # pragma: no cover
     """Sums of weighted products of a particle's steps 0, 1, … frames apart.
 
     The last step of each chain is any probable pair; those before are links. row (Q,) i8, col (Q,) i4,
     probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8; before (N,) i8 or -1;
-    trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows count.
+    trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows count; low, high (A,)
+    f8 where walls may be, reach (A,) f8 the way from them in one frame: along an axis, what may have met one
+    counts in no product.
     Added to products (G, LAGS, 5, A) f8: weights, products, squares of the last and of the earlier step
     (all less the shift), and, at lag 0, squares of the step as seen.
     """
@@ -42,6 +44,9 @@ def step_products(
                 break
             weight *= trust[b] ** 4
             for k in range(axes):
+                middle, away = (position[j, k] + position[b, k]) / 2, (lag + 1) / 2 * reach[k]
+                if middle - away < low[k] or middle + away > high[k]:
+                    continue
                 step = position[j, k] - position[i, k] - shift[i, k]
                 earlier = position[here, k] - position[b, k] - shift[b, k]
                 products[g, lag, 0, k] += weight

@@ -19,6 +19,9 @@ from .errors import SettingsError
 _LONG = 1e5
 """Frames of persistence from which on a velocity counts as never forgotten: the variances then round to 0."""
 
+_FLOOR = 1e-3
+"""Least speed, noise and diffusion of a filter, in steps."""
+
 
 @dataclass(frozen=True)
 class Motion:
@@ -102,6 +105,20 @@ class Motion:
                 speed2 * lost,
             ]
         )
+
+    def transitions(self, longest: int) -> NDArray[np.float64]:
+        """(longest + 1, axes, 5) float64: `transition` over 0, 1, 2, … frames; 0 holds nothing."""
+        return np.stack(
+            [np.zeros((self.axes, 5))] + [self.transition(frames) for frames in range(1, longest + 1)]
+        )
+
+    def floored(self) -> Motion:
+        """The motion with nothing exactly 0, by which a filter might divide."""
+        least = _FLOOR * np.maximum(np.sqrt(self.step_variance(1)), 1e-30)
+        diffusion, speed, noise = (
+            tuple(np.maximum(given, least).tolist()) for given in (self.diffusion, self.speed, self.noise)
+        )
+        return Motion(diffusion, speed, self.persistence, noise)
 
     def step_variance(self, frames: float) -> NDArray[np.float64]:
         """(axes,) variance of an observed displacement over `frames` frames."""

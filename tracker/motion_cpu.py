@@ -63,10 +63,10 @@ def filter_tracks(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def messages(position, follower, mean, cov, speed2, noise2, place, weight, constant):  # pragma: no cover
+def messages(position, followed, mean, cov, speed2, noise2, place, weight, constant):  # pragma: no cover
     """What a detection and its future say of the state there: a Gaussian of that state, maybe flat in v.
 
-    position (N, A) f8; follower (N,) i8 or -1; mean, cov as filter_tracks writes them backward (its
+    position (N, A) f8; followed (N,) bool; mean, cov as filter_tracks writes them backward (its
     velocities run backward in time). Dividing the belief by the prior of the velocity leaves the
     likelihood. Written: place (N, A, 2) f8 its peak, weight (N, A, 3) f8 its inverse covariance,
     constant (N,) f8 its log at the peak.
@@ -75,7 +75,7 @@ def messages(position, follower, mean, cov, speed2, noise2, place, weight, const
     for i in range(count):
         total = 0.0
         for k in range(axes):
-            if follower[i] < 0:
+            if not followed[i]:
                 place[i, k, 0], place[i, k, 1] = position[i, k], 0.0
                 weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = 1 / noise2[k], 0.0, 0.0
                 total -= 0.5 * math.log(2 * math.pi * noise2[k])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from .detections import Detections
 from .gating import pairs_within
 
-_PART = 12_000
+_PART = 10_000
 """Detections that tell enough of how particles move."""
-_LEAST_FRAMES = 8
+_LEAST_FRAMES = 7
 """And the frames that it takes."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
@@ -44,6 +45,13 @@ class Movie:
     names: str
     interval: int = 1
 
+    @cached_property
+    def bounds(self) -> NDArray[np.float64]:
+        """(2, axes) least and greatest coordinate along each axis; 0 if there are no detections."""
+        if not len(self.frame):
+            return np.zeros((2, self.axes))
+        return np.array([[limit(column) for column in self.position.T] for limit in (np.min, np.max)])
+
     @property
     def axes(self) -> int:
         """How many axes are not flat."""
@@ -67,7 +75,7 @@ class Movie:
         if start[last] - start[first] > len(self.frame) / 2:
             return self
         return Movie(
-            self.frame[rows], self.position[rows], self.order[rows],
+            self.frame[rows] - first, self.position[rows], self.order[rows],
             start[first : last + 1] - start[first], self.names, self.interval,
         )  # fmt: skip
 
@@ -87,7 +95,7 @@ def movie_of(
     point = detections.position * np.asarray(spacing)
     number, interval = _numbered(detections.frame, interval)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
-    extent = np.ptp(point, axis=0) if len(point) else np.zeros(3)
+    extent = np.array([np.ptp(column) for column in point.T]) if len(point) else np.zeros(3)
     wide = extent > 0
     # Cells that hold a few points each; what is near then stands together, which is all that matters.
     most = max(np.diff(start).max(initial=1), 1)

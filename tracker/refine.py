@@ -1,31 +1,27 @@
-"""Refinement: a whole movie is linked again and again, with what the last pass tells of every particle.
+"""Refinement: a whole movie is linked again and again, with what is known of every particle.
 
-In each pass the Kalman filter runs along the links of the pass before, forward and backward in time, and
-every pair of detections is weighed by the likelihood of one track against an end and a start, given
-the past of the one and the future of the other. All pairs of the movie, those over gaps included, make
-one assignment problem, solved exactly.
+Every pair of detections is weighed by the likelihood of one track against an end and a start, given the past
+of the one and the future of the other: first by what all probable links tell of both (`sweep`), then by the
+Kalman filter along the links of the pass before, forward and backward in time. All pairs of the movie, those
+over gaps included, make one assignment problem, solved exactly.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import in_threads
 from .assign import AssignmentProblem, SparseCosts, solve_and_certify
-from .candidates import Pairs, over_gaps, pairs_of, still_open
+from .candidates import Pairs, kept_above, over_gaps, pairs_of
 from .detections import Detections
-from .errors import SettingsError
 from .link import Links
-from .motion import Motion
+from .linking import Linking, LinkModel
 from .movie import Movie, movie_of
+from .sweep import Belief, Beliefs, Swept, swept
 
 _UNITS = 1 << 26
 """Integer units in the largest gain, so that the certificate is exact."""
-_FLOOR = 1e-3
-"""Least speed, noise and diffusion in steps: without any the filter would divide by 0."""
 _NEW = 0.5
 """What a link's trust is worth while it is new."""
 _STILL = 0.01
@@ -36,99 +32,11 @@ _MESSAGE = 1e-3
 """Change of its messages that is none."""
 _HOPELESS = -8.0
 """Log odds below which a pair counts in no probability."""
+_DOUBT = 6.0
+"""Log odds by which a link over a gap may lose to an end and a start and still be weighed."""
 _SURE = 0.98
 """Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
 _WORTH_A_THREAD = 50_000
-
-
-@dataclass(frozen=True)
-class LinkModel:
-    """All that decides how likely a link is; the unmatched costs follow from the rates.
-
-    Parameters
-    ----------
-    motion : Motion
-    follow : tuple of float
-        Probabilities that a particle is seen next after 1, 2, … frames.
-    end : float
-        Probability that it is never seen again within that time: it left, died or was missed.
-    start : float
-        Probability that a detection has none before it: a birth, an arrival, or clutter.
-    freedom : float
-        Degrees of freedom of Student's t that replaces the Gaussian of the filter; 0 keeps it. Real
-        particles jump now and then; a Gaussian would not forgive them.
-    scale : float
-        Square of the width of that t against the filter's own.
-    gate : tuple of float
-        Radii along the axes, in the unit of the positions, outside of which no particle is looked for
-        in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
-    two_sided : bool
-        Whether the future of a detection counts as its past does; live data have none.
-
-    Raises
-    ------
-    SettingsError
-        If a probability is not between 0 and 1.
-    """
-
-    motion: Motion
-    follow: tuple[float, ...]
-    end: float
-    start: float
-    gate: tuple[float, ...]
-    freedom: float = 0.0
-    scale: float = 1.0
-    two_sided: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.follow or not all(0 <= share <= 1 for share in self.follow):
-            raise SettingsError(f"follow is {self.follow}; give probabilities for 1, 2, … frames.")
-        if not (0 < self.end < 1 and 0 < self.start < 1):
-            raise SettingsError(f"end is {self.end} and start {self.start}; they must be between 0 and 1.")
-
-
-@dataclass(frozen=True, eq=False)
-class Linking:
-    """What one pass found.
-
-    Parameters
-    ----------
-    follower, before : (N,) int64 arrays
-        The detection linked after and before each; -1 for none.
-    trust, gain, margin : (N,) float64 arrays
-        Of the link to the follower: its probability, its log odds, and how much the optimum would lose
-        without it, at least; 0 for none.
-    row, col : (Q,) int64 arrays
-        All pairs that are not hopeless.
-    probability, distance2 : (Q,) float64 arrays
-        Probability of each such pair, and its squared Mahalanobis distance.
-    size : (Q,) int64 array
-        In how many dimensions that was measured: those of the position, or of the velocity, too, where
-        the future tells it.
-    changed : (N,) bool array
-        Whether the link to the follower is another than in the pass before.
-    gap : float
-        Gap between cost and lower bound, in nats; 0 proves the links optimal.
-    """
-
-    follower: NDArray[np.int64]
-    before: NDArray[np.int64]
-    trust: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    row: NDArray[np.int64]
-    col: NDArray[np.int64]
-    probability: NDArray[np.float64]
-    distance2: NDArray[np.float64]
-    size: NDArray[np.int64]
-    changed: NDArray[np.bool_]
-    gap: float = 0.0
-
-    @classmethod
-    def none(cls, count: int) -> Linking:
-        """No links between `count` detections."""
-        no, zero, empty = np.full(count, -1, dtype=np.int64), np.zeros(count), np.empty(0, dtype=np.int64)
-        return cls(no, no, zero, zero, zero, empty, empty, np.empty(0), np.empty(0), empty, zero > 0)
 
 
 def refine(
@@ -161,6 +69,7 @@ def refine(
 
     Examples
     --------
+    >>> from .motion import Motion
     >>> seen = Detections.from_table([0, 0, 1, 1, 2, 2], [[0, 0, x] for x in (0, 9, 2, 7, 4, 5.2)])
     >>> motion = Motion.constant_velocity((2.0,), noise=(0.1,))
     >>> model = LinkModel(motion, follow=(0.9,), end=0.1, start=0.1, gate=(9.0,))
@@ -169,10 +78,11 @@ def refine(
     """
     movie = movie_of(detections, spacing, interval=1)
     near = pairs_of(movie, model.gate, workers=workers)
-    linking, shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
-    for _ in range(passes):
+    shift = np.zeros_like(movie.position)
+    none = Linking.none(len(movie.frame))
+    linking, pairs = soft_pass(movie, near, model, none, shift, solver=solver, workers=workers)
+    for _ in range(passes - 1):
         known = linking
-        pairs = with_gaps(movie, near, model, known, workers=workers)
         linking = link_pass(movie, pairs, model, known, shift, solver=solver, workers=workers)
         if np.abs(known.trust - linking.trust).max(initial=0.0) < _STILL and not linking.changed.any():
             break
@@ -181,39 +91,52 @@ def refine(
 
 def with_gaps(
     movie: Movie,
-    near: Pairs,
+    near: Swept,
     model: LinkModel,
-    known: Linking,
+    shift: NDArray[np.float64],
     *,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
     """The pairs, and those over gaps of detections without a sure link to the next frame.
 
+    They are looked for where the past expects the particle, as far as a link may still gain.
+
     Parameters
     ----------
-    near : Pairs
-        To the next frame.
-    known : Linking
-        Of the pass before; its probabilities decide what is sure. Without any there are no gaps yet.
-    movie, model, workers, most_bytes
+    near : Swept
+        Of the pairs to the next frame.
+    movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
-    if len(model.follow) == 1 or not len(known.row):
-        return near
-    count, next_frame = len(movie.frame), movie.frame[known.col] == movie.frame[known.row] + 1
-    chance = known.probability[next_frame]
+    pairs, count = near.pairs, len(movie.frame)
+    row = np.repeat(np.arange(count), np.diff(pairs.indptr))
     rows, cols = (
-        np.nonzero(np.bincount(ends[next_frame], chance, count) < _SURE)[0] for ends in (known.row, known.col)
+        np.nonzero(np.bincount(ends, near.chance, count) < _SURE)[0] for ends in (row, pairs.indices)
     )
-    longest = len(model.follow)
-    return over_gaps(movie, near, model.gate, longest, rows, cols, workers=workers, most_bytes=most_bytes)
+    motion, longest = model.motion.floored(), len(model.follow)
+    mean = near.beliefs.past[0][rows]
+    ahead, gates = [], []
+    for gap in range(2, longest + 1):
+        reach = motion.transition(gap)[:, 0]
+        ahead.append(mean[:, :, 0] + reach * mean[:, :, 1] - movie.position[rows] + gap * shift[rows])
+        gates.append(_gate_over(gap, model, float(pairs.log_density.mean())))
+    return over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
 
 
-def unsettled(near: Pairs, known: Linking) -> Pairs:
-    """The links, and the pairs that they leave open: what is sure and did not change needs no new choice."""
-    settled = (known.trust > _SURE) & ~known.changed
-    return still_open(near, known.follower, known.before, settled)
+def _gate_over(gap: int, model: LinkModel, log_density: float) -> tuple[float, ...]:
+    """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none."""
+    variance = model.motion.floored().step_variance(gap)
+    odds = np.log(max(model.follow[gap - 1], 1e-12) / (model.end * model.start)) - log_density
+    room = odds - 0.5 * np.log(2 * np.pi * variance).sum() + _DOUBT
+    if room <= 0:
+        return (0.0,) * len(variance)
+    if model.freedom > 0:
+        far = model.freedom * model.scale * np.expm1(2 * room / (model.freedom + len(variance)))
+    else:
+        far = 2 * room
+    widest = np.asarray(model.gate) * gap**0.75
+    return tuple(np.minimum(np.sqrt(far * variance), widest).tolist())
 
 
 def link_pass(
@@ -245,28 +168,82 @@ def link_pass(
     workers : int
         Threads; they do not change the result.
     """
+    trust = known.trust * np.where(known.changed, caution, 1.0)
+    beliefs = _chained(movie, model, known, trust, shift, workers)
+    return weighed(movie, pairs, model, beliefs, known, shift, solver=solver, workers=workers)
+
+
+def soft_pass(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    known: Linking,
+    shift: NDArray[np.float64],
+    *,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> tuple[Linking, Pairs]:
+    """Link the movie once, by what all probable links tell (`swept`); no earlier links are needed.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        To the next frame.
+    known : Linking
+        Of the pass before, only to tell what changed.
+    movie, model, shift, solver, workers, most_bytes
+        As in `link_pass` and `pairs_of`.
+
+    Returns
+    -------
+    Linking, Pairs
+        And the pairs that are worth another look, those over gaps among them.
+    """
+    if len(model.follow) > 1:
+        past = swept(movie, pairs, model, shift, forward=True, workers=workers)
+        pairs = with_gaps(movie, past, model, shift, workers=workers, most_bytes=most_bytes)
+    found = swept(movie, pairs, model, shift, workers=workers)
+    linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
+    return linking, found.pairs
+
+
+def weighed(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    beliefs: Beliefs,
+    known: Linking,
+    shift: NDArray[np.float64],
+    *,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+) -> Linking:
+    """Weigh the pairs by what is believed of both ends, and link the best.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+    movie, pairs, model, known, shift, solver, workers
+        As in `soft_pass`.
+    """
     from . import motion_cpu as kernels
 
-    model = replace(model, motion=_floored(model.motion))
-    count, axes = movie.position.shape
-    table = _transitions(model.motion, len(model.follow))
-    speed2, noise2 = np.square(model.motion.speed), np.square(model.motion.noise)
-    follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    table = motion.transitions(len(model.follow))
+    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
-    trust = known.trust * np.where(known.changed, caution, 1.0)
-    ways = [(known.before, False), (follower, True)]
-    past, future = in_threads(
-        lambda way: _believed(movie, model, way[0], trust, shift, backward=way[1]), ways, workers
+    kernels.messages(
+        movie.position, beliefs.followed, *beliefs.future, speed2, noise2, place, weight, constant
     )
-    kernels.messages(movie.position, follower, *future, speed2, noise2, place, weight, constant)
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_col = -np.log(model.start) - pairs.log_density
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
 
     def weigh(run: tuple[int, int]) -> None:
         kernels.weigh_pairs(
-            *run, pairs.indptr, pairs.indices, movie.frame, *past, shift, place, weight, constant, table,
-            gain_of_gap, gain_of_col, model.freedom, model.scale, distance2, gain,
+            *run, pairs.indptr, pairs.indices, movie.frame, *beliefs.past, shift, place, weight, constant,
+            table, gain_of_gap, gain_of_col, model.freedom, model.scale, distance2, gain,
         )  # fmt: skip
 
     parts = workers if len(gain) > _WORTH_A_THREAD else 1
@@ -291,44 +268,36 @@ def links_of(movie: Movie, linking: Linking) -> Links:
     )
 
 
-def _believed(
+def _chained(
     movie: Movie,
     model: LinkModel,
-    neighbour: NDArray[np.int64],
+    known: Linking,
     trust: NDArray[np.float64],
     shift: NDArray[np.float64],
-    *,
-    backward: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The filter's mean and covariance at each detection, coming from one side in time."""
+    workers: int,
+) -> Beliefs:
+    """The filter along the known links from both sides, each as far as it is trusted."""
     from . import motion_cpu as kernels
 
-    count, axes = movie.position.shape
-    linked = neighbour >= 0
-    earlier = np.arange(count) if backward else neighbour
-    frames = np.where(linked, np.abs(movie.frame - movie.frame[neighbour]), 0)
-    on_way = np.where(linked[:, None], (-1 if backward else 1) * frames[:, None] * shift[earlier], 0.0)
-    mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
-    kernels.filter_tracks(
-        movie.position, neighbour, frames, on_way, trust[earlier],
-        _transitions(model.motion, int(frames.max(initial=1))),
-        np.square(model.motion.speed), np.square(model.motion.noise), backward, mean, cov,
-    )  # fmt: skip
-    return mean, cov
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
 
+    def filtered(way: tuple[NDArray[np.int64], bool]) -> Belief:
+        neighbour, backward = way
+        linked = neighbour >= 0
+        earlier = np.arange(count) if backward else neighbour
+        frames = np.where(linked, np.abs(movie.frame - movie.frame[neighbour]), 0)
+        on_way = np.where(linked[:, None], (-1 if backward else 1) * frames[:, None] * shift[earlier], 0.0)
+        mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
+        kernels.filter_tracks(
+            movie.position, neighbour, frames, on_way, trust[earlier],
+            motion.transitions(int(frames.max(initial=1))),
+            np.square(motion.speed), np.square(motion.noise), backward, mean, cov,
+        )  # fmt: skip
+        return mean, cov
 
-def _transitions(motion: Motion, longest: int) -> NDArray[np.float64]:
-    """(longest + 1, axes, 5) float64: `Motion.transition` over 0, 1, 2, … frames."""
-    return np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, longest + 1)])
-
-
-def _floored(motion: Motion) -> Motion:
-    """The motion with nothing exactly 0."""
-    least = _FLOOR * np.maximum(np.sqrt(motion.step_variance(1)), 1e-30)
-    diffusion, speed, noise = (
-        tuple(np.maximum(given, least).tolist()) for given in (motion.diffusion, motion.speed, motion.noise)
-    )
-    return Motion(diffusion, speed, motion.persistence, noise)
+    past, future = in_threads(filtered, [(known.before, False), (follower, True)], workers)
+    return Beliefs(past, future, follower >= 0)
 
 
 def _solved(
@@ -343,11 +312,11 @@ def _solved(
     from . import motion_cpu as kernels
 
     count = len(known)
-    indptr, row, col, kept = _above(pairs.indptr, pairs.indices, gain, _HOPELESS)
+    indptr, row, col, kept = kept_above(pairs.indptr, pairs.indices, gain, _HOPELESS)
     gain, probability = gain[kept], np.empty(len(kept))
     kernels.pair_probabilities(indptr, col, count, gain, _ROUNDS, _MESSAGE, probability)
     # Only what beats an end and a start can be in the optimum: this cut is exact.
-    useful_indptr, _, useful_col, useful = _above(indptr, col, gain, 0.0)
+    useful_indptr, _, useful_col, useful = kept_above(indptr, col, gain, 0.0)
     unit = gain.max(initial=1e-9) / _UNITS
     cost = (_UNITS - np.rint(gain[useful] / unit)).astype(np.int32)
     unmatched = np.full(count, _UNITS // 2, dtype=np.int64)
@@ -362,17 +331,3 @@ def _solved(
         col.astype(np.int64), probability, distance2[kept], size[col], follower != known,
         float(answer.gap * unit),
     )  # fmt: skip
-
-
-def _above(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The pairs that gain more: their indptr, rows and columns, and where they stood."""
-    from . import candidates_cpu as kernels
-
-    kept = np.empty_like(indptr)
-    kernels.count_above(indptr, gain, least, kept)
-    row, place = np.empty(kept[-1], dtype=np.int64), np.empty(kept[-1], dtype=np.int64)
-    col = np.empty(kept[-1], dtype=np.int32)
-    kernels.take_above(indptr, indices, gain, least, row, col, place)
-    return kept, row, col, place

@@ -1,0 +1,101 @@
+"""Linking: the model by which detections are linked, and what one pass of linking found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import SettingsError
+from .motion import Motion
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """All that decides how likely a link is; the unmatched costs follow from the rates.
+
+    Parameters
+    ----------
+    motion : Motion
+    follow : tuple of float
+        Probabilities that a particle is seen next after 1, 2, … frames.
+    end : float
+        Probability that it is never seen again within that time: it left, died or was missed.
+    start : float
+        Probability that a detection has none before it: a birth, an arrival, or clutter.
+    freedom : float
+        Degrees of freedom of Student's t that replaces the Gaussian of the filter; 0 keeps it. Real
+        particles jump now and then; a Gaussian would not forgive them.
+    scale : float
+        Square of the width of that t against the filter's own.
+    gate : tuple of float
+        Radii along the axes, in the unit of the positions, outside of which no particle is looked for
+        in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
+    two_sided : bool
+        Whether the future of a detection counts as its past does; live data have none.
+
+    Raises
+    ------
+    SettingsError
+        If a probability is not between 0 and 1.
+    """
+
+    motion: Motion
+    follow: tuple[float, ...]
+    end: float
+    start: float
+    gate: tuple[float, ...]
+    freedom: float = 0.0
+    scale: float = 1.0
+    two_sided: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.follow or not all(0 <= share <= 1 for share in self.follow):
+            raise SettingsError(f"follow is {self.follow}; give probabilities for 1, 2, … frames.")
+        if not (0 < self.end < 1 and 0 < self.start < 1):
+            raise SettingsError(f"end is {self.end} and start {self.start}; they must be between 0 and 1.")
+
+
+@dataclass(frozen=True, eq=False)
+class Linking:
+    """What one pass found.
+
+    Parameters
+    ----------
+    follower, before : (N,) int64 arrays
+        The detection linked after and before each; -1 for none.
+    trust, gain, margin : (N,) float64 arrays
+        Of the link to the follower: its probability, its log odds, and how much the optimum would lose
+        without it, at least; 0 for none.
+    row, col : (Q,) int64 arrays
+        All pairs that are not hopeless.
+    probability, distance2 : (Q,) float64 arrays
+        Probability of each such pair, and its squared Mahalanobis distance.
+    size : (Q,) int64 array
+        In how many dimensions that was measured: those of the position, or of the velocity, too, where
+        the future tells it.
+    changed : (N,) bool array
+        Whether the link to the follower is another than in the pass before.
+    gap : float
+        Gap between cost and lower bound, in nats; 0 proves the links optimal.
+    """
+
+    follower: NDArray[np.int64]
+    before: NDArray[np.int64]
+    trust: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    row: NDArray[np.int64]
+    col: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    distance2: NDArray[np.float64]
+    size: NDArray[np.int64]
+    changed: NDArray[np.bool_]
+    gap: float = 0.0
+
+    @classmethod
+    def none(cls, count: int) -> Linking:
+        """No links between `count` detections."""
+        no, zero, empty = np.full(count, -1, dtype=np.int64), np.zeros(count), np.empty(0, dtype=np.int64)
+        return cls(no, no, zero, zero, zero, empty, empty, np.empty(0), np.empty(0), empty, zero > 0)

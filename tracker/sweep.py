@@ -1,0 +1,129 @@
+"""Sweeps: what is believed of every detection from its past and from its future, before any link is chosen.
+
+One sweep forward and one backward in time: frame by frame the Kalman filter predicts from all detections that
+may be the one before, belief propagation weighs those pairs against each other, and the updated beliefs are
+mixed as likely as they are (joint probabilistic data association; Fortmann, Bar-Shalom & Scheffe 1983).
+What one side believes knows nothing of the other, so that the two together count nothing twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import in_threads
+from .candidates import Pairs, kept_above
+from .linking import LinkModel
+from .movie import Movie
+
+_ROUNDS = 3
+"""Rounds of belief propagation between two frames."""
+_FAR = 2e-4
+"""Odds, from one side alone, below which a pair is given up."""
+
+Belief = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Mean (N, axes, 2) of position and velocity, and covariance (N, axes, 3), of N detections."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What is believed of N detections from either side in time, each itself taken in.
+
+    Parameters
+    ----------
+    past, future : Belief
+        Velocities of the future run backward in time.
+    followed : (N,) bool array
+        Whether the future says more than the detection itself.
+    """
+
+    past: Belief
+    future: Belief
+    followed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What two sweeps found.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+    pairs : Pairs
+        Those that neither side excludes.
+    chance : (P,) float64 array
+        Least of their probabilities from either side alone.
+    """
+
+    beliefs: Beliefs
+    pairs: Pairs
+    chance: NDArray[np.float64]
+
+
+def swept(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    shift: NDArray[np.float64],
+    *,
+    forward: bool = False,
+    workers: int = 1,
+) -> Swept:
+    """Beliefs from both sides, and the pairs that neither side excludes.
+
+    Parameters
+    ----------
+    movie : Movie
+    pairs : Pairs
+    model : LinkModel
+    shift : (N, axes) float64 array
+        Displacement in one frame that is known of each detection beforehand.
+    forward : bool
+        Whether the past is enough.
+    workers : int
+        Threads; they do not change the result.
+    """
+    from . import sweep_cpu as kernels
+
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    table = motion.transitions(len(model.follow))
+    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
+    gain_of_later = -np.log(model.start) - pairs.log_density
+    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
+    later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
+
+    def one_way(
+        backward: bool, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> tuple[Belief, NDArray[np.float64], NDArray[np.float64]]:
+        mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
+        known, odds = np.empty(count), np.empty(len(indices))
+        kernels.sweep(
+            movie.position, movie.frame, movie.frame_start, backward, indptr, indices, shift, table, speed2,
+            noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale, _ROUNDS, mean, cov, known,
+            odds,
+        )  # fmt: skip
+        return (mean, cov), known, odds
+
+    def turned(backward: bool) -> tuple[Belief, NDArray[np.float64], NDArray[np.float64]]:
+        if not backward:
+            return one_way(False, pairs.indptr, pairs.indices)
+        indptr, rows = np.empty_like(pairs.indptr), np.empty_like(pairs.indices)
+        place = np.empty(len(rows), dtype=np.int64)
+        kernels.transpose(pairs.indptr, pairs.indices, indptr, rows, place)
+        belief, known, odds = one_way(True, indptr, rows)
+        return belief, known, odds[place]
+
+    if model.two_sided and not forward:
+        ways = in_threads(turned, (False, True), workers)
+        (past, _, odds), (future, followed, from_future) = ways
+        np.minimum(odds, from_future, out=odds)
+    else:
+        past, _, odds = turned(False)
+        future, followed = past, np.zeros(count)
+    indptr, _, indices, place = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
+    odds = odds[place]
+    return Swept(
+        Beliefs(past, future, followed > 0), Pairs(indptr, indices, pairs.log_density), odds / (1 + odds)
+    )

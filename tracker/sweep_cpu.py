@@ -1,0 +1,205 @@
+"""CPU kernels of sweep: beliefs carried through a movie frame by frame, all probable links at once.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+_HOPELESS = -15.0  # log odds from which on a pair is none
+_OUTDONE = 1e-6  # odds, against the best of the same source, below which a pair is none
+_LEAST = 1e-3  # links less likely than this carry no belief
+
+
+@njit(nogil=True, cache=True)
+def transpose(indptr, indices, col_indptr, rows, place):  # pragma: no cover
+    """Pairs column by column, rows from the last to the first, so that shorter gaps come first.
+
+    indptr (N+1,) i8, indices (P,) i4 pairs. Written: col_indptr (N+1,) i8, rows (P,) i4, place (P,) i8
+    where each of the pairs stands among the rows.
+    """
+    count = len(indptr) - 1
+    col_indptr[:] = 0
+    for e in range(len(indices)):
+        col_indptr[indices[e] + 1] += 1
+    for j in range(count):
+        col_indptr[j + 1] += col_indptr[j]
+    to = col_indptr[:-1].copy()
+    for i in range(count - 1, -1, -1):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            place[e] = to[j]
+            rows[to[j]] = i
+            to[j] += 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep(
+    position,
+    frame,
+    frame_start,
+    backward,
+    indptr,
+    indices,
+    shift,
+    table,
+    speed2,
+    noise2,
+    gain_of_gap,
+    gain_of_later,
+    later,
+    freedom,
+    scale,
+    rounds,
+    mean,
+    cov,
+    known,
+    free_odds,
+):  # pragma: no cover
+    """Beliefs of all detections from one side in time, as mixtures over all links, of one Gaussian each.
+
+    Frame by frame each detection is predicted from those that may be the one before; belief propagation
+    over the pairs of this frame tells how likely each is; the updated beliefs are mixed as likely.
+    position (N, A) f8; frame (N,) i8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
+    i8, indices (P,) i4: pairs by the detection that comes first in this direction, shorter gaps first; shift
+    (N, A) f8 known displacement in a frame from each, forward; table (G+1, A, 5) f8 transitions; speed2,
+    noise2 (A,) f8; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
+    an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs.
+    Written: mean (N, A, 2), cov (N, A, 3) f8, with each detection itself taken in; known (N,) f8 probability
+    that there was one before; free_odds (P,) f8 odds of each pair, against all others, from this side alone.
+    """
+    count, axes = position.shape
+    frames, gaps = len(frame_start) - 1, len(table) - 1
+    most = 0
+    for f in range(frames):
+        most = max(most, frame_start[f + 1] - frame_start[f])
+    at, spent = indptr[:-1].copy(), np.ones(count)
+    free_odds[:] = 0.0
+    # Of the pairs into one frame, those that count, source by source.
+    source, gap_of = np.empty(most * gaps, np.int64), np.empty(most * gaps, np.int64)
+    begin, told = np.empty(most * gaps + 1, np.int64), np.empty((most * gaps, axes, 7))
+    pair, col = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
+    odds, to_row, to_col = np.empty(len(indices)), np.empty(len(indices)), np.empty(len(indices))
+    total, taken, part = np.empty(most), np.empty(most), np.empty((most, axes, 5))
+    x, inverse = np.empty(axes), np.empty(axes)
+    constant, power = -0.5 * axes * math.log(2 * math.pi), (freedom + axes) / 2
+    if freedom > 0:
+        constant = math.lgamma(power) - math.lgamma(freedom / 2)
+        constant -= axes / 2 * math.log(freedom * scale * math.pi)
+    sign = -1 if backward else 1
+    for turn in range(frames):
+        f = frames - 1 - turn if backward else turn
+        first, last = frame_start[f], frame_start[f + 1]
+        if first == last:
+            continue
+        sources, pairs = 0, 0
+        for g in range(1, gaps + 1):
+            h = f - sign * g
+            if h < 0 or h >= frames:
+                break
+            for i in range(frame_start[h], frame_start[h + 1]):
+                e = at[i]
+                if e == indptr[i + 1] or frame[indices[e]] != f:
+                    continue
+                volume, height = 1.0, constant + gain_of_gap[g]
+                for k in range(axes):
+                    reach, kept = table[g, k, 0], table[g, k, 1]
+                    xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
+                    x[k] = mean[i, k, 0] + reach * mean[i, k, 1]
+                    if not backward:
+                        x[k] += g * shift[i, k]
+                    p_xx = xx + 2 * reach * xv + reach * reach * vv + table[g, k, 2]
+                    p_xv = kept * (xv + reach * vv) + table[g, k, 3]
+                    p_vv = kept * kept * vv + table[g, k, 4]
+                    inverse[k] = 1 / (p_xx + noise2[k])
+                    volume *= inverse[k]
+                    share_x, share_v = p_xx * inverse[k], p_xv * inverse[k]
+                    told[sources, k, 0] = share_x - 1
+                    told[sources, k, 1] = share_v
+                    told[sources, k, 2] = kept * mean[i, k, 1]
+                    told[sources, k, 3] = (1 - share_x) * p_xx
+                    told[sources, k, 4] = (1 - share_x) * p_xv
+                    told[sources, k, 5] = p_vv - share_v * p_xv
+                    told[sources, k, 6] = x[k]
+                height += 0.5 * math.log(volume)
+                begin[sources], best = pairs, 0.0
+                while e < indptr[i + 1] and frame[indices[e]] == f:
+                    j, far = indices[e], 0.0
+                    for k in range(axes):
+                        d = position[j, k] - x[k]
+                        if backward:
+                            d += g * shift[j, k]
+                        far += d * d * inverse[k]
+                    if freedom > 0:
+                        gain = height - power * math.log1p(far / (freedom * scale))
+                    else:
+                        gain = height - 0.5 * far
+                    gain += gain_of_later[i if backward else j]
+                    if gain > _HOPELESS:
+                        pair[pairs], col[pairs] = e, j - first
+                        odds[pairs] = math.exp(min(gain, 200.0))
+                        best = max(best, odds[pairs])
+                        pairs += 1
+                    e += 1
+                at[i] = e
+                # What is far less likely than another choice of the same source does not count.
+                to = begin[sources]
+                for c in range(begin[sources], pairs):
+                    if odds[c] >= _OUTDONE * best:
+                        pair[to], col[to], odds[to], to_row[to] = pair[c], col[c], odds[c], 1.0
+                        to += 1
+                pairs = to
+                source[sources], gap_of[sources] = i, g
+                sources += 1
+        begin[sources] = pairs
+        for _ in range(rounds):
+            total[: last - first] = 1.0
+            for s in range(sources):
+                least = spent[source[s]] + later[gap_of[s]]
+                whole = least
+                for c in range(begin[s], begin[s + 1]):
+                    whole += odds[c] * to_row[c]
+                for c in range(begin[s], begin[s + 1]):
+                    to_col[c] = odds[c] / max(whole - odds[c] * to_row[c], least)
+                    total[col[c]] += to_col[c]
+            for c in range(pairs):
+                to_row[c] = 1 / max(total[col[c]] - to_col[c], 1.0)
+        taken[: last - first] = 0.0
+        part[: last - first] = 0.0
+        for s in range(sources):
+            g = gap_of[s]
+            for c in range(begin[s], begin[s + 1]):
+                spent[source[s]] += odds[c] * to_row[c]
+                free_odds[pair[c]] = to_row[c] * to_col[c]
+                q = to_col[c] / total[col[c]]
+                if q < _LEAST:
+                    continue
+                j = col[c]
+                taken[j] += q
+                for k in range(axes):
+                    d = position[first + j, k] - told[s, k, 6]
+                    if backward:
+                        d += g * shift[first + j, k]
+                    # Relative to the position seen.
+                    a, u = told[s, k, 0] * d, told[s, k, 2] + told[s, k, 1] * d
+                    part[j, k, 0] += q * a
+                    part[j, k, 1] += q * u
+                    part[j, k, 2] += q * (told[s, k, 3] + a * a)
+                    part[j, k, 3] += q * (told[s, k, 4] + a * u)
+                    part[j, k, 4] += q * (told[s, k, 5] + u * u)
+        for j in range(first, last):
+            known[j] = taken[j - first]
+            new = 1 - known[j]
+            for k in range(axes):
+                a, u = part[j - first, k, 0], part[j - first, k, 1]
+                mean[j, k, 0] = position[j, k] + a
+                mean[j, k, 1] = u
+                cov[j, k, 0] = part[j - first, k, 2] + new * noise2[k] - a * a
+                cov[j, k, 1] = part[j - first, k, 3] - a * u
+                cov[j, k, 2] = part[j - first, k, 4] + new * speed2[k] - u * u
