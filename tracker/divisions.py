@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from .assign import AssignmentProblem, SparseCosts, assign
 from .families import Families, families_of
 from .generations import gains_of_age
+from .linking import Linking
 from .movie import Movie
 from .parting import Parting, log_odds, parting_of, probabilities
-from .refine import Linking
 
 _UNITS = 1 << 26
 _LEAST = 0.5

@@ -167,8 +167,8 @@ def _rates(
     # What was not tried yet starts with the odds of a rare miss.
     over = np.arange(1, reach + 1)
     missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if tried > 1 else _MISSED
-    follow = missed ** np.arange(max_gap + 1)
-    follow = tuple((follow / follow.sum() * total / (total + lost)).tolist())
+    odds = missed ** np.arange(max_gap + 1)
+    follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
     end = lost / (total + lost)
     start = (float(np.sum(1 - reached[late])) + 0.5) / (int(late.sum()) + 1.0)
     return follow, min(end, 0.5), min(start, 0.5)
