@@ -50,7 +50,9 @@ def settings_for(source: Path, output: Path, settings: TrackingSettings) -> Trac
             "Frames that are streamed are linked one to the next: set --max-distance, and leave out "
             "--max-gap. Learning and gaps need the whole movie (no --stream)."
         )
-    return replace(settings, device=device_for(settings.device, row_count(source), WORTH_A_GPU), max_gap=0)
+    used = replace(settings, device=device_for(settings.device, row_count(source), WORTH_A_GPU), max_gap=0)
+    lap("device")
+    return used
 
 
 def track_stream(

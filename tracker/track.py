@@ -199,6 +199,7 @@ def track(
     place = to_device if device == "gpu" else np.asarray
     # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
     memory = int(0.8 * (free_device_memory() if device == "gpu" else free_memory()) / 3)
+    lap("device")
     links = link_frames(
         detections, position, costs, place=place, workers=workers, progress=progress, most_bytes=memory
     )

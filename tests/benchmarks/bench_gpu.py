@@ -18,7 +18,7 @@ import cupy  # noqa: TID251  (the benchmark times the device itself)
 import measure
 import numpy as np
 from measure_gpu import begin_record, milliseconds
-from numpy.typing import NDArray
+from pairs import frame_pair
 
 from outbid.tracker import Detections, TrackingSettings, match, track
 
@@ -31,19 +31,9 @@ INSTANCES = [
 ]
 
 
-def scene(count: int, displacement: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    rng = np.random.default_rng(0)
-    side = count ** (1 / 3)
-    source = rng.uniform(0, side, (count, 3))
-    target = source + displacement * rng.normal(size=source.shape)
-    replaced = rng.random(count) < 0.05
-    target[replaced] = rng.uniform(0, side, (int(replaced.sum()), 3))
-    return source, rng.permutation(target)
-
-
 def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
     for count, displacement, gate in INSTANCES:
-        source, target = scene(count, displacement)
+        source, target, _ = frame_pair(count, displacement)
         there = cupy.asarray(source), cupy.asarray(target)
         taken, found = milliseconds(lambda there=there, gate=gate: match(*there, gate))  # type: ignore[misc]
         row: measure.Row = {

@@ -1,0 +1,129 @@
+"""Time against the number of particles on a GPU, stage by stage, and once more candidates than 2^31.
+
+Frame pairs as in bench_gpu.py, displacement 0.5, gate 1.5: 14.5 candidates each at every size. `gpu_ms` is
+the median of five runs between two events; the stages are medians of five more runs that wait for the GPU
+after each. The bound of a stage is the bytes that any way of doing it must move over 4.3 TB/s, at 8 bytes a
+candidate (column and cost), 24 a point, 8 a row or column for what is known of it: candidates are written
+once, read once by the bids and twice by the certificate (duals, margins). `x_bound` is how many times longer
+it took. The exponent is the slope of log time against log n from 10^5 on. Takes about a minute; it is not
+part of `make gpu-test`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import bench_gpu
+import cupy  # noqa: TID251  (the benchmark makes the points where they are used)
+import measure
+import numpy as np
+from pairs import frame_pair
+
+from outbid.tracker import Match, match
+from outbid.tracker._arrays import stages_timed
+
+DISPLACEMENT, GATE = 0.5, 1.5
+BYTES_A_MS = 4.3e9
+MANY = 66_000_000
+"""Particles with 33 candidates each: more than 2^31."""
+
+
+def least_bytes(stage: str, points: int, pairs: int) -> int:
+    """Bytes that a stage moves at least, both frames together."""
+    return {
+        "candidates": 24 * points + 8 * pairs,
+        "bids": 8 * pairs + 8 * points,
+        "certificate": 16 * pairs + 8 * points,
+    }.get(stage, 0)
+
+
+def sizes(counts: list[int]) -> Iterator[measure.Row]:
+    for count in counts:
+        source, target, _ = frame_pair(count, DISPLACEMENT)
+        there = cupy.asarray(source), cupy.asarray(target)
+        taken, found = bench_gpu.milliseconds(lambda there=there: match(*there, GATE))  # type: ignore[misc]
+        pairs = len(found.assignment.problem.costs.values)
+        row: measure.Row = {"n": count, "candidates": round(pairs / count, 1), "gpu_ms": round(taken, 3)}
+        runs = [_stages(there) for _ in range(5)]
+        bound = 0.0
+        for stage in runs[0]:
+            spent = 1e3 * statistics.median(run[stage] for run in runs)
+            least = least_bytes(stage, 2 * count, pairs) / BYTES_A_MS
+            bound += least
+            row[f"{stage}_ms"] = round(spent, 3)
+            if least:
+                row[f"{stage}_x_bound"] = round(spent / least, 1)
+        yield row | {
+            "bound_ms": round(bound, 4),
+            "x_bound": round(taken / bound, 1),
+            "gap": found.assignment.gap,
+        }
+
+
+def _stages(there: tuple[Any, Any]) -> dict[str, float]:
+    with stages_timed() as seconds:
+        match(*there, GATE)
+    return seconds
+
+
+def exponent(rows: list[measure.Row]) -> float:
+    """Slope of log time against log n above 10^5."""
+    large = np.array([[row["n"], row["gpu_ms"]] for row in rows if row["n"] >= 100_000], float)  # type: ignore[operator]
+    return float(np.polyfit(*np.log(large).T, 1)[0])
+
+
+def many(count: int, gate: float) -> Iterator[measure.Row]:
+    """One frame pair of so many candidates that 32 bits do not count them, made on the GPU."""
+    rng = cupy.random.default_rng(0)
+    side = count ** (1 / 3)
+    source = side * rng.random((count, 3))
+    target = source + 0.2 * rng.standard_normal((count, 3))
+    replaced = cupy.arange(count) % 20 == 0
+    target[replaced] = side * rng.random((int(replaced.sum()), 3))
+    match(source[:1000], target[:1000], gate)
+    cupy.get_default_memory_pool().free_all_blocks()
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    found: Match = match(source, target, gate)
+    stop.record()
+    stop.synchronize()
+    pairs = len(found.assignment.problem.costs.values)
+    yield {
+        "particles": count,
+        "gate": gate,
+        "candidates": pairs,
+        "beyond_32_bits": pairs > 2**31,
+        "gpu_ms": round(cupy.cuda.get_elapsed_time(start, stop), 1),
+        "gap": found.assignment.gap,
+        "links": len(found.source),
+        "true_percent": round(100 * float((found.source == found.target).mean()), 2),
+        "gpu_gb": round(cupy.get_default_memory_pool().total_bytes() / 2**30, 1),
+    }
+
+
+def main() -> None:
+    parser = measure.options(__doc__)
+    parser.add_argument("--record", action="store_true", help="add the tables to tests/gpu_record.json")
+    parser.add_argument("--most", type=int, default=10_000_000, help="the largest n")
+    parser.add_argument("--many", type=int, default=MANY, help="particles of the last problem; 0: none")
+    chosen = parser.parse_args()
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"{device}, CuPy {cupy.__version__}")
+    counts = [round(10 ** (k / 2)) for k in range(6, 15)]
+    rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
+    told: dict[str, Any] = {"device": device, "provenance": measure.provenance(), "rows": rows}
+    if chosen.most > 100_000:
+        told["exponent"] = round(exponent(rows), 3)
+        print(f"exponent from 10^5 on: {told['exponent']}")
+    if chosen.many:
+        told["many"] = measure.show(many(chosen.many, 2.0), None)
+    if chosen.record:
+        record = json.loads(bench_gpu.RECORD.read_text("utf-8")) | {"scaling": told}
+        bench_gpu.RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
