@@ -337,3 +337,19 @@ def test_negative_frames_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="negative"):
         write_detections(tmp_path / "a.csv", Detections.from_table([-1], [[1, 2, 3]]))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_is_packed_for_what_it_holds(tmp_path: Path) -> None:
+    """Positions of single precision, slowly growing numbers: half of what plain values take."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(0, 0.1, (40, 500, 3)).cumsum(axis=0).astype(np.float32)
+    seen = Detections.from_table(np.repeat(np.arange(40), 500), steps.reshape(-1, 3))
+    links = np.column_stack([np.arange(39 * 500), np.arange(500, 40 * 500)])
+    path = tmp_path / "tracks.parquet"
+    write_tracks(path, Tracks(seen, links, np.full(len(links), 0.5)))
+    told = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
+    packing = {told.column(k).path_in_schema: told.column(k).encodings for k in range(told.num_columns)}
+    assert all("BYTE_STREAM_SPLIT" in packing[name] for name in ("z", "y", "x", "link_cost"))
+    assert all("DELTA_BINARY_PACKED" in packing[name] for name in ("track_id", "frame"))
+    assert path.stat().st_size < 0.5 * len(seen) * (8 + 4 + 3 * 8 + 8)
+    np.testing.assert_array_equal(read_tracks(path).links, links)

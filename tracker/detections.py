@@ -163,13 +163,16 @@ class Detections:
                 f"The frames run from {self.frame[0]} to {self.frame[-1]}: more than {_MOST_FRAMES} "
                 "frames. Number the frames consecutively, or remove the stray row."
             )
-        numbers = np.arange(self.first_frame, self.first_frame + self.frame_count + 1, dtype=np.int64)
-        return np.searchsorted(self.frame, numbers).astype(np.int64)
+        # In the type of the frames: for another, NumPy would convert all of them.
+        numbers = np.arange(self.frame_count, dtype=np.int32) + np.int32(self.first_frame)
+        return np.append(np.searchsorted(self.frame, numbers), len(self)).astype(np.int64)
 
     def rows_of(self, frame: int) -> slice:
         """Rows of the detections in one frame, given its number; an empty slice if it has none."""
-        start, stop = np.searchsorted(self.frame, [frame, frame + 1])
-        return slice(int(start), int(stop))
+        if not 0 <= frame - self.first_frame < self.frame_count:
+            return slice(0, 0)
+        number = np.int32(frame)  # in the type of the frames: for another, NumPy would convert all of them
+        return slice(*(int(np.searchsorted(self.frame, number, side)) for side in ("left", "right")))
 
     def take(self, rows: NDArray | slice) -> Detections:
         """Some of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""

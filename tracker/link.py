@@ -196,15 +196,16 @@ def link(
 
 def joined(parts: list[Links], *, fallbacks: int = 0) -> Links:
     """All links of the parts, sorted by source; `fallbacks` are added to theirs."""
-    if len(parts) == 1 and fallbacks == 0:
-        return parts[0]
+    gap, fallbacks = max(part.gap for part in parts), sum(part.fallbacks for part in parts) + fallbacks
+    parts = [part for part in parts if len(part.pairs)] or parts[:1]
+    if len(parts) == 1:
+        return replace(parts[0], gap=gap, fallbacks=fallbacks)
     pairs = np.concatenate([part.pairs for part in parts])
     cost, margin = (np.concatenate([getattr(part, of) for part in parts]) for of in ("cost", "margin"))
     if (pairs[1:, 0] < pairs[:-1, 0]).any():
         order = np.argsort(pairs[:, 0], kind="stable")
         pairs, cost, margin = pairs[order], cost[order], margin[order]
-    gap = max(part.gap for part in parts)
-    return Links(pairs, cost, margin, gap, sum(part.fallbacks for part in parts) + fallbacks)
+    return Links(pairs, cost, margin, gap, fallbacks)
 
 
 def _runs(frame_start: NDArray[np.int64], most: int) -> list[tuple[int, int]]:

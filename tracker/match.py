@@ -164,7 +164,14 @@ def _block_starts(
         return np.array([0, rows]), np.array([0, cols])
     ends = [int(block[end]) for block in (row_block, col_block) if len(block) for end in (0, -1)]
     number = np.arange(min(ends, default=0), max(ends, default=-1) + 2)
-    return np.searchsorted(row_block, number), np.searchsorted(col_block, number)
+    return _first_not_below(row_block, number), _first_not_below(col_block, number)
+
+
+def _first_not_below(block: NDArray, number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where numbers would stand in a block, in its own type: for another, NumPy would convert the block."""
+    if block.dtype == np.int32 and number.size and number[0] >= -(2**31) and number[-1] < 2**31:
+        number = number.astype(np.int32)
+    return np.searchsorted(block, number)
 
 
 def _problem(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -112,21 +112,30 @@ def _whole_frames(
 def _write(path: Path, rows: pa.Table, record: Mapping[str, object] | None, overwrite: bool) -> None:
     if record is not None:
         rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
-    write_whole(
-        path,
-        lambda file: pa.parquet.write_table(
-            rows,
-            file,
-            use_dictionary=repeating(rows.column_names),
-            write_page_checksum=True,
-        ),
-        overwrite=overwrite,
+
+    def write(file: BinaryIO) -> None:
+        with writer(file, rows.schema) as output:
+            output.write_table(rows)
+
+    write_whole(path, write, overwrite=overwrite)
+
+
+def writer(file: BinaryIO, schema: pa.Schema) -> pa.parquet.ParquetWriter:
+    """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
+
+    Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries
+    that is half of the time and three quarters of the size.
+    """
+    types = {field.name: field.type for field in schema}
+    encoding = {name: "DELTA_BINARY_PACKED" for name, of in types.items() if pa.types.is_integer(of)}
+    encoding |= {name: "BYTE_STREAM_SPLIT" for name, of in types.items() if pa.types.is_floating(of)}
+    return pa.parquet.ParquetWriter(
+        file,
+        schema,
+        use_dictionary=[name for name in types if name not in encoding],
+        column_encoding=encoding,
+        write_page_checksum=True,
     )
-
-
-def repeating(names: list[str]) -> list[str]:
-    """Columns that are worth a dictionary; positions hardly repeat, and one of them only costs time."""
-    return [name for name in ("track_id", "frame", "parent") if name in names]
 
 
 def _opened(path: Path) -> pa.parquet.ParquetFile:

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ..detections import Detections
@@ -22,7 +21,7 @@ from ..tracks import Tracks
 from . import table
 from .arrow import column_of, integers_of
 from .atomic import move_whole, refuse_output, write_whole
-from .parquet import RECORD, repeating
+from .parquet import RECORD, writer
 from .records import record_bytes
 
 _FACTS = b"outbid.part"
@@ -103,8 +102,8 @@ class Parts:
         rows = rows.replace_schema_metadata({_FACTS: json.dumps(dict(facts)).encode()})
 
         def write(file: BinaryIO) -> None:
-            with pa.ipc.new_file(file, rows.schema) as writer:
-                writer.write_table(rows)
+            with pa.ipc.new_file(file, rows.schema) as part:
+                part.write_table(rows)
 
         write_whole(self._path(number), write, overwrite=False)
         self._ready.put(number)
@@ -135,19 +134,17 @@ class Parts:
         empty = table.table_of_tracks(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
         number = self._ready.get()
         schema = (empty if number is None else self._read(number)).schema.remove_metadata()
-        with pa.parquet.ParquetWriter(
-            file, schema, use_dictionary=repeating(schema.names), write_page_checksum=True
-        ) as writer:
+        with writer(file, schema) as output:
             while number is not None:
                 if number == _STOP:
                     raise InterruptedError("the parts are not all there")
                 part = self._read(number)
                 self._facts.append(json.loads(part.schema.metadata[_FACTS]))
-                writer.write_table(part.cast(schema))
+                output.write_table(part.cast(schema))
                 number = self._ready.get()
             fallbacks = sum(fact["fallbacks"] for fact in self._facts)
             record = record_bytes({**self._record, "fallbacks": fallbacks})
-            writer.add_key_value_metadata({RECORD: record})
+            output.add_key_value_metadata({RECORD: record})
 
     def _read(self, number: int) -> pa.Table:
         try:

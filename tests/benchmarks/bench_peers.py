@@ -1,0 +1,103 @@
+"""One frame pair on the CPU against LapTrack and trackpy: the instances of bench_gpu.py, here up to 100,000.
+
+Each peer links with its own costs at the same gate: LapTrack squared distances and its default costs of not
+linking, trackpy squared distances and the full gate, with adaptive search where groups of particles grow too
+large for it. `recall` and `precision` are of the true links. What compiles has run before. Each case has a
+process of its own and is given up after --limit seconds. `cpu_s` is processor time, which other work on the
+machine does not lengthen; `times` compares it with Outbid's in the same run. All use one core. Takes up to
+--limit seconds for each case of a peer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import measure
+import numpy as np
+from numpy.typing import NDArray
+from pairs import frame_pair
+
+from outbid.tracker import match
+
+INSTANCES = [(10_000, 0.2, 0.8), (10_000, 0.5, 1.5), (100_000, 0.2, 0.8), (100_000, 0.5, 1.5)]
+
+
+def timed(work: Callable[[], Any]) -> tuple[measure.Row, Any]:
+    start, cpu_start = time.perf_counter(), time.process_time()
+    result = work()
+    return {"seconds": time.perf_counter() - start, "cpu_s": time.process_time() - cpu_start}, result
+
+
+def scored(taken: measure.Row, source: NDArray, target: NDArray, truth: NDArray[np.int64]) -> measure.Row:
+    right = int((truth[source] == target).sum())
+    return taken | {
+        "links": len(source),
+        "recall": round(right / int((truth >= 0).sum()), 4),
+        "precision": round(right / max(len(source), 1), 4),
+    }
+
+
+def _cpu(run: tuple[measure.Row, Any]) -> float:
+    return float(str(run[0]["cpu_s"]))
+
+
+def outbid(count: int, displacement: float, gate: float) -> measure.Row:
+    source, target, truth = frame_pair(count, displacement)
+    match(source[:500], target[:500], gate)  # compiles
+    taken, found = min((timed(lambda: match(source, target, gate)) for _ in range(3)), key=_cpu)
+    return scored(taken, found.source, found.target, truth) | {"gap": found.assignment.gap}
+
+
+def laptrack(count: int, displacement: float, gate: float) -> measure.Row:
+    from laptrack import LapTrack
+
+    source, target, truth = frame_pair(count, displacement)
+    linker = LapTrack(cutoff=gate**2, gap_closing_cutoff=False)
+    linker.predict([source[:200], target[:200]])
+    taken, graph = timed(lambda: linker.predict([source, target]))
+    links = np.array([(a[1], b[1]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    return scored(taken, *links.T, truth)
+
+
+def trackpy(count: int, displacement: float, gate: float) -> measure.Row:
+    import pandas as pd
+    import trackpy as peer
+
+    peer.quiet()
+    source, target, truth = frame_pair(count, displacement)
+    frame = np.repeat([0, 1], count)
+    table = pd.DataFrame(np.concatenate([source, target]), columns=["z", "y", "x"]).assign(frame=frame)
+    options = {"pos_columns": ["z", "y", "x"], "adaptive_stop": 0.1 * gate, "adaptive_step": 0.9}
+    peer.link(table[np.arange(2 * count) % count < 200], gate, **options)
+    taken, linked = timed(lambda: peer.link(table, gate, **options))
+    number = linked.sort_index()["particle"].to_numpy()
+    _, rows, cols = np.intersect1d(number[:count], number[count:], return_indices=True)
+    return scored(taken, rows, cols, truth)
+
+
+LINKERS = {"outbid": outbid, "laptrack": laptrack, "trackpy": trackpy}
+
+
+def table(limit: float, who: list[str], most: int) -> Iterator[measure.Row]:
+    for instance in INSTANCES:
+        if instance[0] > most:
+            continue
+        own = 0.0
+        for name in who:
+            case = dict(zip(("particles", "displacement", "gate"), instance, strict=True))
+            row = measure.in_process(LINKERS[name], *instance, limit=limit)
+            if name == "outbid":
+                own = float(str(row["cpu_s"]))
+            elif own and "cpu_s" in row:
+                row["times"] = round(float(str(row["cpu_s"])) / own)
+            yield case | {"who": name} | row
+
+
+if __name__ == "__main__":
+    parser = measure.options(__doc__)
+    parser.add_argument("--who", nargs="+", default=list(LINKERS), help=", ".join(LINKERS))
+    parser.add_argument("--most", type=int, default=100_000, help="leave out instances of more particles")
+    chosen = parser.parse_args()
+    measure.show(table(chosen.limit, chosen.who, chosen.most), chosen.csv)
