@@ -4,6 +4,7 @@
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
+# make gpu-bench  runs the longer benchmarks of the GPU (about four minutes), and renews tests/gpu_long_record.json
 # make clean  removes all that these made
 #
 # Nothing is assumed but Python 3.11 or newer with venv. PYTHON=python3.12 make test picks another one.
@@ -20,7 +21,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint docs bench gpu-test clean
+.PHONY: demo test lint docs bench gpu-test gpu-bench clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -50,6 +51,11 @@ gpu-test:
 	$(PYTHON) tests/benchmarks/bench_gpu_hungarian.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_dense.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_auction.py --record
+
+gpu-bench:
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
+	$(PYTHON) tests/benchmarks/bench_gpu_scaling.py --record
+	$(PYTHON) tests/benchmarks/bench_gpu_movie.py --record
 
 bench: $(VENV)/installed $(VENV)/extra-bench
 	@mkdir -p bench

@@ -6,7 +6,7 @@ in single precision. `outbid track --device gpu` links it in memory and with --s
 stage are those that the command tells (`--json`). With --stream, files are read and written beside the
 linking: then these are the seconds in which the linking waited for them. `start` is what remains: Python and
 imports; what compiles has run before. `disk_gb_s` is the speed at which the disk takes the movie's bytes.
-Takes about three minutes, 15 GB of disk and 20 GB of memory; it is not part of `make gpu-test`.
+Takes about two minutes, 15 GB of disk and 20 GB of memory; `make gpu-bench` runs it, `make gpu-test` not.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from outbid.tracker._arrays import gpu_names
-
-RECORD = Path(__file__).resolve().parents[1] / "gpu_record.json"
 OUTBID = "from outbid.tracker.cli import main; main()"
 MODES: dict[str, list[str]] = {"in memory": [], "stream": ["--stream"]}
 
@@ -150,7 +147,7 @@ def table(chosen: argparse.Namespace, folder: Path) -> Iterator[measure.Row]:
 
 def main() -> None:
     parser = measure.options(__doc__)
-    parser.add_argument("--record", action="store_true", help="add the table to tests/gpu_record.json")
+    parser.add_argument("--record", action="store_true", help="keep the table in tests/gpu_long_record.json")
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--particles", type=int, default=1_000_000)
     parser.add_argument("--displacement", type=float, default=0.5)
@@ -161,10 +158,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
         rows = measure.show(table(chosen, Path(name)), chosen.csv)
     if chosen.record:
-        told = {"device": gpu_names()[0], "provenance": measure.provenance(), "rows": rows}
-        told |= {"frames": chosen.frames, "particles": chosen.particles}
-        record = json.loads(RECORD.read_text("utf-8")) | {"huge_movie": told}
-        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        from measure_gpu import add_to_long_record
+
+        told = {"frames": chosen.frames, "particles": chosen.particles, "rows": rows}
+        add_to_long_record("huge_movie", told)
 
 
 if __name__ == "__main__":

@@ -5,24 +5,23 @@ the median of five runs between two events; the stages are medians of five more 
 after each. The bound of a stage is the bytes that any way of doing it must move over 4.3 TB/s, at 8 bytes a
 candidate (column and cost), 24 a point, 8 a row or column for what is known of it: candidates are written
 once, read once by the bids and twice by the certificate (duals, margins). `x_bound` is how many times longer
-it took. The exponent is the slope of log time against log n from 10^5 on. Takes about a minute; it is not
-part of `make gpu-test`.
+it took. The exponent is the slope of log time against log n from 10^5 on. Takes about a minute;
+`make gpu-bench` runs it, `make gpu-test` does not.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator
 from typing import Any
 
-import bench_gpu
 import cupy  # noqa: TID251  (the benchmark makes the points where they are used)
 import measure
 import numpy as np
+from measure_gpu import add_to_long_record, milliseconds, timed
 from pairs import frame_pair
 
-from outbid.tracker import Match, match
+from outbid.tracker import match
 from outbid.tracker._arrays import stages_timed
 
 DISPLACEMENT, GATE = 0.5, 1.5
@@ -44,7 +43,7 @@ def sizes(counts: list[int]) -> Iterator[measure.Row]:
     for count in counts:
         source, target, _ = frame_pair(count, DISPLACEMENT)
         there = cupy.asarray(source), cupy.asarray(target)
-        taken, found = bench_gpu.milliseconds(lambda there=there: match(*there, GATE))  # type: ignore[misc]
+        taken, found = milliseconds(lambda there=there: match(*there, GATE))  # type: ignore[misc]
         pairs = len(found.assignment.problem.costs.values)
         row: measure.Row = {"n": count, "candidates": round(pairs / count, 1), "gpu_ms": round(taken, 3)}
         runs = [_stages(there) for _ in range(5)]
@@ -85,18 +84,14 @@ def many(count: int, gate: float) -> Iterator[measure.Row]:
     target[replaced] = side * rng.random((int(replaced.sum()), 3))
     match(source[:1000], target[:1000], gate)
     cupy.get_default_memory_pool().free_all_blocks()
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    start.record()
-    found: Match = match(source, target, gate)
-    stop.record()
-    stop.synchronize()
+    taken, found = timed(lambda: match(source, target, gate))
     pairs = len(found.assignment.problem.costs.values)
     yield {
         "particles": count,
         "gate": gate,
         "candidates": pairs,
         "beyond_32_bits": pairs > 2**31,
-        "gpu_ms": round(cupy.cuda.get_elapsed_time(start, stop), 1),
+        "gpu_ms": round(taken, 1),
         "gap": found.assignment.gap,
         "links": len(found.source),
         "true_percent": round(100 * float((found.source == found.target).mean()), 2),
@@ -106,23 +101,20 @@ def many(count: int, gate: float) -> Iterator[measure.Row]:
 
 def main() -> None:
     parser = measure.options(__doc__)
-    parser.add_argument("--record", action="store_true", help="add the tables to tests/gpu_record.json")
+    parser.add_argument("--record", action="store_true", help="keep the tables in tests/gpu_long_record.json")
     parser.add_argument("--most", type=int, default=10_000_000, help="the largest n")
     parser.add_argument("--many", type=int, default=MANY, help="particles of the last problem; 0: none")
     chosen = parser.parse_args()
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    print(f"{device}, CuPy {cupy.__version__}")
     counts = [round(10 ** (k / 2)) for k in range(6, 15)]
     rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
-    told: dict[str, Any] = {"device": device, "provenance": measure.provenance(), "rows": rows}
+    told: dict[str, Any] = {"rows": rows}
     if chosen.most > 100_000:
         told["exponent"] = round(exponent(rows), 3)
         print(f"exponent from 10^5 on: {told['exponent']}")
     if chosen.many:
         told["many"] = measure.show(many(chosen.many, 2.0), None)
     if chosen.record:
-        record = json.loads(bench_gpu.RECORD.read_text("utf-8")) | {"scaling": told}
-        bench_gpu.RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        add_to_long_record("scaling", told)
 
 
 if __name__ == "__main__":

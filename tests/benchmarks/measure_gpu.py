@@ -1,4 +1,7 @@
-"""How the GPU's benchmarks measure, and the record that they write together: tests/gpu_record.json."""
+"""How the GPU's benchmarks measure, and the record that they write together: tests/gpu_record.json.
+
+The longer ones, which `make gpu-test` leaves out, keep theirs in tests/gpu_long_record.json.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import measure
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "gpu_record.json"
+LONG_RECORD = REPOSITORY / "tests" / "gpu_long_record.json"
 _LONG = 1000.0
 """Milliseconds from which a single run counts."""
 
@@ -39,9 +43,7 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]
 
 def begin_record(tests: dict[str, int], tables: dict[str, list[measure.Row]]) -> None:
     """Write the record anew: the device, versions, tests, tables and a hash of every kernel source."""
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    provenance = f"CuPy {cupy.__version__}, {measure.provenance()}"
-    _write({"device": device, "provenance": provenance, "tests": tests, "sources": source_hashes(), **tables})
+    _write({**_origin(), "tests": tests, "sources": source_hashes(), **tables})
 
 
 def add_to_record(tables: dict[str, list[measure.Row]]) -> None:
@@ -56,6 +58,18 @@ def add_to_record(tables: dict[str, list[measure.Row]]) -> None:
     if record["sources"] != source_hashes():
         raise SystemExit("A kernel has changed since the record was begun. Run `make gpu-test` again.")
     _write(record | tables)
+
+
+def add_to_long_record(name: str, told: dict[str, Any]) -> None:
+    """Replace one part of the record of the longer benchmarks, each of which tells its own origin."""
+    record = json.loads(LONG_RECORD.read_text("utf-8")) if LONG_RECORD.exists() else {}
+    record[name] = _origin() | told
+    LONG_RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _origin() -> dict[str, str]:
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    return {"device": device, "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}"}
 
 
 def source_hashes() -> dict[str, str]:
