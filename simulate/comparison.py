@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 
 import numpy as np
 
@@ -36,12 +37,12 @@ class Comparison(Experiment):
     y: str = "link_f1"
 
     @property
-    def cell(self) -> tuple[str, ...]:  # type: ignore[override]
+    def cell(self) -> tuple[str, ...]:
         return (*self.varied, "linker", "told")
 
+    @abstractmethod
     def scenes(self, size: Size) -> list[Scene]:
         """The cells."""
-        raise NotImplementedError
 
     def trials(self, size: Size) -> list[Trial]:
         seeds = tuple(range(size.seeds))

@@ -86,14 +86,18 @@ class Experiment(ABC):
     """A question put to simulated movies.
 
     `shows` is a sentence, `takes` how long it runs on two cores; `size` and `quick` are the usual size and
-    one that takes seconds. `cell` names the columns by which rows belong together.
+    one that takes seconds.
     """
 
     shows: str
     takes: str
     size: Size = Size()
     quick: Size = Size(seeds=2, frames=8, particles=200)
-    cell: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def cell(self) -> tuple[str, ...]:
+        """Columns by which rows belong together."""
 
     @abstractmethod
     def trials(self, size: Size) -> list[Trial]:

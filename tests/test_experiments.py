@@ -65,6 +65,7 @@ def test_theory_knows_misses_and_clutter(share: dict[str, float]) -> None:
     assert nearest_precision(scene) < nearest_precision(Scene(0.15)) - 0.05
 
 
+@pytest.mark.slow
 def test_accuracy_falls_with_kappa_and_the_past_helps(tmp_path: Path) -> None:
     size = {"seeds": 2, "frames": 8, "particles": 200}
     kappa = conduct(plan("kappa", tmp_path, where={"linker": "outbid"}, **size)).summary
@@ -136,6 +137,7 @@ def test_a_lead_is_judged_by_pairs() -> None:
     assert against_the_best([row for row in rows if row["linker"] != "outbid"], (), "link_f1") == []
 
 
+@pytest.mark.slow
 def test_settings_are_tuned_on_other_movies() -> None:
     for name in EXPERIMENTS:
         seeds = {seed for trial in experiment_named(name).trials(Size(seeds=9)) for seed in trial.seeds}
@@ -210,6 +212,7 @@ def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0].split()[0] == cell[0]
 
 
+@pytest.mark.slow
 def test_neither_workers_nor_repetition_change_the_rows() -> None:
     experiment = experiment_named("persistence")
     trials = [t for t in experiment.trials(Size(2, 6, 60)) if t.linker == "outbid" or t.told == "nothing"][:5]
