@@ -249,11 +249,14 @@ def test_what_is_no_image(tmp_path: Path) -> None:
     (tmp_path / "b.tif").touch()
     (tmp_path / "c.docx").write_text("x")
     (tmp_path / "d").mkdir()
+    (tmp_path / "f/g").mkdir(parents=True)
+    (tmp_path / "f/g/a.png").touch()
     for name, told in (
         ("a.tif", "TIFF"),
         ("b.tif", "empty"),
         ("c.docx", "no image"),
         ("d", "without images"),
+        ("f", "There are some in .*g: give that"),
         ("e", "no file"),
     ):
         with pytest.raises(InputError, match=told):

@@ -177,7 +177,9 @@ def _images_in(folder: Path) -> tuple[Path, ...]:
     """The images of a folder in the order of their numbers; where there are several kinds, the commonest."""
     images = sorted((file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES), key=_natural)
     if not images:
-        raise InputError(f"{folder} is a folder without images ({', '.join(SUFFIXES)}).")
+        inside = next((file.parent for kind in SUFFIXES for file in sorted(folder.glob(f"*/*{kind}"))), None)
+        advice = f"There are some in {inside}: give that." if inside else "Give a folder that has some."
+        raise InputError(f"{folder} is a folder without images ({', '.join(SUFFIXES)}). {advice}")
     kinds = Counter(file.suffix.lower() for file in images)
     kind, count = kinds.most_common(1)[0]
     if count < len(images):
