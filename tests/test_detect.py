@@ -92,10 +92,12 @@ def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
     assert sorted(local_maxima(values, 1.0).tolist()) == wanted
 
 
-def test_noise_alone_gives_no_spots() -> None:
+def test_noise_alone_gives_no_spots(caplog: pytest.LogCaptureFixture) -> None:
     noise = np.random.default_rng(0).poisson(100, (3, 12, 64, 64)).astype(np.uint16)
     seen, _ = detect(noise, DetectionSettings(radius=3))
     assert len(seen) <= 2
+    assert len(detect(noise, DetectionSettings())[0]) == 0
+    assert caplog.text == "", "no spots of the other sign either"
 
 
 @pytest.mark.parametrize("place", [(60, 60), (1150, 1130), (600, 600), (40, 1160)])
