@@ -12,7 +12,8 @@ only, and `outbid.viewers` stands with the commands.
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
-    `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell
+    `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
+    `relink`             links and divisions together, as one assignment
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `drift`              how far whole frames moved, by a vote of displacements

@@ -210,9 +210,8 @@ def calibrate(
     found = _settled(movie, found, means, tell)
     links, linking = links_of(movie, found.linking), found.linking
     if divisions:
-        links = _with_daughters(
-            links, movie, find_divisions(movie, linking, found.pairs.log_density, found.shift)
-        )
+        linking, daughters = find_divisions(movie, linking, found.pairs.log_density, found.shift)
+        links = _with_daughters(links_of(movie, linking), movie, daughters)
     errors = uncertainty(found.learnt, len(movie.frame))
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from .assign import AssignmentProblem, SparseCosts, assign
 from .families import Families, families_of
-from .generations import gains_of_age
+from .generations import Lives
 from .linking import Linking
 from .movie import Movie
 from .parting import Parting, log_odds, parting_of, probabilities
+from .relink import choice_of, family_chances, reachable, relinked
 
 _UNITS = 1 << 26
 _LEAST = 0.5
@@ -26,7 +27,11 @@ _TOLD = 3000
 """Starts that tell enough of how daughters part."""
 _CLEAR = 2.0
 """Standard deviations by which more must be found forward than backward."""
-_LIVES = 4
+_HOPELESS = -8.0
+"""Log odds below which a family counts in no probability."""
+_ROUNDS = 2
+"""Rounds in which links are exchanged."""
+_LIVES = 3
 """Rounds in which ages and divisions tell of each other; more change nothing."""
 
 
@@ -50,7 +55,7 @@ class Divisions:
 
 def find_divisions(
     movie: Movie, linking: Linking, log_density: NDArray[np.float64], shift: NDArray[np.float64]
-) -> Divisions:
+) -> tuple[Linking, Divisions]:
     """Assign starts to mothers by the odds of a division against a neighbour by chance.
 
     Parameters
@@ -62,43 +67,91 @@ def find_divisions(
         Log of the detections per volume around each.
     shift : (N, axes) float64 array
         Displacement in one frame that is foretold of each.
+
+    Returns
+    -------
+    Linking, Divisions
+        Links are other ones where a daughter had been linked to a neighbour.
     """
     none = Divisions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     starts = _starts(movie, linking.before)
     families = families_of(movie, linking.follower, starts, log_density, shift)
     parting = _parting(movie, families, starts)
     if parting is None:
-        return none
+        return linking, none
     odds = log_odds(families, parting)
     chance, _ = probabilities(families, odds)
     forward = odds[_assigned(families, odds, chance, len(movie.frame))]
-    real = _real(odds, forward, _backward(movie, linking, log_density, shift, parting))
-    if not (real > _LEAST).any():
-        return none
-    for _ in range(_LIVES):
-        aged = odds + gains_of_age(movie, linking.before, families, chance * real)
-        chance, _ = probabilities(families, aged)
-    chosen = _assigned(families, aged, chance * real, len(movie.frame))
-    found, chance = families.only(chosen), (chance * real)[chosen]
+    backward = _backward(movie, linking, log_density, shift, parting)
+    if not (_real(odds, forward, backward) > _LEAST).any():
+        return linking, none
+    for _ in range(_ROUNDS):
+        starts = _starts(movie, linking.before)
+        among = reachable(linking, starts)
+        families = families_of(movie, linking.follower, among, log_density, shift)
+        families = families.only(_sensible(families, linking.follower, starts))
+        parting = _refined(movie, linking, families, starts, parting)
+        odds = log_odds(families, parting)
+        odds += np.log(np.maximum(_real(odds, forward, backward), 1e-9))
+        families, odds = families.only(odds > _HOPELESS), odds[odds > _HOPELESS]
+        choice, lives = (
+            choice_of(linking, families, odds, among),
+            Lives.of(movie, linking.before, families),
+        )
+        for _ in range(_LIVES):
+            chance = family_chances(choice, families)
+            choice = choice.by(odds + lives.gains(chance))
+        chance = family_chances(choice, families)
+        linking, chosen = relinked(linking, families, choice)
+        if not linking.changed.any():
+            break
+    chosen = chosen[chance[chosen] > _LEAST]
+    found, chance = families.only(chosen), chance[chosen]
     also = found.ended
-    return Divisions(
+    return linking, Divisions(
         np.concatenate([found.mother, found.mother[also]]),
         np.concatenate([found.second, found.first[also]]),
         np.concatenate([chance, chance[also]]),
     )
 
 
+def _sensible(
+    families: Families, follower: NDArray[np.int64], starts: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which families have two daughters, and only such that start if their mother ends."""
+    both = np.isin(families.first, starts) & np.isin(families.second, starts)
+    return np.asarray((families.second != follower[families.mother]) & (both | ~families.ended))
+
+
 def _starts(movie: Movie, before: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.nonzero((before < 0) & (movie.frame > movie.frame[:1]))[0]
 
 
-def _parting(movie: Movie, families: Families, starts: NDArray[np.int64]) -> Parting | None:
+def _parting(
+    movie: Movie,
+    families: Families,
+    starts: NDArray[np.int64],
+    earlier: NDArray[np.float64] | None = None,
+    begun: Parting | None = None,
+) -> Parting | None:
     """How daughters part, from as many frames as tell enough."""
+    earlier = np.zeros(len(families)) if earlier is None else earlier
     thin = max(1, len(starts) // _TOLD)
     if thin > 1:
-        families = families.only(movie.frame[families.second] % thin == 0)
+        some = movie.frame[families.second] % thin == 0
+        families, earlier = families.only(some), earlier[some]
         starts = starts[movie.frame[starts] % thin == 0]
-    return parting_of(families, len(starts))
+    return parting_of(families, len(starts), earlier, begun)
+
+
+def _refined(
+    movie: Movie, linking: Linking, families: Families, starts: NDArray[np.int64], parting: Parting
+) -> Parting:
+    """How daughters part, with what ages tell, from the families of those that start now."""
+    families = families.only(np.isin(families.second, starts))
+    chance, _ = probabilities(families, log_odds(families, parting))
+    aged = Lives.of(movie, linking.before, families).gains(chance)
+    return _parting(movie, families, starts, aged, parting) or parting
 
 
 def _backward(

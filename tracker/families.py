@@ -15,7 +15,7 @@ from scipy.stats import f
 from .gating import pairs_within
 from .movie import Movie
 
-_REACH = 1.5
+_REACH = 1.25
 """Farthest that a daughter is looked for, in spacings of the detections."""
 FREEDOM = 4.0
 """Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
@@ -31,8 +31,9 @@ class Families:
         Rows of the movie; the daughters are in the frame after the mother's.
     ended : (P,) bool array
         Whether she is linked to none. Otherwise she is linked to the first.
-    middle2 : (P,) float64 array
-        Squared distance of the point midway between the daughters from where the mother is foretold.
+    along2, aside2 : (P,) float64 arrays
+        Squared distance of the point midway between the daughters from where the mother is foretold, along
+        the line between them and across it.
     apart : (P, axes) float64 array
         From the first daughter to the second.
     growth : (P,) float64 array
@@ -41,6 +42,8 @@ class Families:
         Log density of two such places for a particle that goes on as usual and a start by chance.
     usual_growth : (P,) float64 array
         Log density of the growth for two that have nothing to do with each other.
+    crowd : (P,) float64 array
+        Log of the spacing around the mother, against the usual one.
     spacing : float
         Of the detections, in the unit of the positions.
     """
@@ -49,11 +52,13 @@ class Families:
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     ended: NDArray[np.bool_]
-    middle2: NDArray[np.float64]
+    along2: NDArray[np.float64]
+    aside2: NDArray[np.float64]
     apart: NDArray[np.float64]
     growth: NDArray[np.float64]
     chance: NDArray[np.float64]
     usual_growth: NDArray[np.float64]
+    crowd: NDArray[np.float64]
     spacing: float
 
     def __len__(self) -> int:
@@ -144,8 +149,9 @@ def _measured(
 ) -> Families:
     position, axes = movie.position, movie.axes
     ahead = position[mother] + shift[mother]
-    middle2 = (((position[first] + position[second]) / 2 - ahead) ** 2).sum(axis=1)
-    apart = position[second] - position[first]
+    middle, apart = (position[first] + position[second]) / 2 - ahead, position[second] - position[first]
+    along2 = (middle * apart).sum(axis=1) ** 2 / np.maximum((apart**2).sum(axis=1), 1e-300)
+    aside2 = np.maximum((middle**2).sum(axis=1) - along2, 0.0)
     linked = np.nonzero(follower >= 0)[0]
     linked = linked[movie.frame[follower[linked]] == movie.frame[linked] + 1]
     steps2 = ((position[follower[linked]] - position[linked] - shift[linked]) ** 2).sum(axis=1)
@@ -155,10 +161,22 @@ def _measured(
     lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
     as_usual = log_t(((position[first] - ahead) ** 2).sum(axis=1), axes, usual2, FREEDOM)
     chance = np.where(ended, log_density[first] + math.log(max(lost, 1e-300)), as_usual)
+    crowd = -log_density[mother] / axes - math.log(max(spacing, 1e-300))
     growth = _growth(movie, first, second, follower, apart)
     of_growth = log_t(np.nan_to_num(growth) ** 2, 1, 2 * usual2, FREEDOM)
     return Families(
-        mother, first, second, ended, middle2, apart, growth, chance + log_density[second], of_growth, spacing
+        mother,
+        first,
+        second,
+        ended,
+        along2,
+        aside2,
+        apart,
+        growth,
+        chance + log_density[second],
+        of_growth,
+        crowd,
+        spacing,
     )
 
 

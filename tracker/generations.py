@@ -7,6 +7,8 @@ the middle of a life makes two of it; the ratio of their likelihoods to that of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,67 +21,91 @@ _WIDTH = 0.15
 """Ages are told apart by this share of themselves."""
 
 
-def gains_of_age(
-    movie: Movie,
-    before: NDArray[np.int64],
-    families: Families,
-    chance: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """(P,) log odds that the ages of the mother and of both daughters add to a division's.
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Chains of links, and the frames in which families would cut them.
 
     Parameters
     ----------
-    movie : Movie
-    before : (N,) int64 array
-        The detection linked before each; -1 for none.
     families : Families
-    chance : (P,) float64 array
-        Probability of each; what is learned of ages, and other divisions of the same life, count by it.
+    begins : (L,) int64 array
+        The first detection of each life.
+    first, final : (N,) int64 arrays
+        Frames of the first and last detection of the life that begins at each.
+    point_of : (P,) int64 array
+        Which point each family is.
+    point_start : (N + 1,) int64 array
+        The points of the life that begins at each.
+    frame : (K,) int64 array
+        Frame of each point.
+    last : int
+        Last frame.
     """
-    from . import generations_cpu as kernels
 
-    count, last = len(movie.frame), int(movie.frame[-1]) if len(movie.frame) else 0
-    chain, first, final = np.arange(count), movie.frame.copy(), movie.frame.copy()
-    kernels.follow(movie.frame, before, chain, final)
-    key = chain[families.mother] * (last + 2) + movie.frame[families.mother]
-    life, point_of = np.unique(key, return_inverse=True)
-    chain_of, frame = np.divmod(life, last + 2)
-    divides = np.minimum(np.bincount(point_of, chance, len(life)), 1.0)
-    point_start = np.searchsorted(chain_of, np.arange(count + 1))
-    born = np.bincount(families.second, chance, count)
-    ended = families.ended
-    born = np.minimum(born + np.bincount(families.first[ended], chance[ended], count), 1.0)
-    lives = (chain == np.arange(count)).nonzero()[0]
-    hazard, mean = _hazard(lives, first, final, born, point_start, frame, divides, last)
-    of_point, of_birth = np.zeros(len(life)), np.zeros(count)
-    kernels.gains(
-        lives, first, final, born, point_start, frame, divides, np.log(hazard),
-        np.cumsum(hazard) - hazard[0], mean, of_point, of_birth,
-    )  # fmt: skip
-    gain = of_point[point_of] + of_birth[families.second]
-    return np.asarray(gain + np.where(ended, of_birth[families.first], 0.0))
+    families: Families
+    begins: NDArray[np.int64]
+    first: NDArray[np.int64]
+    final: NDArray[np.int64]
+    point_of: NDArray[np.int64]
+    point_start: NDArray[np.int64]
+    frame: NDArray[np.int64]
+    last: int
+
+    @classmethod
+    def of(cls, movie: Movie, before: NDArray[np.int64], families: Families) -> Lives:
+        """The lives that links make.
+
+        Parameters
+        ----------
+        movie : Movie
+        before : (N,) int64 array
+            The detection linked before each; -1 for none.
+        families : Families
+        """
+        from . import generations_cpu as kernels
+
+        count, last = len(movie.frame), int(movie.frame[-1])
+        chain, final = np.arange(count), movie.frame.copy()
+        kernels.follow(movie.frame, before, chain, final)
+        key = chain[families.mother] * (last + 2) + movie.frame[families.mother]
+        points, point_of = np.unique(key, return_inverse=True)
+        chain_of, frame = np.divmod(points, last + 2)
+        point_start = np.searchsorted(chain_of, np.arange(count + 1))
+        begins = np.nonzero(before < 0)[0]
+        return cls(families, begins, movie.frame, final, point_of, point_start, frame, last)
+
+    def gains(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(P,) log odds that the ages of the mother and of both daughters add to each family.
+
+        Parameters
+        ----------
+        chance : (P,) float64 array
+            Probability of each; what is learned of ages, and other divisions of the same life, count by it.
+        """
+        from . import generations_cpu as kernels
+
+        count, ended = len(self.first), self.families.ended
+        divides = np.minimum(np.bincount(self.point_of, chance, len(self.frame)), 1.0)
+        born = np.bincount(self.families.second, chance, count)
+        born += np.bincount(self.families.first[ended], chance[ended], count)
+        born = np.minimum(born, 1.0)
+        known = (self.begins, self.first, self.final, born, self.point_start, self.frame, divides)
+        seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
+        kernels.count_ages(*known, seen, lived)
+        frames = float((self.final - self.first)[self.begins].sum()) + 1.0
+        mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
+        hazard = _hazard(seen, np.cumsum(lived), mean)
+        of_point, of_birth = np.zeros(len(self.frame)), np.zeros(count)
+        kernels.gains(*known, np.log(hazard), np.cumsum(hazard) - hazard[0], mean, of_point, of_birth)
+        gain = of_point[self.point_of] + of_birth[self.families.second]
+        gain[ended] += of_birth[self.families.first[ended]]
+        return gain
 
 
-def _hazard(
-    lives: NDArray[np.int64],
-    first: NDArray[np.int64],
-    final: NDArray[np.int64],
-    born: NDArray[np.float64],
-    point_start: NDArray[np.int64],
-    frame: NDArray[np.int64],
-    divides: NDArray[np.float64],
-    last: int,
-) -> tuple[NDArray[np.float64], float]:
-    """(last + 3,) hazard by age, and its mean over all ages; ages that are much alike share one."""
-    from . import generations_cpu as kernels
-
-    seen, lived = np.zeros(last + 3), np.zeros(last + 3)
-    kernels.count_ages(lives, first, final, born, point_start, frame, divides, seen, lived)
-    lived = np.cumsum(lived)
-    frames = float((final - first)[lives].sum()) + 1.0
-    mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
-    age, few = np.arange(last + 3), round(1 / _WIDTH)
+def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """Divisions by age over cells so old; ages that are much alike share one value."""
+    age, few = np.arange(len(seen)), round(1 / _WIDTH)
     group = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
     group = np.unique(group, return_inverse=True)[1]
     pooled = (np.bincount(group, seen) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
-    return np.asarray(np.minimum(pooled, 1.0)[group]), mean
+    return np.minimum(pooled, 1.0)[group]

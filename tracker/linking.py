@@ -70,8 +70,8 @@ class Linking:
         without it, at least; 0 for none.
     row, col : (Q,) int64 arrays
         All pairs that are not hopeless.
-    probability, distance2 : (Q,) float64 arrays
-        Probability of each such pair, and its squared Mahalanobis distance.
+    odds, probability, distance2 : (Q,) float64 arrays
+        Log odds of each such pair, its probability, and its squared Mahalanobis distance.
     size : (Q,) int64 array
         In how many dimensions that was measured: those of the position, or of the velocity, too, where
         the future tells it.
@@ -88,6 +88,7 @@ class Linking:
     margin: NDArray[np.float64]
     row: NDArray[np.int64]
     col: NDArray[np.int64]
+    odds: NDArray[np.float64]
     probability: NDArray[np.float64]
     distance2: NDArray[np.float64]
     size: NDArray[np.int64]
@@ -98,4 +99,4 @@ class Linking:
     def none(cls, count: int) -> Linking:
         """No links between `count` detections."""
         no, zero, empty = np.full(count, -1, dtype=np.int64), np.zeros(count), np.empty(0, dtype=np.int64)
-        return cls(no, no, zero, zero, zero, empty, empty, np.empty(0), np.empty(0), empty, zero > 0)
+        return cls(no, no, zero, zero, zero, empty, empty, *[np.empty(0)] * 3, empty, zero > 0)

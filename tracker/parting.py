@@ -1,18 +1,21 @@
 r"""How daughters part, learned from the starts of a movie by expectation and maximisation.
 
-The point midway between the daughters is where the mother is foretold, with a Gaussian spread. The log of
-their distance is Gaussian, with axes along which they part more or less; and they part further, by a
-Gaussian amount, into the next frame. A share of all starts are daughters; for each family the odds are
+The point m midway between the daughters is where the mother is foretold, but for a Student's t that is wider
+along the line between them: daughters are unequal. The log of their distance r has a Student's t, too, with
+axes along which they part more or less; and they part further, by a Gaussian amount g, into the next frame.
+All lengths may grow with the room that cells have. A share w of all starts are daughters; for each family the
+odds are
 
-.. math:: \frac{w}{1 - w} \frac{N(m; s) \, L(r) \, N(g; \gamma, t)}{\rho f(v) h(g)}
+.. math:: \frac{w}{1 - w} \frac{t(m) \, t(\log r) \, r^{-d} \, N(g)}{\rho f(v) h(g)}
 
-with ρ, f and h the densities of starts, of the steps of all particles and of the growth by chance.
+with ρ, f and h the densities of starts, of the steps v of all particles and of the growth by chance, d the
+number of axes.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,26 +44,32 @@ class Parting:
     ----------
     share : float
         Of the starts that are daughters.
-    middle : float
-        Variance of the middle between the daughters along an axis.
+    along, aside : float
+        Variances of the middle between the daughters along the line between them and across it.
     apart, spread : float
         Mean and variance of the log of their distance.
     axes : (A,) float64 array
         Relative squares of that distance along the axes; their product is 1.
+    slope : float
+        Of the log of all these lengths against the log of the spacing around the mother.
     growth, growth_spread : float
         Mean and variance of what their distance grows by into the next frame.
     """
 
     share: float
-    middle: float
+    along: float
+    aside: float
     apart: float
     spread: float
     axes: NDArray[np.float64]
+    slope: float
     growth: float
     growth_spread: float
 
 
-def parting_of(families: Families, starts: int, earlier: NDArray[np.float64] | float = 0.0) -> Parting | None:
+def parting_of(
+    families: Families, starts: int, earlier: NDArray[np.float64], begun: Parting | None = None
+) -> Parting | None:
     """The likeliest way in which daughters part; None without evidence for any.
 
     Parameters
@@ -68,29 +77,46 @@ def parting_of(families: Families, starts: int, earlier: NDArray[np.float64] | f
     families : Families
     starts : int
         How many starts there are.
-    earlier : (P,) float64 array, optional
-        Log odds from elsewhere.
+    earlier : (P,) float64 array
+        Log odds from elsewhere, 0 for none.
+    begun : Parting, optional
+        Where to begin.
     """
     if not len(families):
         return None
-    tried = [_climbed(families, starts, earlier, _begun(families, apart), _FIRST) for apart in _APART]
-    best, _ = max(tried, key=lambda reached: reached[1])
-    parting, evidence = _climbed(families, starts, earlier, best, _ROUNDS)
-    wide = parting.middle > (_WIDEST * families.spacing) ** 2
+    families = _renumbered(families)
+    if begun is None:
+        first = [_climbed(families, starts, earlier, _begun(families, apart), _FIRST) for apart in _APART]
+        begun, _ = max(first, key=lambda reached: reached[1])
+    parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS)
+    wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
     return None if evidence < _EVIDENCE or wide else parting
+
+
+def _renumbered(families: Families) -> Families:
+    """The same with starts that are numbered from 0 on, so that sums over starts are short."""
+    ended = families.ended
+    rows = np.concatenate([families.second, families.first[ended]])
+    number = np.unique(rows, return_inverse=True)[1]
+    first = np.zeros(len(families), dtype=np.int64)
+    first[ended] = number[len(families) :]
+    return replace(families, first=first, second=number[: len(families)])
 
 
 def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
     """(P,) log odds of a family against a particle that goes on as usual and a start by chance."""
-    axes, variance = len(parting.axes), parting.middle
+    axes = len(parting.axes)
     odds = math.log(parting.share / (1 - parting.share)) - families.chance
-    odds += log_t(families.middle2, axes, variance, FREEDOM)
+    log_scale = parting.slope * families.crowd
+    scale = np.exp(log_scale)
+    odds += log_t(_middle2(families, parting) / scale**2, axes, 1.0, FREEDOM) - axes * log_scale
+    odds -= 0.5 * (math.log(parting.along) + (axes - 1) * math.log(parting.aside))
     log_apart = _log_apart(families, parting.axes)
-    odds += log_t((log_apart - parting.apart) ** 2, 1, parting.spread, FREEDOM) - axes * log_apart
+    odds += log_t((log_apart - log_scale - parting.apart) ** 2, 1, parting.spread, FREEDOM) - axes * log_apart
     odds -= math.log(2 * math.pi ** (axes / 2) / math.gamma(axes / 2))  # the surface of a unit sphere
     known = np.isfinite(families.growth)
-    grown = _log_normal(families.growth[known], parting.growth, parting.growth_spread)
-    odds[known] += grown - families.usual_growth[known]
+    grown = _log_normal(families.growth[known] / scale[known], parting.growth, parting.growth_spread)
+    odds[known] += grown - log_scale[known] - families.usual_growth[known]
     return np.minimum(odds, _LARGEST)
 
 
@@ -99,26 +125,25 @@ def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArra
 
     The latter is summed over all starts that are in a family, against chance alone.
     """
-    weight = np.exp(np.minimum(odds, _LARGEST))
-    size = int(families.second.max(initial=-1)) + 1
+    weight, ended = np.exp(np.minimum(odds, _LARGEST)), families.ended
+    size = int(max(families.second.max(initial=-1), families.first[ended].max(initial=-1))) + 1
     total = 1 + np.bincount(families.second, weight, size)
-    ended = families.ended
-    size = max(size, int(families.first[ended].max(initial=-1)) + 1)
-    total = np.concatenate([total, np.ones(size - len(total))])
-    total += np.bincount(families.first[ended], weight[ended], size)
     most = total[families.second]
-    most[ended] = np.maximum(most[ended], total[families.first[ended]])
+    if ended.any():
+        total += np.bincount(families.first[ended], weight[ended], size)
+        most = total[families.second]
+        most[ended] = np.maximum(most[ended], total[families.first[ended]])
     return weight / most, float(np.log(total).sum())
 
 
 def _begun(families: Families, apart: float) -> Parting:
     distance = apart * families.spacing
     axes, variance = families.apart.shape[1], (0.25 * distance) ** 2
-    return Parting(0.5, variance, math.log(distance), 0.25, np.ones(axes), 0.0, 4 * variance)
+    return Parting(0.5, variance, variance, math.log(distance), 0.25, np.ones(axes), 0.0, 0.0, 4 * variance)
 
 
 def _climbed(
-    families: Families, starts: int, earlier: NDArray[np.float64] | float, parting: Parting, rounds: int
+    families: Families, starts: int, earlier: NDArray[np.float64], parting: Parting, rounds: int
 ) -> tuple[Parting, float]:
     """A likelier way, and the log likelihood that it gains."""
     evidence = -math.inf
@@ -141,18 +166,23 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
     stretch = (axes * (chance @ along) + _ALIKE) / (found + _ALIKE)
     stretch /= math.exp(float(np.log(stretch).mean()))
     log_apart = _log_apart(families, stretch)
+    slope = _slope(families.crowd, log_apart, chance)
+    scale = np.exp(slope * families.crowd)
+    log_apart = log_apart - slope * families.crowd
     mean, spread = _moments(log_apart, chance, _heed((log_apart - used.apart) ** 2, 1, used.spread))
-    heed = _heed(families.middle2, axes, used.middle)
+    heed = chance * _heed(_middle2(families, used) / scale**2, axes, 1.0) / scale**2
     known = np.isfinite(families.growth)
     growth, growth_spread = used.growth, used.growth_spread
     if chance[known].sum() > 1:
-        growth, growth_spread = _moments(families.growth[known], chance[known])
+        growth, growth_spread = _moments(families.growth[known] / scale[known], chance[known])
     return Parting(
         share=min(max(found / max(starts, 1), 1e-6), 1 - 1e-3),
-        middle=max(float(chance @ (heed * families.middle2)) / found / axes, least),
+        along=max(float(heed @ families.along2) / found, least),
+        aside=max(float(heed @ families.aside2) / found / max(axes - 1, 1), least),
         apart=mean,
         spread=max(spread, 1e-3),
         axes=stretch,
+        slope=slope,
         growth=growth,
         growth_spread=max(growth_spread, least),
     )
@@ -163,6 +193,14 @@ def _heed(square: NDArray[np.float64], axes: int, variance: float) -> NDArray[np
     return (FREEDOM + axes) / (FREEDOM + square / variance)
 
 
+def _slope(crowd: NDArray[np.float64], log_apart: NDArray[np.float64], chance: NDArray[np.float64]) -> float:
+    """How much farther daughters part where there is more room; 0 in doubt."""
+    total = max(float(chance.sum()), 1e-300)
+    room = crowd - float(chance @ crowd) / total
+    along, square = float(chance @ (room * log_apart)), float(chance @ room**2)
+    return min(max(along / (square + _ALIKE * 0.1), 0.0), 1.5)
+
+
 def _moments(
     values: NDArray[np.float64], weight: NDArray[np.float64], heed: NDArray[np.float64] | float = 1.0
 ) -> tuple[float, float]:
@@ -171,6 +209,11 @@ def _moments(
     counted = weight * heed
     mean = float(counted @ values) / max(float(counted.sum()), 1e-300)
     return mean, float(counted @ (values - mean) ** 2) / total
+
+
+def _middle2(families: Families, parting: Parting) -> NDArray[np.float64]:
+    """(P,) squared Mahalanobis distance of the middle from where the mother is foretold."""
+    return families.along2 / parting.along + families.aside2 / parting.aside
 
 
 def _log_apart(families: Families, axes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -328,6 +328,6 @@ def _solved(
     trust[row[taken]], gained[row[taken]] = probability[taken], gain[taken]
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit, row,
-        col.astype(np.int64), probability, distance2[kept], size[col], follower != known,
+        col.astype(np.int64), gain, probability, distance2[kept], size[col], follower != known,
         float(answer.gap * unit),
     )  # fmt: skip

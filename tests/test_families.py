@@ -1,0 +1,171 @@
+"""Families, how daughters part, how old cells become, and links exchanged for divisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from outbid.tracker.families import Families
+from outbid.tracker.generations import Lives
+from outbid.tracker.linking import Linking
+from outbid.tracker.movie import Movie
+from outbid.tracker.parting import log_odds, parting_of, probabilities
+from outbid.tracker.relink import choice_of, family_chances, reachable, relinked
+
+
+def families(mother: list[int], first: list[int], second: list[int]) -> Families:
+    """Families of which nothing but the rows is known."""
+    rows = [np.array(side, dtype=np.int64) for side in (mother, first, second)]
+    zero = np.zeros(len(mother))
+    return Families(*rows, zero > 0, zero, zero, np.zeros((len(mother), 3)), zero, zero, zero, zero, 1.0)
+
+
+def some(rng: np.random.Generator, daughters: int, strangers: int) -> Families:
+    """Daughters that part by 0.6 along an axis, twice as far along z; and strangers anywhere."""
+    count = daughters + strangers
+    along = rng.normal(size=(count, 3))
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    apart = 0.6 * np.exp(rng.normal(0, 0.15, (count, 1))) * along * [2.0, 1.0, 1.0]
+    middle = rng.normal(0, 0.08, (count, 3))
+    apart[daughters:], middle[daughters:] = rng.uniform(-1.5, 1.5, (2, strangers, 3))
+    growth = np.where(np.arange(count) < daughters, rng.normal(0.2, 0.05, count), rng.normal(0, 0.1, count))
+    along2 = (middle * apart).sum(axis=1) ** 2 / (apart**2).sum(axis=1)
+    second = np.concatenate([np.arange(daughters), rng.integers(0, daughters, strangers)])
+    return replace(
+        families([0] * count, [0] * count, second.tolist()),
+        along2=along2, aside2=(middle**2).sum(axis=1) - along2, apart=apart, growth=growth,
+        usual_growth=-(growth**2) / 0.02 + np.log(1 / np.sqrt(2 * np.pi) / 0.1),
+    )  # fmt: skip
+
+
+def test_how_daughters_part_is_learned():
+    seen = some(np.random.default_rng(0), 300, 3000)
+    found = parting_of(seen, 300, np.zeros(len(seen)))
+    assert found is not None
+    assert found.share > 0.9
+    np.testing.assert_allclose(np.sqrt(found.axes / found.axes.min()), [2, 1, 1], rtol=0.15)
+    assert np.exp(found.apart) == pytest.approx(0.6 * 2 ** (1 / 3), rel=0.1)
+    assert found.growth == pytest.approx(0.2, abs=0.02)
+    assert np.sqrt(found.aside) == pytest.approx(0.08, rel=0.35)
+    chance, _ = probabilities(seen, log_odds(seen, found))
+    assert chance[:300].mean() > 0.9
+    assert chance[300:].mean() < 0.02
+
+
+def test_strangers_alone_are_no_daughters():
+    rng = np.random.default_rng(1)
+    seen = some(rng, 300, 3000).only(np.arange(300, 3300))
+    # Their density: a start has ten of them in a cube of 3.
+    seen = replace(seen, chance=np.full(len(seen), 2 * np.log(10 / 27)), growth=np.full(len(seen), np.nan))
+    assert parting_of(seen, 300, np.zeros(len(seen))) is None
+
+
+def lineage(ages: list[int], frames: int) -> tuple[Movie, np.ndarray, Families]:
+    """A cell for each age, that divides when it is so old, and its daughter then; frames 1 to the last."""
+    frame, chain = [], []
+    for cell, age in enumerate(ages):
+        frame += [*range(frames), *range(age, frames)]
+        chain += [2 * cell] * frames + [2 * cell + 1] * (frames - age)
+    order = np.lexsort((chain, frame))
+    number, chain = np.array(frame, dtype=np.int64)[order], np.array(chain)[order]
+    before, latest = np.full(len(order), -1, dtype=np.int64), {}
+    for row, of in enumerate(chain.tolist()):
+        before[row] = latest.get(of, -1)
+        latest[of] = row
+    start = np.searchsorted(number, np.arange(frames + 1))
+    movie = Movie(number, np.zeros((len(order), 3)), np.arange(len(order)), start, "zyx")
+    rows = {(of, t): row for row, (of, t) in enumerate(zip(chain.tolist(), number.tolist(), strict=True))}
+    mothers = [(rows[2 * c, t - 1], rows[2 * c, t]) for c, age in enumerate(ages) for t in (age, age + 3)]
+    second = [rows[2 * c + 1, age] for c, age in enumerate(ages) for _ in range(2)]
+    return movie, before, families(*map(list, zip(*mothers, strict=True)), second)
+
+
+def test_a_cell_that_has_just_divided_does_not():
+    rng = np.random.default_rng(0)
+    movie, before, seen = lineage(rng.integers(8, 12, 60).tolist(), 30)
+    true = np.tile([True, False], 60)
+    gain = Lives.of(movie, before, seen).gains(np.where(true, 0.99, 0.0))
+    # Cells are followed from frame 0 on, from an age that is not known, so the first division is neutral.
+    assert gain[true].mean() > gain[~true].mean() + 1
+    assert (gain[~true] < 0).all()
+
+
+def linking(row: list[int], col: list[int], odds: list[float], follower: list[int]) -> Linking:
+    after = np.array(follower, dtype=np.int64)
+    before = np.full(len(after), -1, dtype=np.int64)
+    before[after[after >= 0]] = np.nonzero(after >= 0)[0]
+    gain = np.zeros(len(after))
+    for i, j, value in zip(row, col, odds, strict=True):
+        if after[i] == j:
+            gain[i] = value
+    pairs = [np.array(side, dtype=np.int64) for side in (row, col)]
+    chance = np.full(len(row), 0.5)
+    return replace(
+        Linking.none(len(after)), follower=after, before=before, gain=gain, trust=(after >= 0) * 0.9,
+        row=pairs[0], col=pairs[1], odds=np.array(odds), probability=chance,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("odds", "given_back"), [(6.0, True), (0.5, False)])
+def test_a_daughter_is_given_back_if_that_is_likelier(odds, given_back):
+    # Mother 0 goes on to 2; her other daughter 3 was linked to 1, whose own follower 4 starts.
+    known = linking([0, 1, 1], [2, 3, 4], [5.0, 4.0, 3.0], [2, 3, -1, -1, -1])
+    among = reachable(known, np.array([4]))
+    assert among.tolist() == [3, 4]
+    seen = families([0, 0], [2, 2], [3, 4])
+    choice = choice_of(known, seen, np.array([odds, -2.0]), among)
+    new, chosen = relinked(known, seen, choice)
+    assert new.follower[:2].tolist() == ([2, 4] if given_back else [2, 3])
+    assert seen.second[chosen].tolist() == ([3] if given_back else [])
+    assert new.gap == 0
+    chance = family_chances(choice, seen)
+    assert (chance[0] > 0.5) == given_back
+    assert chance[1] < 0.5
+
+
+def test_two_that_start_are_both_daughters_or_none():
+    # Mother 0 ends; 1 goes on to 4, of which she is sure; 2 and 3 start.
+    known = linking([1], [4], [9.0], [-1, 4, -1, -1, -1])
+    seen = replace(families([0, 1], [2, 4], [3, 3]), ended=np.array([True, False]))
+    for odds, wanted in (([4.0, 1.0], [0]), ([1.0, 4.0], [1]), ([-1.0, -1.0], [])):
+        choice = choice_of(known, seen, np.array(odds), np.array([2, 3]))
+        new, chosen = relinked(known, seen, choice)
+        assert chosen.tolist() == wanted
+        assert new.follower.tolist() == [-1, 4, -1, -1, -1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_links_and_families_are_best_together(seed):
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 4, (3, 4))
+    row, col = np.divmod(np.arange(12), 4)
+    follower = np.full(7, -1)
+    follower[:3] = [3, 4, 5]
+    known = linking(row.tolist(), (col + 3).tolist(), np.abs(odds).ravel().tolist(), follower.tolist())
+    seen = families([0, 1, 2], [3, 4, 5], [6, 6, 6])
+    gains = rng.normal(3, 3, 3)
+    new, chosen = relinked(known, seen, choice_of(known, seen, gains, np.arange(3, 7)))
+    value = {(i, 3 + j): abs(odds[i, j]) for i in range(3) for j in range(4)}
+    value |= {(7 + i, 6): gains[i] for i in range(3)}
+    found = [(i, int(new.follower[i])) for i in range(3) if new.follower[i] >= 0]
+    found += [(7 + int(seen.mother[e]), 6) for e in chosen]
+
+    def allowed(pairs: tuple[tuple[int, int], ...]) -> bool:
+        rows, cols = zip(*pairs, strict=True)
+        firsts = all((i - 7, i - 7 + 3) in pairs for i in rows if i >= 7)
+        return len(set(rows)) == len(rows) and len(set(cols)) == len(cols) and firsts
+
+    best = max(
+        sum(value[pair] for pair in pairs)
+        for size in range(1, 5)
+        for pairs in combinations(value, size)
+        if allowed(pairs)
+    )
+    total = sum(value[pair] for pair in found)
+    assert allowed(tuple(found))
+    # A family whose mother was linked otherwise is given up for good, so the best may be missed.
+    assert total <= best + 1e-6
+    assert total >= 0.8 * best
