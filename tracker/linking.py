@@ -98,5 +98,6 @@ class Linking:
     @classmethod
     def none(cls, count: int) -> Linking:
         """No links between `count` detections."""
-        no, zero, empty = np.full(count, -1, dtype=np.int64), np.zeros(count), np.empty(0, dtype=np.int64)
-        return cls(no, no, zero, zero, zero, empty, empty, *[np.empty(0)] * 3, empty, zero > 0)
+        no, zero = np.full(count, -1, dtype=np.int64), np.zeros(count)
+        row, odds = np.empty(0, dtype=np.int64), np.empty(0)
+        return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, row, zero > 0)
