@@ -43,11 +43,15 @@ lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 docs: $(VENV)/installed $(VENV)/extra-docs
 	$(VENV)/bin/sphinx-build -EW --keep-going -q docs docs/_build
 
-# With the machine's own Python, for CuPy and its CUDA are no part of .venv.
+# With the machine's own Python, for CuPy and its CUDA are no part of .venv. Four at a time, for most of the time
+# kernels are compiled.
+GPU_TESTS := $(patsubst tests/%.py,%,$(filter-out tests/test_gpu_record.py,$(wildcard tests/test_gpu*.py))) \
+  test_scipy_cases
 gpu-test:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) -m pytest -m gpu tests/test_gpu*.py tests/test_scipy_cases.py --junitxml=build/gpu.xml
-	$(PYTHON) tests/benchmarks/bench_gpu.py --record build/gpu.xml
+	@rm -rf build/gpu
+	printf '%s\n' $(GPU_TESTS) | xargs -P 4 -I{} $(PYTHON) -m pytest -q -m gpu tests/{}.py --junitxml=build/gpu/{}.xml
+	$(PYTHON) tests/benchmarks/bench_gpu.py --record build/gpu
 	$(PYTHON) tests/benchmarks/bench_gpu_hungarian.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_dense.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_auction.py --record

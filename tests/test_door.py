@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
 from outbid.tracker.assign.bid_and_augment import BidAndAugment
@@ -39,3 +40,14 @@ def test_the_door_refuses_a_forbidden_pair(kind):
     costs = DenseCosts(np.array([[np.inf, 9], [9, 1]]))
     with pytest.raises(ValueError, match="forbidden pair"):
         assign(AssignmentProblem(costs if kind == "dense" else costs.sparse()), Trespasser())
+
+
+def test_costs_may_change_between_two_calls():
+    """What was known of the old ones, such as that 32 bits hold all differences, is forgotten."""
+    values = np.random.default_rng(0).integers(0, 100, (500, 500)).astype(np.int32)
+    problem = AssignmentProblem(DenseCosts(values))
+    assign(problem, "sparsified")
+    values[:] = np.random.default_rng(1).integers(0, 2**31 - 1, values.shape)
+    answer = assign(problem, "sparsified")
+    assert answer.gap == 0
+    assert answer.primal_cost == values[linear_sum_assignment(values)].sum()

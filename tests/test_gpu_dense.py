@@ -191,7 +191,7 @@ def test_rough_duals_choose_the_candidates_of_hard_costs(family):
     np.testing.assert_array_equal(to_host(auction.rough_duals(on_gpu(problem))), rough)
     u = (costs - rough).min(axis=1)
     bound, best = u.sum() + rough.sum(), assign(problem, "auction").primal_cost
-    assert best - 160 * 1e-3 * np.ptp(costs) <= bound <= best
+    assert best - 0.3 * np.ptp(costs) <= bound <= best + 1e-9 * abs(best)
     there = assign(on_gpu(problem), "sparsified")
     assert there.primal_cost == pytest.approx(best, rel=1e-12)
     assert there.status is Status.OPTIMAL

@@ -10,6 +10,7 @@ those hashes with the sources.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -22,6 +23,7 @@ from pairs import frame_pair
 
 from outbid.tracker import Detections, TrackingSettings, match, track
 
+REPORTED = ("tests", "skipped", "failures", "errors", "time")
 INSTANCES = [
     (100_000, 0.5, 1.5),
     (1_000_000, 0.2, 0.8),
@@ -84,13 +86,15 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
     yield row
 
 
-def outcome(junit: Path) -> dict[str, int]:
-    """How many tests passed and how many were skipped, and their seconds, from pytest's report."""
-    suite = next(ET.parse(junit).iter("testsuite"))
-    tests, skipped, failed = (int(suite.attrib[name]) for name in ("tests", "skipped", "failures"))
-    failed += int(suite.attrib["errors"])
-    told = {"passed": tests - skipped - failed, "skipped": skipped, "failed": failed}
-    return told | {"seconds": round(float(suite.attrib["time"]))}
+def outcome(folder: Path) -> dict[str, int]:
+    """How many tests passed, failed and were skipped, and their seconds, from pytest's reports."""
+    told = Counter[str]()
+    for report in folder.glob("*.xml"):
+        for suite in ET.parse(report).iter("testsuite"):
+            told.update({name: round(float(suite.attrib[name])) for name in REPORTED})
+    failed = told["failures"] + told["errors"]
+    passed = told["tests"] - told["skipped"] - failed
+    return {"passed": passed, "skipped": told["skipped"], "failed": failed, "seconds": told["time"]}
 
 
 def main() -> None:

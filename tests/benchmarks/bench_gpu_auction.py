@@ -23,8 +23,9 @@ from outbid.tracker._arrays import to_device
 from outbid.tracker.assign.greedy_switching import GreedySwitching, _Switching
 from outbid.tracker.assign.problem import on_gpu, on_host
 
-PARTICLES, MIXED, ON_THE_CPU = 1000, 1000, 2000
-"""The largest n of particles, of mixed variants, and of what the CPU does as well."""
+PARTICLES, ON_THE_CPU = 1000, 2000
+"""The largest n of particles, and of what the CPU does as well."""
+MOST = {"sequential": 10_000, "parallel": 5000, "sequential, mixed": 1000, "parallel, mixed": 1000}
 SWITCHING = {
     "sequential": GreedySwitching(),
     "parallel": GreedySwitching(parallel=True),
@@ -68,7 +69,7 @@ def switching(sizes: list[int], seeds: int) -> Iterator[measure.Row]:
             problem = geom(size, seed)
             best = assign(problem, "sparsified").primal_cost
             for name, solver in SWITCHING.items():
-                if "mixed" not in name or size <= MIXED:
+                if size <= MOST[name]:
                     taken, answer = timed(lambda p=problem, s=solver: assign(p, s))  # type: ignore[misc]
                     found.setdefault(name, []).append((taken, answer, 1 - answer.primal_cost / best))
         for name, runs in found.items():

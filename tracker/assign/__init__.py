@@ -106,6 +106,9 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     >>> assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row.tolist()
     [-1, 1, -1]
     """
+    if isinstance(problem, AssignmentProblem) and isinstance(problem.costs, DenseCosts):
+        # What costs remember of themselves is of this call: the array may change before the next.
+        problem = replace(problem, costs=DenseCosts(problem.costs.values))
     try:
         check_problem(problem)
         return solve_and_certify(problem, solver)

@@ -19,8 +19,9 @@ _ROUNDS_A_CALL = 10_000
 """A kernel cannot be interrupted; so many rounds later the computation can."""
 _SAMPLE, _LEAST_SAMPLE = 8, 10
 """Rough duals begin with one of so many rows and columns, if they are at least so many."""
-_FIRST, _SAMPLED, _ROUGH = 0.4, 0.01, 1e-4
-"""The first ε of rough duals, that after a sample, and the last, as shares of the spread of the costs."""
+_FIRST, _SAMPLED, _ROUGH = 0.4, 0.01, 0.25
+"""ε of rough duals as a share of the spread of the costs: the first at most, that after a sample, the last
+times n."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def rough_duals(problem: AssignmentProblem) -> NDArray:
     assert isinstance(costs, DenseCosts)
     _refuse_infeasible(costs)
     size, xp = costs.shape[0], array_module(costs.values)
-    if size < _SAMPLE * _LEAST_SAMPLE or costs.values.max().item() == np.inf:
+    if size < _SAMPLE * _LEAST_SAMPLE or costs.extremes[1] == np.inf:
         return _auctioned(costs, problem.is_integer, None, _FIRST)
     some = xp.arange(size // _SAMPLE) * size // (size // _SAMPLE)
     rows = DenseCosts(xp.ascontiguousarray(costs.values[some]))
@@ -144,17 +145,18 @@ def rough_duals(problem: AssignmentProblem) -> NDArray:
     return _auctioned(costs, problem.is_integer, v - v.max(), _SAMPLED)
 
 
-def _auctioned(costs: DenseCosts, is_integer: bool, v: NDArray | None, share: float) -> NDArray:
+def _auctioned(costs: DenseCosts, is_integer: bool, v: NDArray | None, most: float) -> NDArray:
     """Duals after auctions from given ones, or from 0, with ε from a share of the spread to a rough one."""
     sale = _Sale(costs, is_integer)
     if v is not None:
         sale.v = v * sale.v.dtype.type(sale.scale)
-    while True:
+    shares = [_ROUGH / len(sale.v)]
+    while shares[-1] * Auction.scaling < most:
+        shares.append(shares[-1] * Auction.scaling)
+    for share in reversed(shares):
         epsilon = max(share * sale.spread, sale.smallest_epsilon)
         sale.hold(int(epsilon) if is_integer else epsilon, Auction.most_rounds)
-        if share <= _ROUGH:
-            return sale.v // sale.scale if is_integer else sale.v
-        share /= Auction.scaling
+    return sale.v // sale.scale if is_integer else sale.v
 
 
 class _Sale:
@@ -165,14 +167,17 @@ class _Sale:
         self.costs, self.is_integer = costs, is_integer
         dtype = np.dtype(np.int64 if is_integer else np.float64)
         self.values = readable(costs.values)
-        low, high = self.values.min().item(), self.values.max().item()
+        if isinstance(costs, DenseCosts):
+            low, high = costs.extremes
+        else:
+            low, high = self.values.min().item(), self.values.max().item()
         if high == np.inf:
             high = self.values[self.values < high].max().item()
         rows, cols = costs.shape
         spread = high - low
-        self.scale = int(max(1, min(rows + 1, _room(spread, rows)))) if is_integer else 1
+        self.scale = max(1, min(rows + 1, _room(int(spread), rows))) if is_integer else 1
         self.smallest_epsilon = 1 if is_integer else max(5e-13 * max(abs(low), abs(high)), 1e-300)
-        self.low = dtype.type(low if is_integer else 0)
+        self.low = dtype.type(int(low) if is_integer else 0)
         self.spread = spread * self.scale
         self.v = xp.zeros(cols, dtype)
         self.col_of_row = xp.full(rows, -1, np.int32)
@@ -287,7 +292,7 @@ def _sparse(
 
 def _refuse_infeasible(costs: DenseCosts | SparseCosts) -> None:
     """An auction without end is one in which no perfect matching exists."""
-    if isinstance(costs, DenseCosts) and costs.values.max().item() < np.inf:
+    if isinstance(costs, DenseCosts) and costs.extremes[1] < np.inf:
         return
     pairs = costs.sparse()
     ones = np.ones(len(pairs.indices), np.int8)

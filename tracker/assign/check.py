@@ -42,7 +42,14 @@ def check_problem(problem: AssignmentProblem) -> None:
                 raise ValueError(f"{name} has shape {cost.shape}; it needs one cost for each of {length}.")
             named.append((name, cost))
     for name, cost in named:
-        _check_numbers(name, cost, max(rows, cols))
+        if cost.dtype.kind not in "iubf":
+            raise TypeError(f"{name} must be real numbers; got an array of {cost.dtype}.")
+        if cost.size:
+            if name == "costs" and isinstance(problem.costs, DenseCosts):
+                extremes = problem.costs.extremes
+            else:
+                extremes = cost.min().item(), cost.max().item()
+            _check_numbers(name, cost, extremes, max(rows, cols))
     if problem.row_unmatched is not None and problem.col_unmatched is not None:
         for name, cost in named[-2:]:
             if cost.dtype.kind == "f" and np.isinf(cost).any():
@@ -83,23 +90,19 @@ def _check_places(problem: AssignmentProblem) -> None:
             )
 
 
-def _check_numbers(name: str, cost: NDArray, terms: int) -> None:
-    if cost.dtype.kind not in "iubf":
-        raise TypeError(f"{name} must be real numbers; got an array of {cost.dtype}.")
-    if cost.size == 0:
-        return
+def _check_numbers(name: str, cost: NDArray, extremes: tuple[int | float, int | float], terms: int) -> None:
+    low, high = extremes
     if cost.dtype.kind == "f":
-        low = cost.min()
         if np.isnan(low):
             raise ValueError(f"{name} holds NaN at {_where(np.isnan(cost))}. Replace it, or forbid the pair.")
         if low == -np.inf:
             raise ValueError(f"{name} holds minus infinity at {_where(cost == low)}; costs must be larger.")
-        largest = largest_number(cost)
+        largest = largest_number(cost, extremes)
         if largest > 1e300 / (terms + 1):
             raise ValueError(
                 f"{name} holds {largest:g}, so large that sums overflow. Divide all costs by it."
             )
-    elif max(abs(int(cost.min())), abs(int(cost.max()))) * (terms + 1) >= 2**58:
+    elif max(abs(int(low)), abs(int(high))) * (terms + 1) >= 2**58:
         raise ValueError(
             f"{name} holds integers so large that their sums overflow. Divide them, or use floats."
         )

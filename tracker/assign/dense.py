@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import array_module, in_threads
+from .._arrays import array_module, in_threads, on_device
 
 _NARROW = 2**28
 """Below it, integers and their differences are compared as int32, twice as many at a time."""
+_MANY = 1 << 20
+"""Numbers from which threads look for the extremes together."""
 
 
 class DenseMatrix:
@@ -23,6 +25,8 @@ class DenseMatrix:
     ----------
     values : (R, C) array of a real dtype
         Copied only if it is not int32, int64, float32 or float64, or not row after row.
+    extremes : (least, largest), optional
+        If they are known already.
 
     Attributes
     ----------
@@ -32,24 +36,14 @@ class DenseMatrix:
     Examples
     --------
     >>> matrix = DenseMatrix(np.array([[3, 1, 2], [0, 5, 1]]))
-    >>> matrix.extremes
-    (0, 5)
     >>> nearest, count = matrix.nearest_of_rows(np.zeros(3, np.int64), np.array([3, 1]), 2)
     >>> nearest[0, :2].tolist(), count.tolist()
     ([1, 2], [2, 1])
     """
 
-    def __init__(self, values: NDArray) -> None:
+    def __init__(self, values: NDArray, extremes: tuple[int | float, int | float] | None = None) -> None:
         self.values = readable(values)
-
-    @cached_property
-    def extremes(self) -> tuple[int, int]:
-        """Least and largest of integer costs, of which there must be some."""
-        from . import dense_cpu
-
-        low, high = np.empty((2, len(self.values)), self.values.dtype)
-        in_blocks(dense_cpu.extremes, len(low), self.values, low, high)
-        return int(low.min()), int(high.max())
+        self._extremes = extremes
 
     def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
         """u_i := min(u_i, min_j (c_ij - v_j)).
@@ -139,7 +133,27 @@ class DenseMatrix:
         """int32 where it holds all differences of costs and duals, else the type of the duals."""
         if self.values.dtype != np.int32 or self.values.size == 0:
             return dual.dtype
-        return key_dtype(self.extremes, dual)
+        self._extremes = self._extremes or extremes(self.values)
+        return key_dtype(self._extremes, dual)
+
+
+def extremes(values: NDArray) -> tuple[int | float, int | float]:
+    """Least and largest number, NaN if there is one; 0 of none.
+
+    Examples
+    --------
+    >>> extremes(np.array([[3, 1, 2], [0, 5, 1]]))
+    (0, 5)
+    """
+    if values.size == 0:
+        return 0, 0
+    if on_device(values) or values.size < _MANY or values.dtype not in (np.int32, np.int64):
+        return values.min().item(), values.max().item()
+    from . import dense_cpu
+
+    low, high = np.empty((2, len(values)), values.dtype)
+    in_blocks(dense_cpu.extremes, len(low), values, low, high)
+    return int(low.min()), int(high.max())
 
 
 def readable(values: NDArray) -> NDArray:
@@ -150,7 +164,7 @@ def readable(values: NDArray) -> NDArray:
     return array_module(values).ascontiguousarray(values, dtype=wanted.newbyteorder("="))
 
 
-def key_dtype(extremes: tuple[int, int], dual: NDArray) -> np.dtype:
+def key_dtype(extremes: tuple[int | float, int | float], dual: NDArray) -> np.dtype:
     """int32 where it holds all differences of int32 costs and duals, else the type of the duals."""
     if dual.dtype.kind == "f" or dual.size == 0:
         return dual.dtype

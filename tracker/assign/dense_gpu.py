@@ -9,8 +9,6 @@ always among them.
 # CuPy is known to _arrays.py alone, so its arrays have no type here.
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from .._arrays import array_module, cuda_function, launch, to_device, to_host
@@ -32,7 +30,7 @@ class DeviceMatrix:
     """
 
     def __init__(self, costs):
-        self.shape = costs.shape
+        self.shape, self._costs = costs.shape, costs
         if hasattr(costs, "metric"):
             xp = array_module(costs.source)
             self.first, self.other = xp.ascontiguousarray(costs.source), xp.ascontiguousarray(costs.target.T)
@@ -42,11 +40,6 @@ class DeviceMatrix:
             self.values = self.first = self.other = readable(costs.values)
             axes, squared, self.kind = 0, False, (f"-DCOST={self.first.dtype.str[1:]}",)
         self._pairs = (self.first, self.other, *map(np.int64, self.shape), np.int32(axes), np.int32(squared))
-
-    @cached_property
-    def extremes(self):
-        """Least and largest of integer costs, of which there must be some."""
-        return int(self.values.min()), int(self.values.max())
 
     def lower_to_slack(self, v, u):
         """u_i := min(u_i, min_j (c_ij - v_j)); written: u (R,)."""
@@ -110,7 +103,7 @@ class DeviceMatrix:
         """int32 where it holds all differences of costs and duals, else the type of the duals."""
         if self.first.dtype != np.int32:
             return dual.dtype
-        return key_dtype(self.extremes, dual)
+        return key_dtype(self._costs.extremes, dual)
 
 
 class AskedFromHost:

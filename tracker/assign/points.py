@@ -103,4 +103,6 @@ def matrix_of(costs: DenseCosts | PointCosts) -> DenseMatrix | PointMatrix:
     if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
         on_gpu: Any = import_module(".dense_gpu", __package__)
         return on_gpu.DeviceMatrix(costs)
-    return PointMatrix(costs) if isinstance(costs, PointCosts) else DenseMatrix(costs.values)
+    if isinstance(costs, PointCosts):
+        return PointMatrix(costs)
+    return DenseMatrix(costs.values, costs.extremes if costs.values.dtype == np.int32 else None)

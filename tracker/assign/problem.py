@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,13 @@ class DenseCosts:
     @property
     def shape(self) -> tuple[int, int]:
         return self.values.shape
+
+    @cached_property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """Least and largest cost, NaN if there is one, 0 of none; remembered, for it takes a look at all."""
+        from .dense import extremes
+
+        return extremes(self.values)
 
     def transposed(self) -> DenseCosts:
         return DenseCosts(array_module(self.values).ascontiguousarray(self.values.T))
@@ -291,20 +299,22 @@ def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
 
 def largest_cost(problem: AssignmentProblem) -> float:
     """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
-    costs = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
-    if not isinstance(problem.costs, PointCosts):
-        return max(largest_number(cost) for cost in [problem.costs.values, *costs])
+    unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
+    largest = [largest_number(cost) for cost in unmatched]
+    if isinstance(problem.costs, DenseCosts):
+        return max([largest_number(problem.costs.values, problem.costs.extremes), *largest])
+    if isinstance(problem.costs, SparseCosts):
+        return max([largest_number(problem.costs.values), *largest])
     points = array_module(problem.array).concatenate([problem.costs.source, problem.costs.target])
     extent = float(np.linalg.norm(to_host(np.ptp(points, axis=0)))) if len(points) else 0.0
-    farthest = extent**2 if problem.costs.metric == "squared" else extent
-    return max([farthest, *(largest_number(cost) for cost in costs)])
+    return max([extent**2 if problem.costs.metric == "squared" else extent, *largest])
 
 
-def largest_number(cost: NDArray) -> float:
+def largest_number(cost: NDArray, extremes: tuple[int | float, int | float] | None = None) -> float:
     """Largest magnitude among finite costs, none of which is NaN; 0 if there are none."""
     if cost.size == 0:
         return 0.0
-    low, high = float(cost.min()), float(cost.max())
+    low, high = map(float, extremes or (cost.min(), cost.max()))
     if np.isinf(high):
         finite = array_module(cost).where(np.isinf(cost), 0, cost)
         return max(abs(float(finite.min())), abs(float(finite.max())))
