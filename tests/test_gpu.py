@@ -94,20 +94,17 @@ def test_margins_are_lower_bounds_like_the_cpus():
 def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
     problem = on_device(gated(*moved_cloud(np.random.default_rng(3), 30_000, 0.5), 1.5))
     expected = assign(problem)
-    searches = gpu._SEARCHES
     for k in range(10):
         monkeypatch.setattr(gpu, "_BLOCK", [256, 128, 512][k % 3])
         monkeypatch.setattr(gpu, "_BLOCKS_A_PROCESSOR", [4, 1, 2][k % 3])
-        monkeypatch.setattr(gpu, "_CHECK_EVERY", [3, 1, 7][k % 3])
-        warps = [(room, [1, 4, 2][k % 3] if room < 1000 else 1, most) for room, _, most in searches]
-        monkeypatch.setattr(gpu, "_SEARCHES", warps)
+        monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
         again = assign(problem)
         np.testing.assert_array_equal(to_host(again.col_of_row), to_host(expected.col_of_row))
         np.testing.assert_array_equal(to_host(again.col_dual), to_host(expected.col_dual))
 
 
 def test_searches_too_large_for_the_gpu_end_on_the_host(monkeypatch):
-    monkeypatch.setattr(gpu, "_SEARCHES", ((8, 8, 4096), (16, 1, 4096)))
+    monkeypatch.setattr(gpu, "_SEARCHES", ((8, 1, 4096, 20), (16, 4, 4096, 0)))
     problem = gated(*moved_cloud(np.random.default_rng(4), 5000, 0.5), 1.5)
     answer = assign(on_device(problem))
     assert answer.gap == 0

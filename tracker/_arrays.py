@@ -150,7 +150,21 @@ def _cupy() -> ModuleType:
 
 def processors() -> int:
     """Multiprocessors of the current GPU."""
-    return int(_cupy().cuda.Device().attributes["MultiProcessorCount"])
+    return _attribute("MultiProcessorCount", _cupy().cuda.Device().id)
+
+
+def shared_memory() -> tuple[int, int]:
+    """Bytes of shared memory that a block may use, and a multiprocessor of the current GPU."""
+    device = _cupy().cuda.Device().id
+    return (
+        _attribute("MaxSharedMemoryPerBlockOptin", device),
+        _attribute("MaxSharedMemoryPerMultiprocessor", device),
+    )
+
+
+@cache
+def _attribute(name: str, device: int) -> int:
+    return int(_cupy().cuda.Device(device).attributes[name])
 
 
 def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, in_threads, kernels
+from ._arrays import kernels
 from .errors import ResourceError
 
 
@@ -110,37 +110,21 @@ def pairs_within(
     ([0, 2, 4, 5], [0.0, 1.0, 1.0, 0.0, 0.0])
     """
     on = kernels("outbid.tracker.gating", rows)
-    xp = array_module(rows)
-    origin, edge, size = _grid(rows, cols, radius, len(row_start))
-
-    def sort(given: tuple[NDArray[np.float64], NDArray[np.int64]]) -> Cloud:
-        order, key, point = on.sort_cells(*given, origin, 1 / edge, size)
-        return Cloud(point, key, order, given[1])
-
-    row_cloud, col_cloud = in_threads(sort, [(rows, row_start), (cols, col_start)], workers)
-    reach = (row_cloud, col_cloud, size, offsets, float(radius) * radius, workers)
-    indptr = xp.zeros(len(rows) + 1, dtype=np.int64)
-    xp.cumsum(on.count_pairs(*reach), out=indptr[1:])
+    # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.
+    least_edge = min(radius, np.finfo(float).max / 4) * (1 + 1e-9)
+    # Three axes and the block together fit a 64-bit key.
+    most = 1 << ((62 - len(row_start).bit_length()) // 3)
+    *clouds, cells = on.sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers)
+    starts = (row_start, col_start)
+    row_cloud, col_cloud = (
+        Cloud(point, key, order, start) for (order, key, point), start in zip(clouds, starts, strict=True)
+    )
+    reach = (row_cloud, col_cloud, cells, offsets, float(radius) * radius, workers)
+    indptr = on.count_pairs(*reach)
     pairs = int(indptr[-1])
     if most_bytes is not None and pairs * 12 > most_bytes:
         raise ResourceError(
             f"{pairs:,} pairs are within {radius:g}: {pairs * 12 / 1e9:.1f} GB, more than the "
             f"{most_bytes / 1e9:.1f} GB that may be used. Lower the largest distance."
         )
-    return Candidates(row_cloud, col_cloud, indptr, *on.fill_pairs(*reach, indptr))
-
-
-def _grid(
-    rows: NDArray[np.float64], cols: NDArray[np.float64], radius: float, blocks: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Origin, cell edge and number of cells of a grid over both clouds, on the host."""
-    on = kernels("outbid.tracker.gating", rows)
-    corners = [on.bounds(cloud) for cloud in (rows, cols) if len(cloud)] or [np.zeros((2, 3))]
-    low, high = np.min(corners, axis=(0, 1)), np.max(corners, axis=(0, 1))
-    # Three axes and the block together fit a 64-bit key.
-    most = 1 << ((62 - blocks.bit_length()) // 3)
-    # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.
-    edge = np.maximum(min(radius, np.finfo(float).max / 4) * (1 + 1e-9), (high - low) / (most - 4))
-    edge = np.where(edge > 0, edge, 1.0)
-    size = ((high - low) / edge).astype(np.int64) + 3
-    return low, edge, size
+    return Candidates(row_cloud, col_cloud, indptr, *on.fill_pairs(*reach, indptr, pairs))

@@ -189,33 +189,48 @@ def _fill_pairs(
                 used[i - first] += found
 
 
-def bounds(point):
-    """Least and greatest z, y, x of points (N, 3), N > 0, as (2, 3)."""
+def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
+    """Both clouds sorted by cell, and the grid of cells over both.
+
+    rows (R, 3), cols (C, 3) f8; row_start, col_start (B+1,) i8; cells are at least least_edge wide, at most
+    `most` along an axis. Returns of rows and of columns order (N,) i4, key (N,) i8 and sorted point
+    (3, N) f8, and what count_pairs and fill_pairs need to know of the cells.
+    """
     # Column by column: NumPy is ten times slower along the first axis of a narrow array.
-    return np.array([[limit(column) for column in point.T] for limit in (np.min, np.max)])
+    corners = [
+        [limit(column) for column in cloud.T]
+        for cloud in (rows, cols)
+        if len(cloud)
+        for limit in (np.min, np.max)
+    ]
+    corners = corners or np.zeros((2, 3))
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+    edge = np.maximum(least_edge, (high - low) / (most - 4))
+    edge = np.where(edge > 0, edge, 1.0)
+    size = ((high - low) / edge).astype(np.int64) + 3
+
+    def sort(given):
+        point, start = given
+        order, key = np.empty(len(point), np.int32), np.empty(len(point), np.int64)
+        sorted_point = np.empty((3, len(point)))
+        _sort_cells(point, start, low, 1 / edge, size, order, key, sorted_point)
+        return order, key, sorted_point
+
+    return *in_threads(sort, [(rows, row_start), (cols, col_start)], workers), size
 
 
-def sort_cells(point, block_start, origin, inverse_edge, size):
-    """Order (N,) i4, key (N,) i8 and sorted point (3, N) f8 of the points (N, 3) f8 of every block."""
-    count = len(point)
-    order, key = np.empty(count, np.int32), np.empty(count, np.int64)
-    sorted_point = np.empty((3, count))
-    _sort_cells(point, block_start, origin, inverse_edge, size, order, key, sorted_point)
-    return order, key, sorted_point
+def count_pairs(rows, cols, cells, offsets, radius2, workers):
+    """Where each row's pairs start, (R + 1,) i8; rows, cols are gating.Cloud."""
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    reach = _reach(rows, cols, cells, offsets, radius2)
+    list(in_threads(lambda run: _count_pairs(*run, *reach, indptr[1:]), _runs(len(rows), workers), workers))
+    return np.cumsum(indptr, out=indptr)
 
 
-def count_pairs(rows, cols, size, offsets, radius2, workers):
-    """Columns within the radius of every row, (R,) i8; rows, cols are gating.Cloud."""
-    count = np.zeros(len(rows), np.int64)
-    reach = _reach(rows, cols, size, offsets, radius2)
-    list(in_threads(lambda run: _count_pairs(*run, *reach, count), _runs(len(rows), workers), workers))
-    return count
-
-
-def fill_pairs(rows, cols, size, offsets, radius2, workers, indptr):
+def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):
     """Indices (P,) i4 and squared distances (P,) f8 of the pairs counted, indptr (R+1,) i8."""
-    indices, distance2 = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-    reach = (*_reach(rows, cols, size, offsets, radius2), indptr, indices, distance2)
+    indices, distance2 = np.empty(pairs, np.int32), np.empty(pairs)
+    reach = (*_reach(rows, cols, cells, offsets, radius2), indptr, indices, distance2)
     list(in_threads(lambda run: _fill_pairs(*run, *reach), _runs(len(rows), workers), workers))
     return indices, distance2
 

@@ -6,69 +6,83 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import array_module, cuda_function, launch, to_device, to_host
+from ._arrays import array_module, cuda_function, launch, to_device
 
 _SOURCE = "gating.cu"
 _BUCKETS_A_POINT = 2
+_GRID_BYTES = 96
+_MOST_BLOCKS = 512
 
 
-def bounds(point):
-    """Least and greatest z, y, x of points (N, 3), N > 0, as a host array (2, 3)."""
-    blocks = min(1024, -(-len(point) // 256))
-    found = array_module(point).empty((blocks, 2, 3))
-    launch(cuda_function(_SOURCE, "bounds"), 256 * blocks, (point, np.int64(len(point)), found))
-    found = to_host(found)
-    return np.stack([found[:, 0].min(axis=0), found[:, 1].max(axis=0)])
+def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):  # noqa: ARG001
+    """Both clouds sorted by cell and the grid; see gating_cpu.sort_by_cell. No host waits."""
+    xp = array_module(rows)
+    count, points, frames = len(rows), len(rows) + len(cols), len(row_start) - 1
+    room = _BUCKETS_A_POINT * points + 1024
+    grid, counted = xp.empty(_GRID_BYTES, np.uint8), xp.zeros(2 * room + 1, np.int32)
+    rows, cols = xp.ascontiguousarray(rows), xp.ascontiguousarray(cols)
+    both = (rows, np.int64(count), cols, np.int64(points))
+    blocks = min(_MOST_BLOCKS, -(-points // 256) or 1)
+    sizes = (np.float64(least_edge), np.int64(most), np.int64(frames), np.int64(room))
+    launch(
+        cuda_function(_SOURCE, "make_grid"),
+        256 * blocks,
+        (*both, *sizes, xp.empty((blocks, 6)), counted[-1:], grid),
+    )
+    key, place, member = xp.empty(points, np.int64), xp.empty(points, np.int32), xp.empty(points, np.int32)
+    # Where there is but one block nobody reads where it starts.
+    starts = (counted, counted) if frames == 1 else (to_device(row_start), to_device(col_start))
+    where = (grid, np.int64(room))
+    launch(
+        cuda_function(_SOURCE, "count_points"),
+        points,
+        (*both, *starts, np.int32(frames), *where, key, place, counted),
+    )
+    start = xp.cumsum(counted, dtype=np.int32)
+    launch(
+        cuda_function(_SOURCE, "fill_buckets"),
+        points,
+        (key, place, *both[1::2], *where, start, member),
+    )
+    clouds = [
+        (xp.empty(n, np.int32), xp.empty(n, np.int64), xp.empty((3, n))) for n in (count, points - count)
+    ]
+    launch(
+        cuda_function(_SOURCE, "sort_points"),
+        points,
+        (*both, key, *where, start, member, *clouds[0], *clouds[1]),
+    )
+    return *clouds, (grid, start[room:])
 
 
-def sort_cells(point, block_start, origin, inverse_edge, size):
-    """Order (N,) i8, key (N,) i8 and sorted point (3, N) f8 of the points (N, 3) f8 of every block."""
-    xp = array_module(point)
-    count = len(point)
-    key = xp.empty(count, np.int64)
-    blocks = (to_device(block_start), np.int32(len(block_start) - 1))
-    # Iterating a NumPy array gives the scalars that the kernel takes.
-    arguments = (point, np.int64(count), *blocks, *origin, *inverse_edge, *size, key)
-    launch(cuda_function(_SOURCE, "cell_keys"), count, arguments)
-    order = xp.argsort(key, kind="stable")
-    sorted_point = xp.empty((3, count))
-    launch(cuda_function(_SOURCE, "gather_points"), count, (point, order, np.int64(count), sorted_point))
-    return order, key[order], sorted_point
+def count_pairs(rows, cols, cells, offsets, radius2, workers):  # noqa: ARG001
+    """Where each row's pairs start, (R + 1,) i8; rows, cols are gating.Cloud."""
+    xp = array_module(rows.key)
+    count = xp.zeros(1, np.int64) if len(rows) == 0 else xp.empty(len(rows) + 1, np.int64)
+    launch(
+        cuda_function(_SOURCE, "count_pairs"),
+        len(rows),
+        (*_reach(rows, cols, cells, offsets, radius2), count),
+    )
+    return xp.cumsum(count)
 
 
-def count_pairs(rows, cols, size, offsets, radius2, workers):  # noqa: ARG001
-    """Columns within the radius of every row, (R,) i8; rows, cols are gating.Cloud."""
-    count = array_module(rows.key).zeros(len(rows), np.int64)
-    reach = _reach(rows, cols, size, offsets, radius2)
-    launch(cuda_function(_SOURCE, "count_pairs"), len(rows), (*reach, count))
-    return count
-
-
-def fill_pairs(rows, cols, size, offsets, radius2, workers, indptr):  # noqa: ARG001
+def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):  # noqa: ARG001
     """Indices (P,) i4 and squared distances (P,) f8 of the pairs counted, indptr (R+1,) i8."""
     xp = array_module(rows.key)
-    pairs = int(indptr[-1])
     indices, distance2 = xp.empty(pairs, np.int32), xp.empty(pairs)
-    reach = _reach(rows, cols, size, offsets, radius2)
-    launch(cuda_function(_SOURCE, "fill_pairs"), len(rows), (*reach, indptr, indices, distance2))
+    reach = _reach(rows, cols, cells, offsets, radius2)
+    # What few pairs gain by writing together they lose by waiting for each other.
+    team = 8 if pairs > 8 * len(rows) else 1
+    kernel = cuda_function(_SOURCE, f"fill_pairs_{team}")
+    launch(kernel, team * len(rows), (*reach, indptr, indices, distance2))
     return indices, distance2
 
 
-def _reach(rows, cols, size, offsets, radius2):
-    """What both kernels are told; columns are found through buckets of 2^shift keys."""
-    xp = array_module(rows.key)
-    blocks = len(rows.block_start) - 1
-    keys = int(np.prod(size)) * blocks
-    shift = 0
-    while keys >> shift > _BUCKETS_A_POINT * len(cols) + 1024:
-        shift += 1
-    buckets = (keys >> shift) + 1
-    bucket = xp.empty(buckets + 1, np.int32)
-    arguments = (cols.key, np.int32(len(cols)), np.int32(shift), np.int64(buckets), bucket)
-    launch(cuda_function(_SOURCE, "bucket_starts"), buckets + 1, arguments)
+def _reach(rows, cols, cells, offsets, radius2):
+    """What both kernels are told."""
+    grid, start = cells
     return (
-        *(rows.point, rows.key, np.int64(len(rows))),
-        *(cols.point, cols.key, bucket, np.int32(shift), np.int64(len(cols))),
-        *(np.prod(size), *size[1:], np.int32(blocks), np.int32(offsets[0]), np.int32(offsets[1])),
-        np.float64(radius2),
+        *(rows.point, rows.key, np.int64(len(rows)), cols.point, cols.key, np.int64(len(cols))),
+        *(start, grid, np.int32(len(rows.block_start) - 1), *map(np.int32, offsets), np.float64(radius2)),
     )

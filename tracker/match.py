@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, lap
+from ._arrays import array_module, kernels, lap
 from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, solve_and_certify
 from .errors import InputError, SettingsError
 from .gating import Candidates, pairs_within
@@ -125,12 +125,12 @@ def match(
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
     lap("costs", source)
     assignment = solve_and_certify(problem, solver)
-    pairs, margin = _in_given_order(assignment, candidates)
-    z, y, x = (source[pairs[0]] - target[pairs[1]]).T
-    distance2 = z * z + y * y + x * x
-    pair_cost = distance2 if power == 2 else np.sqrt(distance2)
+    on = kernels("outbid.tracker.match", source)
+    orders = (candidates.rows.order, candidates.cols.order)
+    answer = (assignment.col_of_row, assignment.margin)
+    rows, cols, pair_cost, margin = on.pairs_as_given(source, target, *orders, *answer, power, unit)
     lap("certificate", source)
-    return Match(*pairs, pair_cost, margin.astype(np.float64) * unit, assignment, unit)
+    return Match(rows, cols, pair_cost, margin, assignment, unit)
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
@@ -179,39 +179,25 @@ def _problem(
 ) -> tuple[AssignmentProblem, float]:
     """The candidates as an integer problem, and the cost of one unit."""
     rows, cols = len(candidates.rows), len(candidates.cols)
-    costs = candidates.distance2 if power == 2 else np.sqrt(candidates.distance2)
     gate_cost = radius if power == 1 else radius * radius  # which may be infinite; ** would raise
     if math.isinf(gate_cost):
         # With every pair allowed, this much leaves no two points of a block unmatched together.
-        gate_cost = float(costs.max()) if costs.size else 0.0
-        unmatched_cost = gate_cost
+        farthest2 = float(candidates.distance2.max()) if candidates.distance2.size else 0.0
+        unmatched_cost = gate_cost = farthest2 if power == 2 else math.sqrt(farthest2)
     if unmatched_cost is None:
         unmatched_cost = gate_cost / 2
     unit = min(unmatched_cost, gate_cost) / _UNITS
     if unit == 0:
         unit = 1.0
-    np.rint(np.divide(costs, unit, out=costs), out=costs)
     unmatched = round(unmatched_cost / unit)
-    xp = array_module(costs)
+    on = kernels("outbid.tracker.match", candidates.distance2)
+    values = on.round_costs(candidates.distance2, power, unit)
+    both = array_module(values).full(max(rows, cols), unmatched, dtype=np.int64)
     problem = AssignmentProblem(
-        SparseCosts(candidates.indptr, candidates.indices, costs.astype(np.int32), (rows, cols)),
-        xp.full(rows, unmatched, dtype=np.int64),
-        xp.full(cols, unmatched, dtype=np.int64),
+        SparseCosts(candidates.indptr, candidates.indices, values, (rows, cols)),
+        both[:rows],
+        both[:cols],
+        # No candidate is farther than the gate, but for rounding.
+        largest=max(unmatched, math.ceil(gate_cost / unit) + 1),
     )
     return problem, unit
-
-
-def _in_given_order(
-    assignment: Assignment, candidates: Candidates
-) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
-    """Pairs (M,), (M,) of rows as they were given, by source, and the margin of each in integer units."""
-    xp = array_module(candidates.indices)
-    # A solver without GPU kernels answers on the host.
-    col_of_row, margin = xp.asarray(assignment.col_of_row), xp.asarray(assignment.margin)
-    cols = xp.append(candidates.cols.order, -1)
-    target = xp.empty(len(col_of_row), dtype=np.int64)
-    target[candidates.rows.order] = cols[col_of_row]
-    margin_of_source = xp.empty_like(margin)
-    margin_of_source[candidates.rows.order] = margin
-    source = xp.nonzero(target >= 0)[0]
-    return (source, target[source]), margin_of_source[source]

@@ -141,10 +141,10 @@ def solve_and_certify(
             ) from None
     answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
-    bare = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.FEASIBLE, answer.stats)
-    if bare.gap > certificate.tolerance(problem, bare.primal_cost):
-        return bare
-    return Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
+    proved = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
+    if proved.gap > certificate.tolerance(problem, proved.primal_cost):
+        return replace(proved, status=Status.FEASIBLE)
+    return proved
 
 
 def _default(problem: AssignmentProblem) -> str:

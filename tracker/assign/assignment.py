@@ -68,14 +68,18 @@ class Assignment:
         return certificate.pair_costs(self.problem, self.col_of_row)
 
     @cached_property
+    def _cost_and_bound(self) -> tuple[int | float, int | float]:
+        return certificate.cost_and_bound(self.problem, self.col_of_row, self.row_dual, self.col_dual)
+
+    @property
     def primal_cost(self) -> int | float:
         """Cost of the matching, unmatched rows and columns included."""
-        return certificate.primal_cost(self.problem, self.col_of_row, self.pair_cost)
+        return self._cost_and_bound[0]
 
-    @cached_property
+    @property
     def dual_cost(self) -> int | float:
         """Lower bound on the cost of every matching: the sum of the duals."""
-        return certificate.total(self.row_dual) + certificate.total(self.col_dual)
+        return self._cost_and_bound[1]
 
     @property
     def gap(self) -> int | float:

@@ -3,24 +3,31 @@
 #include "grid.cuh"
 #include "words.cuh"
 
-// v (C,) i8, owner (C,) i4 to words and back.
-extern "C" __global__ void pack(const long long* v, const int* owner, Word* word, long long cols) {
-    long long j = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (j < cols) word[j] = word_of((int)v[j], owner[j]);
+// Nothing is matched yet. col_unmatched (C,) i8; written: word, spare, claim (C,) u8, edge (R,) i8.
+extern "C" __global__ void begin(const long long* col_unmatched, Word* word, Word* spare, Word* claim, int cols,
+                                 Pair* edge, int rows) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < cols) word[i] = spare[i] = word_of((int)col_unmatched[i], -1), claim[i] = 0;
+    if (i < rows) edge[i] = -1;
 }
 
-extern "C" __global__ void unpack(const Word* word, long long* v, int* owner, long long cols) {
-    long long j = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (j < cols) v[j] = dual_of(word[j]), owner[j] = owner_of(word[j]);
+// The answer. indices (P,) i4; written: v (C,) i8, col_of_row (R,) i4.
+extern "C" __global__ void finish(const Word* word, long long* v, int cols, const Pair* edge, const int* indices,
+                                  int* col_of_row, int rows) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < cols) v[i] = dual_of(word[i]);
+    if (i < rows) col_of_row[i] = edge[i] < 0 ? -1 : indices[edge[i]];
 }
 
-constexpr int kLanes = 8;  // threads that read one row together
+constexpr int kLanes = 4;  // threads that read one row together
+constexpr int kAhead = 4;  // pairs that each of them fetches at once
 
 // A row's best and second best pair, staying unmatched (pair -1) among them.
 struct Choice {
     int best, second;
     int best_pair, second_pair;  // counted from the row's first
     int best_column, second_column;
+    Word best_word, second_word;
 };
 
 __device__ __forceinline__ bool before(int a, int p, int b, int q) {
@@ -28,23 +35,37 @@ __device__ __forceinline__ bool before(int a, int p, int b, int q) {
     return a < b || (a == b && p >= 0 && (q < 0 || p < q));
 }
 
-__device__ __forceinline__ void offer(Choice& choice, int value, int pair, int column) {
+__device__ __forceinline__ void offer(Choice& choice, int value, int pair, int column, Word word) {
     if (before(value, pair, choice.best, choice.best_pair)) {
         choice.second = choice.best, choice.second_pair = choice.best_pair;
-        choice.second_column = choice.best_column;
-        choice.best = value, choice.best_pair = pair, choice.best_column = column;
+        choice.second_column = choice.best_column, choice.second_word = choice.best_word;
+        choice.best = value, choice.best_pair = pair, choice.best_column = column, choice.best_word = word;
     } else if (before(value, pair, choice.second, choice.second_pair)) {
-        choice.second = value, choice.second_pair = pair, choice.second_column = column;
+        choice.second = value, choice.second_pair = pair, choice.second_column = column, choice.second_word = word;
     }
 }
 
 // Best and second best choice of a row, found by kLanes threads together; all of them return it.
 __device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indices, const int* values,
                                          int unmatched, const Word* word, int lane, unsigned group) {
-    Choice choice{unmatched, unmatched, -1, -1, -1, -1};
-    for (Pair p = first + lane; p < stop; p += kLanes) {
-        int column = indices[p], reduced = values[p] - dual_of(__ldcg(&word[column]));
-        if (reduced < unmatched) offer(choice, reduced, (int)(p - first), column);
+    Choice choice{unmatched, unmatched, -1, -1, -1, -1, 0, 0};
+    for (Pair p = first + lane; p < stop; p += kLanes * kAhead) {
+        int column[kAhead], value[kAhead];
+        Word there[kAhead];
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+            bool is_pair = p + k * kLanes < stop;
+            column[k] = is_pair ? indices[p + k * kLanes] : -1;
+            value[k] = is_pair ? values[p + k * kLanes] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) there[k] = column[k] >= 0 ? __ldcg(&word[column[k]]) : 0;
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+            int reduced = value[k] - dual_of(there[k]);
+            if (column[k] >= 0 && reduced < unmatched)
+                offer(choice, reduced, (int)(p - first) + k * kLanes, column[k], there[k]);
+        }
     }
     for (int step = 1; step < kLanes; step *= 2) {
         Choice other{__shfl_xor_sync(group, choice.best, step),
@@ -52,9 +73,12 @@ __device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indic
                      __shfl_xor_sync(group, choice.best_pair, step),
                      __shfl_xor_sync(group, choice.second_pair, step),
                      __shfl_xor_sync(group, choice.best_column, step),
-                     __shfl_xor_sync(group, choice.second_column, step)};
-        if (other.best_pair >= 0) offer(choice, other.best, other.best_pair, other.best_column);
-        if (other.second_pair >= 0) offer(choice, other.second, other.second_pair, other.second_column);
+                     __shfl_xor_sync(group, choice.second_column, step),
+                     __shfl_xor_sync(group, choice.best_word, step),
+                     __shfl_xor_sync(group, choice.second_word, step)};
+        if (other.best_pair >= 0) offer(choice, other.best, other.best_pair, other.best_column, other.best_word);
+        if (other.second_pair >= 0)
+            offer(choice, other.second, other.second_pair, other.second_column, other.second_word);
     }
     return choice;
 }
@@ -94,15 +118,15 @@ __device__ __forceinline__ int settled(const Slot& slot, const Word* shown, Word
 
 // Rounds of bids without epsilon by all rows. Words are kept twice, so that one copy can be read while bids are
 // made on the other; a round leaves the winners in the second alone, and the next one carries them over.
-// word, spare (C,) u8, equal, and equal at the end; slots (2, R); live (rounds + 2,) i4 zero: slots after each
-// round, the last one counts the rows left over; arrived (1,) u4 zero; free (R,) i4: rows left for `augment`.
+// word, spare (C,) u8, equal, and equal at the end; slots (2, R); free (R,) i4: rows left for the searches.
 extern "C" __global__ void __launch_bounds__(512, 2)
     bid_rounds(const Pair* indptr, const int* indices, const int* values, const long long* row_unmatched,
-               Word* word, Word* spare, Pair* edge, int rounds, int few, int rows, Slot* slots, int* live,
-               unsigned* arrived, int* free) {
+               Word* word, Word* spare, Pair* edge, int rounds, int few, int rows, Slot* slots, State* state,
+               int* free) {
     int thread = blockIdx.x * blockDim.x + threadIdx.x, lane = thread % kLanes;
     unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
-    int* left_over = &live[rounds + 1];
+    int *left_over = &state->attempts[0].left_over, *live = (int*)(state + 1);
+    unsigned* arrived = &state->attempts[0].arrived;
     unsigned turn = 0;
     Slot *now = slots, *next = slots + rows;
     Word *shown = word, *bids = spare;
@@ -126,11 +150,11 @@ extern "C" __global__ void __launch_bounds__(512, 2)
             }
             int pair = choice.best_pair;
             slot.column = choice.best_column;
-            Word old = __ldcg(&shown[slot.column]);
+            Word old = choice.best_word;
             if (choice.best == choice.second && owner_of(old) >= 0) {
                 // A tie that raises no price would go round in circles; the second choice may be free.
                 pair = choice.second_pair, slot.column = choice.second_column;
-                if (pair >= 0) old = __ldcg(&shown[slot.column]);
+                if (pair >= 0) old = choice.second_word;
             }
             bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
             if (stuck || last) {

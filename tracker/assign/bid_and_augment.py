@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import array_module, kernels, lap
+from .._arrays import kernels
 from .problem import AssignmentProblem, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
 
@@ -39,38 +39,30 @@ class BidAndAugment(AbstractAssignmentSolver):
 
     def compute(self, problem: AssignmentProblem) -> Answer:
         on = kernels("outbid.tracker.assign.bid_and_augment", problem.array)
-        xp = array_module(problem.array)
         costs = problem.stored_costs.sparse()
-        rows, cols = problem.shape
-        row_unmatched, v = problem.unmatched()
-        dtype = v.dtype if v.dtype.kind == "f" or costs.values.dtype != np.int32 else np.dtype(np.int32)
-        never = forbidden(v.dtype)
-        pairs = (costs.indptr, costs.indices, costs.values.astype(dtype, copy=False), row_unmatched, never)
-        owner = xp.full(cols, -1, dtype=np.int32)
-        edge = xp.full(rows, -1, dtype=np.int64)
-        free = xp.empty(rows, dtype=np.int32)
-        left_over, bids = on.bid(*pairs, v, owner, edge, self.budget, free)
-        lap("bids", v)
-        # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
-        scanned, stuck = on.augment(*pairs, v, owner, edge, xp.sort(free[:left_over]))
-        lap("paths", v)
+        row_unmatched, col_unmatched = problem.unmatched()
+        # Costs of 32 bits stay so: their sums with duals are wider anyway.
+        keep = col_unmatched.dtype.kind == "i" and costs.values.dtype == np.int32
+        values = costs.values if keep else costs.values.astype(col_unmatched.dtype, copy=False)
+        col_of_row, v, stats, stuck = on.solve(
+            *(costs.indptr, costs.indices, values, row_unmatched, col_unmatched),
+            *(forbidden(col_unmatched.dtype), self.budget),
+        )
         if stuck >= 0:
             raise ValueError(
                 f"The problem is infeasible: not every row can be matched (row {stuck} is left over). "
                 "Allow more pairs, or give unmatched costs."
             )
-        col_of_row = xp.where(edge >= 0, costs.indices[edge], -1) if len(costs.indices) else xp.full(rows, -1)
-        stats = {"bids": bids, "paths": left_over, "scanned": scanned}
-        return Answer(col_of_row.astype(np.int32), v, stats)
+        return Answer(col_of_row, v, stats)
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:
         """Sparse int32 costs with optional rows and columns, all below 2^29: what fits the packed prices."""
         if problem.row_unmatched is None or problem.col_unmatched is None:
             return False
+        is_packed = problem.is_integer and problem.array.dtype == np.int32
+        if not (is_packed and isinstance(problem.costs, SparseCosts)):
+            return False
+        if problem.largest is not None:
+            return problem.largest < 2**29
         costs = (problem.array, problem.row_unmatched, problem.col_unmatched)
-        return (
-            isinstance(problem.costs, SparseCosts)
-            and problem.is_integer
-            and problem.array.dtype == np.int32
-            and all(int(cost.min()) > -(2**29) and int(cost.max()) < 2**29 for cost in costs if cost.size)
-        )
+        return all(int(cost.min()) > -(2**29) and int(cost.max()) < 2**29 for cost in costs if cost.size)

@@ -16,6 +16,34 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .._arrays import lap
+
+
+def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
+    """Bids, then shortest augmenting paths.
+
+    row_unmatched (R,), col_unmatched (C,) of the type of duals; budget: bids in a chain. Returns
+    col_of_row (R,) i4, v (C,), what was counted, and the first row that could not be matched, or -1.
+    """
+    v = col_unmatched.copy()
+    owner, edge = np.full(len(v), -1, np.int32), np.full(len(row_unmatched), -1, np.int64)
+    free = np.empty(len(edge), np.int32)
+    pairs = (indptr, indices, values, row_unmatched, never)
+    left_over, bids = bid(*pairs, v, owner, edge, budget, free)
+    lap("bids")
+    # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
+    scanned, stuck = augment(*pairs, v, owner, edge, np.sort(free[:left_over]))
+    lap("paths")
+    return columns_of(edge, indices), v, {"bids": bids, "paths": left_over, "scanned": scanned}, stuck
+
+
+def columns_of(edge, indices):
+    """Column of each row, (R,) i4, from the pair that it holds, -1 if none."""
+    col_of_row = np.full(len(edge), -1, np.int32)
+    matched = edge >= 0
+    col_of_row[matched] = indices[edge[matched]]
+    return col_of_row
+
 
 @njit(nogil=True, cache=True)
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # pragma: no cover

@@ -24,7 +24,7 @@ def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArr
     """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
     row_unmatched, col_unmatched = problem.unmatched()
     xp = array_module(problem.array)
-    v = xp.minimum(col_dual.astype(col_unmatched.dtype), col_unmatched)
+    v = xp.minimum(col_dual.astype(col_unmatched.dtype, copy=False), col_unmatched)
     u = row_unmatched.copy()
     if not isinstance(problem.costs, SparseCosts):
         matrix_of(problem.costs).lower_to_slack(v, u)
@@ -41,33 +41,53 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
     ValueError
         If the matching uses a column twice or a pair that is not allowed.
     """
+    cost, _, wrong = _paid(problem, col_of_row)
+    _refuse(wrong)
+    return array_module(cost).where(col_of_row >= 0, cost, cost.dtype.type(0))
+
+
+def cost_and_bound(
+    problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
+) -> tuple[int | float, int | float]:
+    """Cost of a matching, unmatched rows and columns included, and the sum of the duals.
+
+    Raises
+    ------
+    ValueError
+        As `pair_costs`.
+    """
+    row_cost, times, wrong = _paid(problem, col_of_row)
+    paid = [row_cost] if problem.is_perfect else [row_cost, (times == 0) * problem.unmatched()[1]]
+    sums = _totals([row_dual, col_dual, *paid])
+    _refuse(wrong)  # last, for the host waits for it
+    return sum(sums[2:]), sums[0] + sums[1]
+
+
+def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[NDArray, NDArray, NDArray]:
+    """What each row costs, by its pair or unmatched, how often each column is taken, and what is wrong.
+
+    That is how many pairs are forbidden and how many columns are taken twice.
+    """
     xp = array_module(problem.array)
-    cost = xp.zeros(len(col_of_row), dtype=np.int64 if problem.is_integer else np.float64)
-    if not isinstance(problem.costs, SparseCosts):
-        matched = xp.nonzero(col_of_row >= 0)[0]
-        cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
-        forbidden = xp.isinf(cost).sum()
-        repeated = len(matched) - len(xp.unique(col_of_row[matched]))
-    else:
+    row_unmatched, col_unmatched = problem.unmatched()
+    cost = xp.zeros_like(row_unmatched) if problem.is_perfect else row_unmatched.copy()
+    if isinstance(problem.costs, SparseCosts):
+        times = xp.zeros(len(col_unmatched), np.int32)
         pairs = _stored(problem.costs)
-        forbidden, repeated = _kernels(problem).look_up_pairs(*pairs, col_of_row, cost, problem.shape[1])
+        return cost, times, _kernels(problem).look_up_pairs(*pairs, col_of_row, cost, times)
+    matched = xp.nonzero(col_of_row >= 0)[0]
+    cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
+    times = xp.bincount(col_of_row[matched], minlength=len(col_unmatched))
+    return cost, times, xp.stack([xp.isinf(cost).sum(), (times > 1).sum()])
+
+
+def _refuse(wrong: NDArray) -> None:
+    """Refuse a matching that is none; `wrong` as `_paid` tells."""
+    forbidden, repeated = to_host(wrong).tolist()
     if repeated:
         raise ValueError("The solver matched a column twice; this is an error in the solver.")
     if forbidden:
         raise ValueError("The solver matched a forbidden pair; this is an error in the solver.")
-    return cost
-
-
-def primal_cost(problem: AssignmentProblem, col_of_row: NDArray[np.int32], pair_cost: NDArray) -> int | float:
-    """Cost of a matching, unmatched rows and columns included."""
-    cost = total(pair_cost)
-    if problem.row_unmatched is not None and problem.col_unmatched is not None:
-        xp = array_module(pair_cost)
-        taken = xp.zeros(problem.shape[1] + 1, dtype=bool)
-        taken[col_of_row] = True  # -1 is the place behind the last column
-        cost += total(xp.where(col_of_row < 0, problem.row_unmatched, 0))
-        cost += total(xp.where(taken[:-1], 0, problem.col_unmatched))
-    return cost
 
 
 def margins(
@@ -79,11 +99,12 @@ def margins(
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # rows are those that may be left over
         row_unmatched = xp.zeros_like(row_dual)
         col_unmatched = xp.full_like(col_dual, forbidden(col_dual.dtype))
-    margin = xp.zeros_like(row_dual)
     if isinstance(problem.costs, SparseCosts):
+        margin = xp.empty_like(row_dual)
         state = (col_of_row, row_unmatched, row_dual, col_dual, col_unmatched - col_dual, margin)
         _kernels(problem).margins(*_stored(problem.costs), *state)
         return margin
+    margin = xp.zeros_like(row_dual)
     matrix = matrix_of(problem.costs)
     rows = xp.nonzero(col_of_row >= 0)[0]
     cols = col_of_row[rows]
@@ -117,11 +138,12 @@ def _least_besides(
     return least
 
 
-def total(values: NDArray) -> int | float:
-    """Sum without rounding: of integers as int, of floats correctly rounded."""
-    if values.dtype.kind in "iub":
-        return int(values.sum(dtype=np.int64))
-    return math.fsum(to_host(values))
+def _totals(arrays: list[NDArray]) -> list[int] | list[float]:
+    """Sums without rounding: of integers as int, of floats correctly rounded."""
+    if arrays[0].dtype.kind == "f":
+        return [math.fsum(to_host(array)) for array in arrays]
+    on = kernels("outbid.tracker.assign.certificate", arrays[0])
+    return on.totals(arrays)
 
 
 def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:

@@ -35,18 +35,18 @@ def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):  # pragma: no cover
-    """How many pairs are not there, and how many columns are there twice.
+def look_up_pairs(indptr, indices, values, col_of_row, cost, times):  # pragma: no cover
+    """(2,) i8: how many pairs are not there, and how many columns are there twice.
 
-    col_of_row (R,) i4; written: cost (R,), where matched.
+    col_of_row (R,) i4; written: cost (R,), where matched; times (C,) i4, zero at first: how often each
+    column is taken.
     """
     missing, repeated = 0, 0
-    taken = np.zeros(cols, np.bool_)
     for i in range(len(indptr) - 1):
         if col_of_row[i] < 0:
             continue
-        repeated += taken[col_of_row[i]]
-        taken[col_of_row[i]] = True
+        repeated += times[col_of_row[i]] > 0
+        times[col_of_row[i]] += 1
         found = False
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] == col_of_row[i]:
@@ -54,7 +54,12 @@ def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):  # pragma: n
                 found = True
                 break
         missing += not found
-    return missing, repeated
+    return np.array([missing, repeated])
+
+
+def totals(arrays):
+    """Sums of integer arrays."""
+    return [int(array.sum(dtype=np.int64)) for array in arrays]
 
 
 @njit(nogil=True, cache=True)
@@ -72,8 +77,9 @@ def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack,
                 slack = values[p] - u[i] - v[j]
                 row_slack = min(row_slack, slack)
                 col_slack[j] = min(col_slack[j], slack)
-        if col_of_row[i] >= 0:
-            margin[i] = row_slack
+        margin[i] = row_slack
     for i in range(len(indptr) - 1):
         if col_of_row[i] >= 0:
             margin[i] += col_slack[col_of_row[i]]
+        else:
+            margin[i] = 0

@@ -9,6 +9,8 @@ import numpy as np
 from .._arrays import array_module, cuda_function, launch, to_host
 
 _SOURCE = "assign/certificate.cu"
+_LANES = 8
+_THREADS = 1 << 18
 
 
 def first_repeated_pair(indptr, indices, cols):
@@ -25,12 +27,20 @@ def lower_to_slack(indptr, indices, values, v, u):
     _launch("lower_to_slack", u, (indptr, indices, values), v, u)
 
 
-def look_up_pairs(indptr, indices, values, col_of_row, cost, cols):
-    """How many pairs are not there, and how many columns are there twice; written: cost (R,)."""
-    xp = array_module(cost)
-    times, wrong = xp.zeros(cols, np.int32), xp.zeros(2, np.int32)
+def look_up_pairs(indptr, indices, values, col_of_row, cost, times):
+    """(2,) i4: pairs that are not there, and columns that are there twice; written: cost (R,), times (C,)."""
+    wrong = array_module(cost).zeros(2, np.int32)
     _launch("look_up_pairs", cost, (indptr, indices, values), col_of_row, cost, times, wrong)
-    return tuple(to_host(wrong).tolist())
+    return wrong
+
+
+def totals(arrays):
+    """Sums of at most four i8 arrays."""
+    given = [*arrays, *[arrays[0][:0]] * (4 - len(arrays))]
+    sums = array_module(arrays[0]).zeros(4, np.int64)
+    lengths = [np.int64(len(array)) for array in given]
+    launch(cuda_function(_SOURCE, "add_up"), min(max(lengths), _THREADS), (*given, *lengths, sums))
+    return to_host(sums)[: len(arrays)].tolist()
 
 
 def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):
@@ -43,9 +53,9 @@ def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack,
 
 
 def _launch(name, result, pairs, *given):
-    """A thread a row; the type of a result is that of the duals."""
+    """Some threads a row; the type of a result is that of the duals."""
     kernel = cuda_function(_SOURCE, name, options=_kind(pairs[2], result))
-    launch(kernel, len(result), (*pairs, *given, np.int64(len(result))))
+    launch(kernel, _LANES * len(result), (*pairs, *given, np.int64(len(result))))
 
 
 def _kind(values, dual):

@@ -314,6 +314,7 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     matched = xp.nonzero(other.col_of_row >= 0)[0]
     col_of_row[other.col_of_row[matched]] = matched
     u = xp.minimum(other.col_dual, row_unmatched)
+    v = v.copy()
     if isinstance(problem.costs, SparseCosts):
         costs = problem.costs
         np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -207,6 +207,8 @@ class AssignmentProblem:
         Cost :math:`r_i` of leaving row i unmatched; finite.
     col_unmatched : (C,) array or None
         Cost :math:`s_j` of leaving column j unmatched; finite.
+    largest : int, optional
+        No cost is larger in magnitude, where whoever makes the problem knows it; else it is looked up.
 
     Examples
     --------
@@ -218,6 +220,7 @@ class AssignmentProblem:
     costs: Costs
     row_unmatched: NDArray | None = None
     col_unmatched: NDArray | None = None
+    largest: int | None = field(default=None, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -249,16 +252,17 @@ class AssignmentProblem:
 
     def transposed(self) -> AssignmentProblem:
         """The same problem with rows and columns exchanged."""
-        return AssignmentProblem(self.costs.transposed(), self.col_unmatched, self.row_unmatched)
+        costs = self.costs.transposed()
+        return AssignmentProblem(costs, self.col_unmatched, self.row_unmatched, largest=self.largest)
 
     def with_stored_costs(self) -> AssignmentProblem:
         """The same problem with a matrix in place of points."""
         if not isinstance(self.costs, PointCosts):
             return self
-        return AssignmentProblem(self.stored_costs, self.row_unmatched, self.col_unmatched)
+        return replace(self, costs=self.stored_costs)
 
     def unmatched(self) -> tuple[NDArray, NDArray]:
-        """Unmatched costs of rows and columns, as int64 or float64.
+        """Unmatched costs of rows and columns, as int64 or float64; to be read, not to be written.
 
         In a perfect matching of all rows that of a row is `forbidden` and that of a column 0.
         """
@@ -266,7 +270,7 @@ class AssignmentProblem:
         if self.row_unmatched is None or self.col_unmatched is None:
             xp = array_module(self.array)
             return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
-        return self.row_unmatched.astype(dtype), self.col_unmatched.astype(dtype)
+        return self.row_unmatched.astype(dtype, copy=False), self.col_unmatched.astype(dtype, copy=False)
 
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
@@ -288,8 +292,9 @@ def _moved(problem: AssignmentProblem, move: Callable[[NDArray], NDArray]) -> As
     else:
         costs = DenseCosts(move(costs.values))
     if problem.row_unmatched is None or problem.col_unmatched is None:
-        return AssignmentProblem(costs)
-    return AssignmentProblem(costs, move(problem.row_unmatched), move(problem.col_unmatched))
+        return replace(problem, costs=costs)
+    unmatched = move(problem.row_unmatched), move(problem.col_unmatched)
+    return AssignmentProblem(costs, *unmatched, largest=problem.largest)
 
 
 def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:

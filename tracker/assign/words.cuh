@@ -14,3 +14,28 @@ __device__ __forceinline__ int owner_of(Word word) { return (int)(word & 0xfffff
 __device__ __forceinline__ Word word_of(int dual, int owner) {
     return ((Word)(unsigned)(kBias - dual) << 32) | (unsigned)(owner + 1);
 }
+
+constexpr int kKept = 4, kMostAttempts = 8;
+
+// What happens in one round of searches.
+struct Round {
+    int searched, won;  // rows that do, and rows that got their path
+    int taken;          // searches that have begun
+};
+
+// What happens in one attempt to find the paths, with room for trees of some size.
+struct Attempt {
+    unsigned arrived;  // at a barrier
+    int left_over;     // rows for the next attempt
+    Round rounds[kKept];
+};
+
+// How far the solver is; zero at the start. Attempt 0 are the bids. Behind it live (rounds + 1,) i4: rows that bid
+// after each round.
+struct State {
+    Word scanned;  // columns in the trees of all paths
+    int round;     // of searches
+    int unused;
+    Attempt attempts[kMostAttempts];
+};
+static_assert(sizeof(State) == 464, "bid_and_augment_gpu.py reserves so much");
