@@ -19,68 +19,41 @@ extern "C" __global__ void finish(const Word* word, long long* v, int cols, cons
     if (i < rows) col_of_row[i] = edge[i] < 0 ? -1 : indices[edge[i]];
 }
 
-constexpr int kLanes = 4;  // threads that read one row together
-constexpr int kAhead = 4;  // pairs that each of them fetches at once
+constexpr int kLanes = 8;  // threads that read one row together
+constexpr int kSlotsABlock = 16;  // what a multiprocessor does at once without its threads waiting for each other
+constexpr unsigned kAlone = ~0u;  // instead of a pair: staying unmatched
 
-// A row's best and second best pair, staying unmatched (pair -1) among them.
-struct Choice {
-    int best, second;
-    int best_pair, second_pair;  // counted from the row's first
-    int best_column, second_column;
-    Word best_word, second_word;
+// Choices as words that sort by cost, and among equal costs by the pair, counted from the row's first. Ties go to the
+// first pair of the row; staying unmatched is no better than an equal pair's limit.
+__device__ __forceinline__ Word choice_of(int cost, unsigned pair) {
+    return ((Word)((unsigned)cost ^ 0x80000000u) << 32) | pair;
+}
+__device__ __forceinline__ int cost_of(Word choice) { return (int)((unsigned)(choice >> 32) ^ 0x80000000u); }
+
+// A row's best and second best choice, staying unmatched among them.
+struct Choices {
+    Word best, second;
 };
 
-__device__ __forceinline__ bool before(int a, int p, int b, int q) {
-    // Ties go to the first pair of the row; staying unmatched is no better than an equal pair's limit.
-    return a < b || (a == b && p >= 0 && (q < 0 || p < q));
-}
-
-__device__ __forceinline__ void offer(Choice& choice, int value, int pair, int column, Word word) {
-    if (before(value, pair, choice.best, choice.best_pair)) {
-        choice.second = choice.best, choice.second_pair = choice.best_pair;
-        choice.second_column = choice.best_column, choice.second_word = choice.best_word;
-        choice.best = value, choice.best_pair = pair, choice.best_column = column, choice.best_word = word;
-    } else if (before(value, pair, choice.second, choice.second_pair)) {
-        choice.second = value, choice.second_pair = pair, choice.second_column = column, choice.second_word = word;
-    }
+__device__ __forceinline__ void offer(Choices& choices, Word choice) {
+    choices.second = min(choices.second, max(choices.best, choice));
+    choices.best = min(choices.best, choice);
 }
 
 // Best and second best choice of a row, found by kLanes threads together; all of them return it.
-__device__ __forceinline__ Choice choose(Pair first, Pair stop, const int* indices, const int* values,
-                                         int unmatched, const Word* word, int lane, unsigned group) {
-    Choice choice{unmatched, unmatched, -1, -1, -1, -1, 0, 0};
-    for (Pair p = first + lane; p < stop; p += kLanes * kAhead) {
-        int column[kAhead], value[kAhead];
-        Word there[kAhead];
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            bool is_pair = p + k * kLanes < stop;
-            column[k] = is_pair ? indices[p + k * kLanes] : -1;
-            value[k] = is_pair ? values[p + k * kLanes] : 0;
-        }
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) there[k] = column[k] >= 0 ? __ldcg(&word[column[k]]) : 0;
-#pragma unroll
-        for (int k = 0; k < kAhead; ++k) {
-            int reduced = value[k] - dual_of(there[k]);
-            if (column[k] >= 0 && reduced < unmatched)
-                offer(choice, reduced, (int)(p - first) + k * kLanes, column[k], there[k]);
-        }
+__device__ __forceinline__ Choices choose(Pair first, Pair stop, const int* indices, const int* values,
+                                          int unmatched, const Word* word, int lane, unsigned group) {
+    Word alone = choice_of(unmatched, kAlone);
+    Choices choices{alone, alone};
+    for (Pair p = first + lane; p < stop; p += kLanes) {
+        int reduced = values[p] - dual_of(__ldcg(&word[indices[p]]));
+        offer(choices, reduced < unmatched ? choice_of(reduced, (unsigned)(p - first)) : alone);
     }
     for (int step = 1; step < kLanes; step *= 2) {
-        Choice other{__shfl_xor_sync(group, choice.best, step),
-                     __shfl_xor_sync(group, choice.second, step),
-                     __shfl_xor_sync(group, choice.best_pair, step),
-                     __shfl_xor_sync(group, choice.second_pair, step),
-                     __shfl_xor_sync(group, choice.best_column, step),
-                     __shfl_xor_sync(group, choice.second_column, step),
-                     __shfl_xor_sync(group, choice.best_word, step),
-                     __shfl_xor_sync(group, choice.second_word, step)};
-        if (other.best_pair >= 0) offer(choice, other.best, other.best_pair, other.best_column, other.best_word);
-        if (other.second_pair >= 0)
-            offer(choice, other.second, other.second_pair, other.second_column, other.second_word);
+        Choices other{__shfl_xor_sync(group, choices.best, step), __shfl_xor_sync(group, choices.second, step)};
+        offer(choices, other.best), offer(choices, other.second);
     }
-    return choice;
+    return choices;
 }
 
 constexpr int kPackAlways = 8, kPackEvery = 8;  // rounds after which slots without a row are dropped
@@ -133,7 +106,10 @@ extern "C" __global__ void __launch_bounds__(512, 2)
     int count = rows, blocks = gridDim.x;
     for (int round = 0; round <= rounds; ++round) {
         bool last = round == rounds || count <= few;
-        for (int s = thread / kLanes; s < count; s += blocks * blockDim.x / kLanes) {
+        // Few slots are spread over all blocks; of many, neighbours stay together.
+        int groups = blocks * blockDim.x / kLanes;
+        int own = count > groups ? thread / kLanes : threadIdx.x / kLanes * blocks + blockIdx.x;
+        for (int s = own; s < count; s += groups) {
             Slot slot = round ? slot_at(&now[s]) : Slot{0, 0, 0, -1, s, 0};
             slot.row = settled(slot, shown, bids, edge, lane == 0);
             if (slot.row < 0) {
@@ -141,29 +117,30 @@ extern "C" __global__ void __launch_bounds__(512, 2)
                 continue;
             }
             Pair first = indptr[slot.row];
-            Choice choice = choose(first, indptr[slot.row + 1], indices, values, (int)row_unmatched[slot.row],
-                                   shown, lane, group);
+            Choices choices = choose(first, indptr[slot.row + 1], indices, values, (int)row_unmatched[slot.row],
+                                     shown, lane, group);
             if (lane) continue;
-            if (choice.best_pair < 0) {  // staying unmatched is best, and stays so: prices only rise
+            unsigned pair = (unsigned)choices.best;
+            if (pair == kAlone) {  // staying unmatched is best, and stays so: prices only rise
                 now[s].row = -1;
                 continue;
             }
-            int pair = choice.best_pair;
-            slot.column = choice.best_column;
-            Word old = choice.best_word;
-            if (choice.best == choice.second && owner_of(old) >= 0) {
+            int raise = cost_of(choices.second) - cost_of(choices.best);
+            slot.column = indices[first + pair];
+            Word old = __ldcg(&shown[slot.column]);
+            if (!raise && owner_of(old) >= 0) {
                 // A tie that raises no price would go round in circles; the second choice may be free.
-                pair = choice.second_pair, slot.column = choice.second_column;
-                if (pair >= 0) old = choice.second_word;
+                pair = (unsigned)choices.second;
+                if (pair != kAlone) slot.column = indices[first + pair], old = __ldcg(&shown[slot.column]);
             }
-            bool stuck = pair < 0 || (choice.best == choice.second && owner_of(old) >= 0);
+            bool stuck = pair == kAlone || (!raise && owner_of(old) >= 0);
             if (stuck || last) {
                 free[atomicAdd(left_over, 1)] = slot.row;
                 now[s].row = -1;
                 continue;
             }
             slot.pair = first + pair, slot.outbid = owner_of(old);
-            slot.offered = word_of(dual_of(old) - (choice.second - choice.best), slot.row);
+            slot.offered = word_of(dual_of(old) - raise, slot.row);
             atomicMax(&bids[slot.column], slot.offered);
             now[s] = slot;
         }
@@ -182,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         now = next, next = empty;
         count = *(volatile int*)&live[round];
         // Slots only grow fewer: blocks without any are done, and the others need not wait for them.
-        blocks = min(blocks, max(1, (count * kLanes + (int)blockDim.x - 1) / (int)blockDim.x));
+        blocks = min(blocks, max(1, (count + kSlotsABlock - 1) / kSlotsABlock));
         if (blockIdx.x >= blocks) return;
     }
 }
