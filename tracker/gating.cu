@@ -10,6 +10,7 @@ struct Grid {
     long long cells;                  // in a block
     int shift;
 };
+static_assert(sizeof(Grid) <= 96, "gating_gpu.py reserves so much");
 
 __device__ __forceinline__ double coordinate(const double* row_point, long long rows, const double* col_point,
                                              long long i, int axis) {

@@ -20,7 +20,8 @@ extern "C" __global__ void finish(const Word* word, long long* v, int cols, cons
 }
 
 constexpr int kLanes = 8;  // threads that read one row together
-constexpr int kSlotsABlock = 16;  // what a multiprocessor does at once without its threads waiting for each other
+constexpr int kAhead = 2;  // pairs that each of them fetches at once
+constexpr int kSlotsABlock = 16;
 constexpr unsigned kAlone = ~0u;  // instead of a pair: staying unmatched
 
 // Choices as words that sort by cost, and among equal costs by the pair, counted from the row's first. Ties go to the
@@ -45,9 +46,22 @@ __device__ __forceinline__ Choices choose(Pair first, Pair stop, const int* indi
                                           int unmatched, const Word* word, int lane, unsigned group) {
     Word alone = choice_of(unmatched, kAlone);
     Choices choices{alone, alone};
-    for (Pair p = first + lane; p < stop; p += kLanes) {
-        int reduced = values[p] - dual_of(__ldcg(&word[indices[p]]));
-        offer(choices, reduced < unmatched ? choice_of(reduced, (unsigned)(p - first)) : alone);
+    for (Pair p = first + lane; p < stop; p += kLanes * kAhead) {
+        int column[kAhead], reduced[kAhead];
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+            bool is_pair = p + k * kLanes < stop;
+            column[k] = is_pair ? indices[p + k * kLanes] : -1;
+            reduced[k] = is_pair ? values[p + k * kLanes] : unmatched;
+        }
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k)
+            if (column[k] >= 0) reduced[k] -= dual_of(word[column[k]]);
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+            unsigned pair = (unsigned)(p - first) + k * kLanes;
+            offer(choices, reduced[k] < unmatched ? choice_of(reduced[k], pair) : alone);
+        }
     }
     for (int step = 1; step < kLanes; step *= 2) {
         Choices other{__shfl_xor_sync(group, choices.best, step), __shfl_xor_sync(group, choices.second, step)};
@@ -80,7 +94,7 @@ __device__ __forceinline__ Slot slot_at(const Slot* place) {
 
 // What became of a slot's bid: the row that bids next, or -1. A word that won is carried over to the other copy.
 __device__ __forceinline__ int settled(const Slot& slot, const Word* shown, Word* other, Pair* edge, bool writes) {
-    if (slot.row < 0 || !slot.offered || __ldcg(&shown[slot.column]) != slot.offered) return slot.row;
+    if (slot.row < 0 || !slot.offered || shown[slot.column] != slot.offered) return slot.row;
     if (writes) {
         atomicMax(&other[slot.column], slot.offered);
         edge[slot.row] = slot.pair;
@@ -127,11 +141,11 @@ extern "C" __global__ void __launch_bounds__(512, 2)
             }
             int raise = cost_of(choices.second) - cost_of(choices.best);
             slot.column = indices[first + pair];
-            Word old = __ldcg(&shown[slot.column]);
+            Word old = shown[slot.column];
             if (!raise && owner_of(old) >= 0) {
                 // A tie that raises no price would go round in circles; the second choice may be free.
                 pair = (unsigned)choices.second;
-                if (pair != kAlone) slot.column = indices[first + pair], old = __ldcg(&shown[slot.column]);
+                if (pair != kAlone) slot.column = indices[first + pair], old = shown[slot.column];
             }
             bool stuck = pair == kAlone || (!raise && owner_of(old) >= 0);
             if (stuck || last) {

@@ -17,7 +17,7 @@ _BID, _AUGMENT = "assign/bid.cu", "assign/augment.cu"
 _BLOCK = 512
 _BLOCKS_A_PROCESSOR = 2
 _ROUNDS_A_BID = 32
-_FEW = 1 / 100
+_FEW = 1 / 75
 """Share of the rows below which rounds of bids no longer pay."""
 _SEARCHES = ((128, 1, 65536, 2048), (512, 4, 16384, 0), (1500, 8, 4096, 0), (6000, 8, 1024, 0))
 """Of each attempt: columns a search may reach, warps that search together, searches at once, and how few rows
