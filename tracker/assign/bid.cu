@@ -20,7 +20,7 @@ extern "C" __global__ void finish(const Word* word, long long* v, int cols, cons
 }
 
 constexpr int kLanes = 8;  // threads that read one row together
-constexpr int kAhead = 2;  // pairs that each of them fetches at once
+constexpr int kAhead = 4;  // pairs that each of them fetches at once
 constexpr int kSlotsABlock = 16;
 constexpr unsigned kAlone = ~0u;  // instead of a pair: staying unmatched
 

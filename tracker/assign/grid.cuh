@@ -18,19 +18,15 @@ __device__ __forceinline__ void append(bool wanted, int row, int* list, int* cou
     if (place >= 0) list[place] = row;
 }
 
-// What was written before is seen by whoever sees what is written afterwards. Lighter than __threadfence, which
-// puts all fences of the grid in one order as well.
-__device__ __forceinline__ void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-
 // All threads of the first blocks of a cooperative launch wait for each other; arrived starts at 0 and only grows.
 __device__ __forceinline__ void wait_for_all(unsigned* arrived, unsigned& turn, int blocks) {
     __syncthreads();
     turn += blocks;
     if (threadIdx.x == 0) {
-        order_memory();
+        __threadfence();
         atomicAdd(arrived, 1);
         while (*(volatile unsigned*)arrived < turn) {}
-        order_memory();
+        __threadfence();
     }
     __syncthreads();
 }
