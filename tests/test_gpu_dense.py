@@ -220,3 +220,23 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch
         again = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
         np.testing.assert_array_equal(to_host(again.col_of_row), to_host(expected.col_of_row))
         np.testing.assert_array_equal(to_host(again.col_dual), to_host(expected.col_dual))
+
+
+@pytest.mark.parametrize("block", [64, 1024])
+@pytest.mark.parametrize("epsilon", [1, 50])
+def test_an_auction_goes_on_to_the_last_row(epsilon, block, monkeypatch):
+    perfect, size = import_module("outbid.tracker.assign.perfect_gpu"), 300
+    monkeypatch.setattr(perfect, "_BLOCK", block)
+    costs = FAMILIES["uniform_integers"](np.random.default_rng(11), size, size)
+    indptr, indices = np.arange(0, size * size + 1, size), np.tile(np.arange(size, dtype=np.int32), size)
+    state = (np.zeros(size, np.int64), np.full(size, -1, np.int32), np.full(size, -1, np.int64))
+    v, owner, edge = map(to_device, state)
+    pairs = (*map(to_device, (indptr, indices, costs.ravel())), v, owner, edge)
+    bound = to_device(np.full(size, np.iinfo(np.int64).max))
+    assert perfect.bid(*pairs, bound, epsilon, 20_000, 40) >= size
+    assert 0 < int((edge < 0).sum()) <= 40
+    perfect.bid(*pairs, bound, epsilon, 20_000, 0)
+    held = to_host(edge) - np.arange(size) * size
+    reduced = costs - to_host(v)
+    np.testing.assert_array_equal(to_host(owner)[held], np.arange(size))
+    assert (reduced[np.arange(size), held] <= reduced.min(1) + epsilon).all()

@@ -45,17 +45,19 @@ def test_clustered_points_and_duplicates(axes):
     assert answer.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("patience", [0, 20])
-def test_candidates_that_admit_no_matching_get_others(patience, monkeypatch):
+@pytest.mark.parametrize(("patience", "far"), [(0, 0), (20, 0), (0, 3)])
+def test_candidates_that_admit_no_matching_get_others(patience, far, monkeypatch):
     """The near points of one cloud are far from most of the other."""
-    monkeypatch.setattr(import_module("outbid.tracker.assign.perfect_cpu"), "PATIENCE_WITH_POINTS", patience)
+    kernels = import_module("outbid.tracker.assign.perfect_cpu")
+    monkeypatch.setattr(kernels, "PATIENCE_WITH_POINTS", patience)
+    monkeypatch.setattr(kernels, "FAR", far)
     monkeypatch.setattr(import_module("outbid.tracker.assign.sparsified"), "_TURNS", 0)
     rng = np.random.default_rng(10)
     a, b = rng.normal(size=(300, 3)) * rng.random((300, 1)) ** 3, rng.normal(size=(300, 3))
     answer = assign(AssignmentProblem(PointCosts(a, b)), "sparsified")
     distances = cdist(a, b)
     assert answer.primal_cost == pytest.approx(distances[linear_sum_assignment(distances)].sum(), rel=1e-12)
-    assert ("attempts" in answer.stats) == (patience == 0)
+    assert ("attempts" in answer.stats) == (patience + far == 0)
 
 
 def test_points_may_stay_unmatched():

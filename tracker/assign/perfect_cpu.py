@@ -17,10 +17,12 @@ from . import bid_and_augment_cpu
 from .certificate_cpu import lower_to_slack
 from .problem import forbidden
 
-__all__ = ["PATIENCE", "PATIENCE_WITH_POINTS", "added", "augment", "bid", "lower_to_slack", "merged"]
+__all__ = ["FAR", "PATIENCE", "PATIENCE_WITH_POINTS", "added", "augment", "bid", "lower_to_slack", "merged"]
 
 PATIENCE = PATIENCE_WITH_POINTS = 0
 """Passes without a perfect matching among candidates, before a search of all pairs is the quicker way."""
+FAR = 0
+"""Far candidates of every row of points."""
 
 
 def merged(of_rows, row_count, of_cols, col_count):

@@ -14,7 +14,10 @@ from .._arrays import array_module, cuda_function, launch, processors, to_host
 
 PATIENCE, PATIENCE_WITH_POINTS = 4, 20
 """Passes without a perfect matching among candidates, before a search of all pairs is the quicker way."""
-_SOURCE = "assign/perfect.cu"
+FAR = 3
+"""Far candidates of every row of points. Rounds of bids by few rows are quick here, and far pairs let them
+make prices right over long distances; without, many paths must be found one after the other."""
+_BID, _AUGMENT = "assign/perfect_bid.cu", "assign/perfect.cu"
 _BLOCK = 1024
 _ROWS_A_BLOCK = 32
 _ROUNDS_A_LAUNCH = 20_000
@@ -57,7 +60,11 @@ def _united(size, *pairs):
 
 def lower_to_slack(indptr, indices, values, v, u):
     """u_i := min(u_i, min_j (c_ij - v_j)); written: u (R,)."""
-    launch(_function("lower_to_slack", values, v), len(u), (indptr, indices, values, v, u, np.int64(len(u))))
+    launch(
+        _function(_AUGMENT, "lower_to_slack", values, v),
+        len(u),
+        (indptr, indices, values, v, u, np.int64(len(u))),
+    )
 
 
 def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):
@@ -73,7 +80,7 @@ def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):
         *(xp.empty(size, v.dtype), xp.empty(size, np.int64), xp.full(size, -1, np.int64).view(np.uint64)),
         *(xp.full(size, -1, np.int32), live, xp.zeros(1, np.uint32)),
     )
-    _function("bid_rounds", values, v, cooperative=True)(_grid(size), (_BLOCK,), arguments)
+    _function(_BID, "bid_rounds", values, v, cooperative=True)(_grid(size), (_BLOCK,), arguments)
     return int(live.sum())
 
 
@@ -83,11 +90,11 @@ def augment(indptr, indices, values, v, owner, edge, jump):
     progress = xp.zeros(6, np.int32)  # free, stuck, phases, rounds, scanned in two halves
     scratch = (
         *(xp.empty(len(indices), v.dtype), xp.empty((2, size), np.uint64), xp.empty(size, np.int32)),
-        *(xp.empty(size, np.uint64), xp.empty(size, np.int32), xp.empty((2, size), np.int32)),
+        *(xp.empty(size, np.uint64), xp.empty(size, np.int32), xp.empty((2, size, 2), np.int32)),
         *(xp.empty(size, np.int32), xp.zeros(4, np.int32), xp.empty(size, np.uint64)),
         *(xp.empty(size, np.int32), xp.zeros(3, np.uint64), progress),
     )
-    grow = _function("grow_and_augment", values, v, cooperative=True)
+    grow = _function(_AUGMENT, "grow_and_augment", values, v, cooperative=True)
     given = (indptr, indices, values, v, owner, edge, np.asarray(jump, v.dtype)[()])
     free, stuck = size, -1
     while free and stuck < 0:
@@ -104,6 +111,6 @@ def _grid(size):
     return (max(1, min(processors(), -(-size // _ROWS_A_BLOCK))),)
 
 
-def _function(name, values, v, *, cooperative=False):
+def _function(source, name, values, v, *, cooperative=False):
     types = (f"-DVALUE={values.dtype.str[1:]}", f"-DKEY={v.dtype.str[1:]}")
-    return cuda_function(_SOURCE, name, cooperative=cooperative, options=types)
+    return cuda_function(source, name, cooperative=cooperative, options=types)

@@ -22,6 +22,11 @@ _EPSILONS = (0.3, 0.06, 0.012)
 """Of the auctions before the bids, as shares of the candidates' mean slack."""
 _AUCTION = (300, 0.01)
 """Rounds of an auction, and the share of free rows at which it ends."""
+_FALL, _LEAST = 0.2, 0.03
+"""Where there are far candidates, epsilon falls from their mean slack by this factor, down to this share of
+that of the near ones."""
+_AUCTION_WITH_FAR = (2000, 20)
+"""Rounds of such an auction, and the number of free rows at which it ends."""
 _TURNS, _MANY = 10, 0.06
 """How often an auction may choose more candidates, and the share of free rows for which it does."""
 _FAR = 0.5
@@ -38,11 +43,12 @@ class Sparsified(AbstractAssignmentSolver):
     that sparse problem exactly. One pass over the whole matrix then looks for pairs whose cost is below the
     sum of their duals. Where there is none the answer is optimal for the whole matrix; where there are, they
     become candidates, and only rows whose pair is no longer their best search again (Volgenant's
-    core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices choose
-    better candidates. If candidates admit no matching, or if pairs keep coming, rough duals of an auction
-    over all pairs choose others. If these do not suffice either the whole matrix is searched: on the host
-    from an auction, on a GPU by `Auction`, or by `Hungarian` where integers leave no room for an auction's
-    proof. Sparse problems go to `BidAndAugment` as they are.
+    core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices
+    choose better candidates; among points on a GPU far pairs take part. If candidates admit no matching,
+    or if pairs keep coming, rough duals of an auction over all pairs choose others. If these do not
+    suffice either the whole matrix is searched: on the host from an auction, on a GPU by `Auction`, or by
+    `Hungarian` where integers leave no room for an auction's proof. Sparse problems go to `BidAndAugment`
+    as they are.
 
     Parameters
     ----------
@@ -152,7 +158,9 @@ class _Work:
         self.rounding = 0 if problem.is_integer else 1e-14 * self.largest
         xp = array_module(self.col_unmatched)
         self.on: Any = kernels("outbid.tracker.assign.perfect", self.col_unmatched)
-        self.patience = self.on.PATIENCE_WITH_POINTS if isinstance(costs, PointCosts) else self.on.PATIENCE
+        of_points = isinstance(costs, PointCosts)
+        self.patience = self.on.PATIENCE_WITH_POINTS if of_points else self.on.PATIENCE
+        self.far = min(self.on.FAR if of_points else 0, cols - 1)
         self.v = self.col_unmatched.copy()
         self.owner = xp.full(cols, -1, np.int32)
         self.edge = xp.full(rows, -1, np.int64)
@@ -193,27 +201,53 @@ class _Work:
             left_over, bids = self._sparse().bid(*self._optional_pairs(), BidAndAugment.budget, free)
             self.stats["bids"] += bids
             return self.search(np.sort(free[:left_over]))
+        if self.far > 0:
+            self._auctions_with_far(of_row)
+        elif not self._auctions(of_row):
+            return int(array_module(self.v).argmin(self.edge))
+        self._forget()
+        self._bid(0, None, *self._share(_BIDS))
+        return self.search(None)
+
+    def _auctions(self, of_row: int) -> bool:
+        """Auctions with less and less epsilon; whether the candidates suffice for paths."""
         v, slack = self.v.copy(), self._mean_slack()
         for share in _EPSILONS:
             epsilon = self.v.dtype.type(share * slack)
             if epsilon > 0 and not self._auction(epsilon, of_row) and not self.patience:
-                return int(array_module(self.v).argmin(self.edge))
+                return False
         # Where prices have moved far from the reduction's they know better which pairs may matter.
         if slack > 0 and float(((self.v - v) / slack).std()) > _FAR:
             self._choose_again(of_row)
-        self._forget()
-        self._bid(0, None, *_BIDS)
-        return self.search(None)
+        return True
 
     def _auction(self, epsilon: int | float, of_row: int) -> bool:
         """Rounds of bids; rows get more pairs while many find theirs too dear. Whether that helped."""
         self._forget()
         for _ in range(_TURNS):
-            if self._bid(epsilon, self.bound, *_AUCTION) < _MANY * len(self.edge):
-                self._bid(epsilon, None, *_AUCTION)
+            if self._bid(epsilon, self.bound, *self._share(_AUCTION)) < _MANY * len(self.edge):
+                self._bid(epsilon, None, *self._share(_AUCTION))
                 return True
             self._choose_again(of_row)
         return False
+
+    def _auctions_with_far(self, of_row: int) -> None:
+        """Auctions to the last rows, whose far pairs tell how dear a whole region must become."""
+        slack = self._mean_slack()
+        self._add_far()
+        epsilon = self._mean_slack()
+        while slack > 0 and epsilon > _LEAST * slack:
+            self._forget()
+            self._bid(epsilon, None, *_AUCTION_WITH_FAR)
+            self._choose_again(of_row)
+            epsilon *= _FALL
+
+    def _add_far(self) -> None:
+        """Columns at fixed distances in the order of points, so that there always is a perfect matching."""
+        xp, size = array_module(self.v), len(self.edge)
+        steps = 1 + (xp.arange(self.far) * 2_654_435_761 + size // 2) % (size - 1)
+        far = (xp.arange(size)[:, None] + steps) % size
+        self.add(far.astype(np.int32), xp.full(size, self.far, np.int32))
 
     def _choose_again(self, of_row: int) -> None:
         """More candidates, by the duals as they are."""
@@ -242,11 +276,14 @@ class _Work:
             return 0.0
         return float((self.values - self.v[self.indices] - self._least()[self.rows]).mean())
 
-    def _bid(self, epsilon: int | float, bound: NDArray | None, rounds: int, few: float) -> int:
+    def _share(self, limits: tuple[int, float]) -> tuple[int, int]:
+        """Rounds, and how many rows a share of them is."""
+        return limits[0], int(limits[1] * len(self.edge))
+
+    def _bid(self, epsilon: int | float, bound: NDArray | None, rounds: int, few: int) -> int:
         """Rounds of bids, by default without bounds; how many rows are left."""
-        least = int(few * len(self.edge))
         bound = array_module(self.v).full_like(self.v, self.never) if bound is None else bound
-        self.stats["bids"] += self.on.bid(*self._pairs(), bound, epsilon, rounds, least)
+        self.stats["bids"] += self.on.bid(*self._pairs(), bound, epsilon, rounds, few)
         return int((self.edge < 0).sum())
 
     def search(self, free: NDArray[np.int32] | None) -> int:
