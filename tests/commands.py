@@ -1,5 +1,8 @@
 """Running the commands in tests, and what a refusal looks like."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -27,3 +30,11 @@ def assert_refused(done: Result, exit_code: int, *said: str) -> None:
     assert done.stderr.count("\n") == 1
     for part in said:
         assert part in done.stderr
+
+
+def headless(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `outbid view` in a process of its own, as a server without a display does."""
+    dropped = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "NAPARI_CONFIG"}
+    without = {name: value for name, value in os.environ.items() if name not in dropped}
+    command = [str(Path(sys.executable).with_name("outbid")), "view", *map(str, arguments)]
+    return subprocess.run(command, env=without | (env or {}), capture_output=True, text=True, check=False)

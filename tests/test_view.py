@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 from shutil import which
@@ -10,7 +9,7 @@ from shutil import which
 import numpy as np
 import pytest
 import tifffile
-from commands import assert_refused, run
+from commands import assert_refused, headless, run
 
 from outbid.tracker import Detections, Tracks, write_detections, write_tracks
 from outbid.tracker.formats.images import Movie
@@ -37,14 +36,6 @@ def files(tmp_path: Path) -> dict[str, Path]:
     write_tracks(paths["tracks.csv"], Tracks.from_track_ids(seen, swapped))
     write_tracks(paths["truth.csv"], Tracks.from_track_ids(seen, particle))
     return paths
-
-
-def headless(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `outbid view` in a process of its own, as a server without a display does."""
-    dropped = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "NAPARI_CONFIG"}
-    without = {name: value for name, value in os.environ.items() if name not in dropped}
-    command = [str(Path(sys.executable).with_name("outbid")), "view", *map(str, arguments)]
-    return subprocess.run(command, env=without | (env or {}), capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
