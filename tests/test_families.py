@@ -36,7 +36,7 @@ def some(rng: np.random.Generator, daughters: int, strangers: int) -> Families:
     second = np.concatenate([np.arange(daughters), rng.integers(0, daughters, strangers)])
     return replace(
         families([0] * count, [0] * count, second.tolist()),
-        along2=along2, aside2=(middle**2).sum(axis=1) - along2, apart=apart, growth=growth,
+        along2=along2, aside2=(middle**2).sum(axis=1) - along2, apart2=apart**2, growth=growth,
         usual_growth=-(growth**2) / 0.02 + np.log(1 / np.sqrt(2 * np.pi) / 0.1),
     )  # fmt: skip
 

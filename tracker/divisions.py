@@ -23,7 +23,7 @@ from .relink import choice_of, family_chances, reachable, relinked
 _UNITS = 1 << 26
 _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
-_TOLD = 3000
+_TOLD = 1500
 """Starts that tell enough of how daughters part."""
 _CLEAR = 2.0
 """Standard deviations by which more must be found forward than backward."""
@@ -31,6 +31,8 @@ _HOPELESS = -8.0
 """Log odds below which a family counts in no probability."""
 _ROUNDS = 2
 """Rounds in which links are exchanged."""
+_SETTLED = 0.02
+"""Links that may still change when they end, against the starts."""
 _LIVES = 3
 """Rounds in which ages and divisions tell of each other; more change nothing."""
 
@@ -103,7 +105,7 @@ def find_divisions(
             choice = choice.by(odds + lives.gains(chance))
         chance = family_chances(choice, families)
         linking, chosen = relinked(linking, families, choice)
-        if not linking.changed.any():
+        if linking.changed.sum() <= _SETTLED * len(starts):
             break
     chosen = chosen[chance[chosen] > _LEAST]
     found, chance = families.only(chosen), chance[chosen]

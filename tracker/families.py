@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f
+from scipy.special import fdtri
 
 from .gating import pairs_within
 from .movie import Movie
@@ -34,8 +34,8 @@ class Families:
     along2, aside2 : (P,) float64 arrays
         Squared distance of the point midway between the daughters from where the mother is foretold, along
         the line between them and across it.
-    apart : (P, axes) float64 array
-        From the first daughter to the second.
+    apart2 : (P, axes) float64 array
+        Squares of the way from the first daughter to the second, axis by axis.
     growth : (P,) float64 array
         By how much farther they are apart in the next frame; NaN where that is not known.
     chance : (P,) float64 array
@@ -54,7 +54,7 @@ class Families:
     ended: NDArray[np.bool_]
     along2: NDArray[np.float64]
     aside2: NDArray[np.float64]
-    apart: NDArray[np.float64]
+    apart2: NDArray[np.float64]
     growth: NDArray[np.float64]
     chance: NDArray[np.float64]
     usual_growth: NDArray[np.float64]
@@ -149,20 +149,23 @@ def _measured(
 ) -> Families:
     position, axes = movie.position, movie.axes
     ahead = position[mother] + shift[mother]
-    middle, apart = (position[first] + position[second]) / 2 - ahead, position[second] - position[first]
-    along2 = (middle * apart).sum(axis=1) ** 2 / np.maximum((apart**2).sum(axis=1), 1e-300)
-    aside2 = np.maximum((middle**2).sum(axis=1) - along2, 0.0)
+    here = position[first]
+    apart = position[second] - here
+    middle, distance2 = here + apart / 2 - ahead, np.maximum(_dot(apart, apart), 1e-300)
+    along2 = _dot(middle, apart) ** 2 / distance2
+    aside2 = np.maximum(_dot(middle, middle) - along2, 0.0)
     linked = np.nonzero(follower >= 0)[0]
     linked = linked[movie.frame[follower[linked]] == movie.frame[linked] + 1]
-    steps2 = ((position[follower[linked]] - position[linked] - shift[linked]) ** 2).sum(axis=1)
-    usual2 = float(np.median(steps2)) / (axes * float(f.ppf(0.5, axes, FREEDOM))) if len(linked) else 0.0
+    steps = position[follower[linked]] - position[linked] - shift[linked]
+    steps2 = _dot(steps, steps)
+    usual2 = float(np.median(steps2)) / (axes * float(fdtri(axes, FREEDOM, 0.5))) if len(linked) else 0.0
     usual2 = max(usual2, (1e-6 * spacing) ** 2, 1e-300)
     ended = follower[mother] < 0
     lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
-    as_usual = log_t(((position[first] - ahead) ** 2).sum(axis=1), axes, usual2, FREEDOM)
+    as_usual = log_t(_dot(here - ahead, here - ahead), axes, usual2, FREEDOM)
     chance = np.where(ended, log_density[first] + math.log(max(lost, 1e-300)), as_usual)
     crowd = -log_density[mother] / axes - math.log(max(spacing, 1e-300))
-    growth = _growth(movie, first, second, follower, apart)
+    growth = _growth(movie, first, second, follower, apart, distance2)
     of_growth = log_t(np.nan_to_num(growth) ** 2, 1, 2 * usual2, FREEDOM)
     return Families(
         mother,
@@ -171,7 +174,7 @@ def _measured(
         ended,
         along2,
         aside2,
-        apart,
+        apart**2,
         growth,
         chance + log_density[second],
         of_growth,
@@ -186,6 +189,7 @@ def _growth(
     second: NDArray[np.int64],
     follower: NDArray[np.int64],
     apart: NDArray[np.float64],
+    distance2: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """(P,) change of the distance between two, along the line between them, into the next frame."""
     next_first, next_second = follower[first], follower[second]
@@ -193,8 +197,12 @@ def _growth(
     known = (next_first >= 0) & (next_second >= 0)
     known &= (movie.frame[next_first] == next_frame) & (movie.frame[next_second] == next_frame)
     further = movie.position[next_second] - movie.position[next_first] - apart
-    distance = np.maximum(np.sqrt((apart**2).sum(axis=1)), 1e-300)
-    return np.where(known, (further * apart).sum(axis=1) / distance, np.nan)
+    return np.where(known, _dot(further, apart) / np.sqrt(distance2), np.nan)
+
+
+def _dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(P,) products of vectors (P, axes), row by row."""
+    return np.asarray(np.einsum("ij,ij->i", left, right))
 
 
 def log_t(square: NDArray[np.float64], axes: int, variance: float, freedom: float) -> NDArray[np.float64]:

@@ -28,8 +28,8 @@ _FIRST, _ROUNDS, _STILL = 6, 30, 0.05
 """Rounds from each of those, rounds from the best of them, fewer once they gain less than so many nats."""
 _WIDEST = 0.5
 """Largest spread of the middle, in spacings; chance neighbours spread wider."""
-_EVIDENCE = 10.0
-"""Log likelihood, in nats, that divisions must gain over chance neighbours before any is believed."""
+_LEARNED = 10
+"""Numbers that are learned: each must gain half the log of the starts in nats (Schwarz 1978)."""
 _ALIKE = 5.0
 """Divisions' worth of belief that daughters part along all axes alike."""
 _LARGEST = 500.0
@@ -90,7 +90,7 @@ def parting_of(
         begun, _ = max(first, key=lambda reached: reached[1])
     parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS)
     wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
-    return None if evidence < _EVIDENCE or wide else parting
+    return None if evidence < 0.5 * _LEARNED * math.log(max(starts, 2)) or wide else parting
 
 
 def _renumbered(families: Families) -> Families:
@@ -105,19 +105,21 @@ def _renumbered(families: Families) -> Families:
 
 def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
     """(P,) log odds of a family against a particle that goes on as usual and a start by chance."""
+    from . import parting_cpu as kernels
+
     axes = len(parting.axes)
-    odds = math.log(parting.share / (1 - parting.share)) - families.chance
-    log_scale = parting.slope * families.crowd
-    scale = np.exp(log_scale)
-    odds += log_t(_middle2(families, parting) / scale**2, axes, 1.0, FREEDOM) - axes * log_scale
-    odds -= 0.5 * (math.log(parting.along) + (axes - 1) * math.log(parting.aside))
-    log_apart = _log_apart(families, parting.axes)
-    odds += log_t((log_apart - log_scale - parting.apart) ** 2, 1, parting.spread, FREEDOM) - axes * log_apart
-    odds -= math.log(2 * math.pi ** (axes / 2) / math.gamma(axes / 2))  # the surface of a unit sphere
-    known = np.isfinite(families.growth)
-    grown = _log_normal(families.growth[known] / scale[known], parting.growth, parting.growth_spread)
-    odds[known] += grown - log_scale[known] - families.usual_growth[known]
-    return np.minimum(odds, _LARGEST)
+    constant = math.log(parting.share / (1 - parting.share)) + _log_t0(axes) + _log_t0(1)
+    constant -= 0.5 * (math.log(parting.along) + (axes - 1) * math.log(parting.aside))
+    constant -= 0.5 * math.log(parting.spread)
+    constant -= math.log(2 * math.pi ** (axes / 2) / math.gamma(axes / 2))  # the surface of a unit sphere
+    of_growth = -0.5 * math.log(2 * math.pi * parting.growth_spread)
+    odds = np.empty(len(families))
+    kernels.log_odds(
+        families.along2, families.aside2, families.apart2, families.growth, families.crowd, families.chance,
+        families.usual_growth, parting.axes, _numbers(families, parting), (constant, of_growth), FREEDOM,
+        _LARGEST, odds,
+    )  # fmt: skip
+    return odds
 
 
 def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -138,7 +140,7 @@ def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArra
 
 def _begun(families: Families, apart: float) -> Parting:
     distance = apart * families.spacing
-    axes, variance = families.apart.shape[1], (0.25 * distance) ** 2
+    axes, variance = families.apart2.shape[1], (0.25 * distance) ** 2
     return Parting(0.5, variance, variance, math.log(distance), 0.25, np.ones(axes), 0.0, 0.0, 4 * variance)
 
 
@@ -159,27 +161,21 @@ def _climbed(
 
 def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], used: Parting) -> Parting:
     """The parting that these probabilities tell."""
-    axes, least = len(used.axes), (1e-4 * families.spacing) ** 2
-    found = max(float(chance.sum()), 1e-300)
-    apart2 = families.apart**2
-    along = apart2 / np.maximum((apart2 / used.axes).sum(axis=1), 1e-300)[:, None]
-    stretch = (axes * (chance @ along) + _ALIKE) / (found + _ALIKE)
-    stretch /= math.exp(float(np.log(stretch).mean()))
-    log_apart = _log_apart(families, stretch)
-    slope = _slope(families.crowd, log_apart, chance)
-    scale = np.exp(slope * families.crowd)
-    log_apart = log_apart - slope * families.crowd
-    mean, spread = _moments(log_apart, chance, _heed((log_apart - used.apart) ** 2, 1, used.spread))
-    heed = chance * _heed(_middle2(families, used) / scale**2, axes, 1.0) / scale**2
-    known = np.isfinite(families.growth)
-    growth, growth_spread = used.growth, used.growth_spread
-    if chance[known].sum() > 1:
-        growth, growth_spread = _moments(families.growth[known] / scale[known], chance[known])
+    from . import parting_cpu as kernels
+
+    stretch, found, least = np.empty_like(used.axes), np.empty(9), (1e-4 * families.spacing) ** 2
+    kernels.likeliest(
+        chance, families.along2, families.aside2, families.apart2, families.growth, families.crowd, used.axes,
+        _numbers(families, used), _ALIKE, FREEDOM, stretch, found,
+    )  # fmt: skip
+    total, along, aside, apart, spread, slope, growth, growth_spread, grown = found.tolist()
+    if grown < 1:
+        growth, growth_spread = used.growth, used.growth_spread
     return Parting(
-        share=min(max(found / max(starts, 1), 1e-6), 1 - 1e-3),
-        along=max(float(heed @ families.along2) / found, least),
-        aside=max(float(heed @ families.aside2) / found / max(axes - 1, 1), least),
-        apart=mean,
+        share=min(max(total / max(starts, 1), 1e-6), 1 - 1e-3),
+        along=max(along, least),
+        aside=max(aside, least),
+        apart=apart,
         spread=max(spread, 1e-3),
         axes=stretch,
         slope=slope,
@@ -188,40 +184,15 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
     )
 
 
-def _heed(square: NDArray[np.float64], axes: int, variance: float) -> NDArray[np.float64]:
-    """What each counts for in the variance of a Student's t."""
-    return (FREEDOM + axes) / (FREEDOM + square / variance)
+def _numbers(families: Families, parting: Parting) -> tuple[float, ...]:
+    """As the kernels want them."""
+    least2 = (1e-6 * families.spacing) ** 2
+    return (
+        parting.along, parting.aside, parting.apart, parting.spread, parting.slope, parting.growth,
+        parting.growth_spread, least2,
+    )  # fmt: skip
 
 
-def _slope(crowd: NDArray[np.float64], log_apart: NDArray[np.float64], chance: NDArray[np.float64]) -> float:
-    """How much farther daughters part where there is more room; 0 in doubt."""
-    total = max(float(chance.sum()), 1e-300)
-    room = crowd - float(chance @ crowd) / total
-    along, square = float(chance @ (room * log_apart)), float(chance @ room**2)
-    return min(max(along / (square + _ALIKE * 0.1), 0.0), 1.5)
-
-
-def _moments(
-    values: NDArray[np.float64], weight: NDArray[np.float64], heed: NDArray[np.float64] | float = 1.0
-) -> tuple[float, float]:
-    """Weighted mean and variance; of a Student's t with what each counts for."""
-    total = max(float(weight.sum()), 1e-300)
-    counted = weight * heed
-    mean = float(counted @ values) / max(float(counted.sum()), 1e-300)
-    return mean, float(counted @ (values - mean) ** 2) / total
-
-
-def _middle2(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """(P,) squared Mahalanobis distance of the middle from where the mother is foretold."""
-    return families.along2 / parting.along + families.aside2 / parting.aside
-
-
-def _log_apart(families: Families, axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(P,) log of the distance between daughters, every axis in its own measure."""
-    least = 1e-6 * families.spacing
-    return 0.5 * np.log(np.maximum((families.apart**2 / axes).sum(axis=1), least**2))
-
-
-def _log_normal(values: NDArray[np.float64], mean: float, variance: float) -> NDArray[np.float64]:
-    """Log density of a Gaussian."""
-    return -((values - mean) ** 2) / variance / 2 - 0.5 * math.log(2 * math.pi * variance)
+def _log_t0(axes: int) -> float:
+    """Log density of Student's t of unit width at its middle."""
+    return float(log_t(np.zeros(1), axes, 1.0, FREEDOM)[0])

@@ -1,0 +1,136 @@
+"""CPU kernels of parting: the odds of families, and the parting that their probabilities tell.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+_UNLIKELY = 1e-6  # families less likely than this tell nothing
+_LEAST = 1e-300
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _log_apart(apart2, axes, least2, e):  # pragma: no cover
+    """Log of the distance between two daughters, every axis in its own measure."""
+    square = 0.0
+    for k in range(len(axes)):
+        square += apart2[e, k] / axes[k]
+    return 0.5 * math.log(max(square, least2))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def log_odds(
+    along2,
+    aside2,
+    apart2,
+    growth,
+    crowd,
+    chance,
+    usual_growth,
+    axes,
+    numbers,
+    constants,
+    freedom,
+    largest,
+    odds,
+):  # pragma: no cover
+    """Log odds of every family.
+
+    along2, aside2, growth (or NaN), crowd, chance, usual_growth (P,) f8, apart2 (P, A) f8 as in `Families`;
+    axes (A,) f8; numbers: along, aside, apart, spread, slope, growth, its spread, and the square of the least
+    distance; constants: of the share and all that does not depend on the family, and of the growth;
+    freedom of Student's t; largest odds. Written: odds (P,) f8.
+    """
+    along, aside, apart, spread, slope, grown, grown_spread, least2 = numbers
+    dimensions = len(axes)
+    for e in range(len(odds)):
+        log_scale = slope * crowd[e]
+        shrunk = math.exp(-log_scale)
+        middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
+        log_apart = _log_apart(apart2, axes, least2, e)
+        left = log_apart - log_scale - apart
+        value = constants[0] - chance[e] - dimensions * (log_scale + log_apart)
+        value -= 0.5 * (freedom + dimensions) * math.log1p(middle2 / freedom)
+        value -= 0.5 * (freedom + 1) * math.log1p(left * left / (freedom * spread))
+        if growth[e] == growth[e]:
+            left = growth[e] * shrunk - grown
+            value += constants[1] - left * left / (2 * grown_spread) - log_scale - usual_growth[e]
+        odds[e] = min(value, largest)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def likeliest(
+    probability, along2, aside2, apart2, growth, crowd, axes, numbers, alike, freedom, stretch, found
+):  # pragma: no cover
+    """Weighted moments of all that is learned; each family counts as much as it is probable.
+
+    probability (P,) f8; along2 to numbers as in `log_odds`, as they were used; alike: divisions' worth of
+    belief that all axes are alike. Written: stretch (A,) f8 the new axes; found (9,) f8: sum of the
+    probabilities, along, aside, apart, spread, slope, growth, its spread, and the sum where growth is known.
+    """
+    along, aside, apart, spread, _, _, _, least2 = numbers
+    dimensions = len(axes)
+    total = _LEAST
+    stretch[:] = 0.0
+    for e in range(len(probability)):
+        p = probability[e]
+        if p > _UNLIKELY:
+            total += p
+            square = _LEAST
+            for k in range(dimensions):
+                square += apart2[e, k] / axes[k]
+            for k in range(dimensions):
+                stretch[k] += p * apart2[e, k] / square
+    volume = 0.0
+    for k in range(dimensions):
+        stretch[k] = (dimensions * stretch[k] + alike) / (total + alike)
+        volume += math.log(stretch[k]) / dimensions
+    for k in range(dimensions):
+        stretch[k] /= math.exp(volume)
+    room = 0.0
+    for e in range(len(probability)):
+        if probability[e] > _UNLIKELY:
+            room += probability[e] * crowd[e]
+    room /= total
+    rises, square = 0.0, 0.1 * alike
+    for e in range(len(probability)):
+        p = probability[e]
+        if p > _UNLIKELY:
+            rises += p * (crowd[e] - room) * _log_apart(apart2, stretch, least2, e)
+            square += p * (crowd[e] - room) ** 2
+    slope = min(max(rises / square, 0.0), 1.5)
+    found[:] = 0.0
+    heard = _LEAST
+    for e in range(len(probability)):
+        p = probability[e]
+        if p > _UNLIKELY:
+            shrunk = math.exp(-slope * crowd[e])
+            middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
+            heed = p * (freedom + dimensions) / (freedom + middle2) * shrunk * shrunk
+            found[1] += heed * along2[e] / total
+            found[2] += heed * aside2[e] / total / max(dimensions - 1, 1)
+            left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
+            heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
+            heard += heed
+            found[3] += heed * left
+            if growth[e] == growth[e]:
+                found[8] += p
+                found[6] += p * growth[e] * shrunk
+    found[3] /= heard
+    found[6] /= max(found[8], _LEAST)
+    for e in range(len(probability)):
+        p = probability[e]
+        if p > _UNLIKELY:
+            left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
+            heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
+            found[4] += heed * (left - found[3]) ** 2 / total
+            if growth[e] == growth[e]:
+                found[7] += p * (growth[e] * math.exp(-slope * crowd[e]) - found[6]) ** 2
+    found[7] /= max(found[8], _LEAST)
+    found[0], found[5] = total, slope
