@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 import cupy  # noqa: TID251  (the benchmark times the device itself)
 import measure
 import numpy as np
-from measure_gpu import begin_record, milliseconds
+from measure_gpu import begin_record, milliseconds, recorded
 from pairs import frame_pair
 
 from outbid.tracker import Detections, TrackingSettings, match, track
@@ -100,14 +100,16 @@ def outcome(folder: Path) -> dict[str, int]:
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument(
-        "--record", type=Path, help="begin tests/gpu_record.json; the file is pytest's --junitxml"
+        "--record", type=Path, help="begin tests/gpu_record.json; the folder of pytest's --junitxml"
     )
     parser.add_argument("--no-cpu", action="store_true", help="leave the CPU path out")
     chosen = parser.parse_args()
-    pairs = measure.show(frame_pairs(not chosen.no_cpu), chosen.csv)
-    movies = measure.show(movie(1000, 1000), None)
+    pairs, movies = frame_pairs(not chosen.no_cpu), movie(1000, 1000)
     if chosen.record:
-        begin_record(outcome(chosen.record), {"frame_pairs": pairs, "movies": movies})
+        begin_record(outcome(chosen.record))
+        pairs, movies = recorded("frame_pairs", pairs, 90), recorded("movies", movies, 30)
+    measure.show(pairs, chosen.csv)
+    measure.show(movies, None)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """The auction and Deep Greedy Switching on the GPU, timed with events, costs in its memory.
 
 Auction: uniform integers as int32 in [0, n/10], [0, n] and [0, 10n], distances in 3D as in Vasconcelos &
-Rosenhahn, and 1000 particles within a gate; all that `assign` does, the median of five runs (of one, beyond a
-second). Switching: GEOM of Roverso et al., ten seeds, float64; `worst_percent` is the largest distance to the
-optimum, by `sparsified`, `gap_percent` that to its own proof. Evaluation: one difference evaluation of all
-lines in both forms, and on the host's processors.
+Rosenhahn, and 1000 particles within a gate; all that `assign` does, the median of five runs (of one, beyond
+n = 5000). Switching: GEOM of Roverso et al., ten seeds (one beyond n = 5000), float64; `worst_percent` is the
+largest distance to the optimum, by `sparsified`, `gap_percent` that to its own proof. Evaluation: one
+difference evaluation of all lines in both forms, and on the host's processors.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from collections.abc import Iterator
 import measure
 import numpy as np
 from bench_gpu_dense import RANGES, clouds, uniform
-from measure_gpu import add_to_record, milliseconds, timed
+from measure_gpu import milliseconds, recorded, timed
 
 from outbid.tracker import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign, match
 from outbid.tracker._arrays import to_device
 from outbid.tracker.assign.greedy_switching import GreedySwitching, _Switching
 from outbid.tracker.assign.problem import on_gpu, on_host
 
-PARTICLES, ON_THE_CPU = 1000, 2000
-"""The largest n of particles, and of what the CPU does as well."""
+PARTICLES, TIMED_OFTEN, ON_THE_CPU = 1000, 5000, 2000
+"""The largest n of particles, of auctions run more than once, and of what the CPU does as well."""
+ALL_SEEDS = 5000
+"""The largest n with all seeds; beyond it there is one."""
 MOST = {"sequential": 10_000, "parallel": 5000, "sequential, mixed": 1000, "parallel, mixed": 1000}
 SWITCHING = {
     "sequential": GreedySwitching(),
@@ -55,7 +57,8 @@ def auctions(sizes: list[int]) -> Iterator[measure.Row]:
         for kind in (*RANGES, "distances in 3D", "particles"):
             if kind != "particles" or size <= PARTICLES:
                 problem = auction_problem(kind, size)
-                taken, answer = milliseconds(lambda p=problem: assign(p, "auction"))  # type: ignore[misc]
+                measured = timed if size > TIMED_OFTEN else milliseconds
+                taken, answer = measured(lambda p=problem: assign(p, "auction"))  # type: ignore[misc]
                 row: measure.Row = {"n": size, "costs": kind, "gpu_ms": round(taken, 2), "gap": answer.gap}
                 yield row | {"status": answer.status.name} | answer.stats
 
@@ -65,7 +68,7 @@ def switching(sizes: list[int], seeds: int) -> Iterator[measure.Row]:
         assign(geom(100, 0), solver)  # compiles
     for size in sizes:
         found: dict[str, list[tuple[float, Assignment, float]]] = {}
-        for seed in range(seeds):
+        for seed in range(seeds if size <= ALL_SEEDS else 1):
             problem = geom(size, seed)
             best = assign(problem, "sparsified").primal_cost
             for name, solver in SWITCHING.items():
@@ -73,7 +76,7 @@ def switching(sizes: list[int], seeds: int) -> Iterator[measure.Row]:
                     taken, answer = timed(lambda p=problem, s=solver: assign(p, s))  # type: ignore[misc]
                     found.setdefault(name, []).append((taken, answer, 1 - answer.primal_cost / best))
         for name, runs in found.items():
-            row: measure.Row = {"n": size, "variant": name}
+            row: measure.Row = {"n": size, "variant": name, "seeds": len(runs)}
             row["gpu_ms"] = round(statistics.median(taken for taken, _, _ in runs), 1)
             if name == "sequential" and size <= ON_THE_CPU:
                 start = time.perf_counter()
@@ -104,12 +107,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     chosen = parser.parse_args()
     tables = {
-        "evaluations": measure.show(evaluations(chosen.switching), None),
-        "auctions": measure.show(auctions(chosen.auctions), chosen.csv),
-        "switching": measure.show(switching(chosen.switching, chosen.seeds), None),
+        "auctions": auctions(chosen.auctions),
+        "evaluations": evaluations(chosen.switching),
+        "switching": switching(chosen.switching, chosen.seeds),
     }
-    if chosen.record:
-        add_to_record(tables)
+    for name, rows in tables.items():
+        measure.show(recorded(name, rows, 60) if chosen.record else rows, None)
 
 
 if __name__ == "__main__":

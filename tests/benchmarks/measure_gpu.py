@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +42,36 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]
     return statistics.median(times), result
 
 
-def begin_record(tests: dict[str, int], tables: dict[str, list[measure.Row]]) -> None:
-    """Write the record anew: the device, versions, tests, tables and a hash of every kernel source."""
-    _write({**_origin(), "tests": tests, "sources": source_hashes(), **tables})
+def once(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The time of a second run, or of the only one if that takes seconds, and the last result."""
+    taken, result = timed(work)
+    return (taken, result) if taken > 3 * _LONG else timed(work)
 
 
-def add_to_record(tables: dict[str, list[measure.Row]]) -> None:
-    """Add tables of the same run.
+def begin_record(tests: dict[str, int]) -> None:
+    """Write the record anew: the device, versions, tests and a hash of every kernel source."""
+    _write({**_origin(), "tests": tests, "sources": source_hashes()})
+
+
+def recorded(table: str, rows: Iterable[measure.Row], seconds: float) -> Iterator[measure.Row]:
+    """Rows as they come, each at once in the record of the same run; the rest is left out when time is over.
 
     Raises
     ------
     SystemExit
         If a kernel has changed since the record was begun.
     """
-    record = json.loads(RECORD.read_text("utf-8"))
-    if record["sources"] != source_hashes():
-        raise SystemExit("A kernel has changed since the record was begun. Run `make gpu-test` again.")
-    _write(record | tables)
+    begun, done = time.monotonic(), []
+    for row in rows:
+        done.append(row)
+        record = json.loads(RECORD.read_text("utf-8"))
+        if record["sources"] != source_hashes():
+            raise SystemExit("A kernel has changed since the record was begun. Run `make gpu-test` again.")
+        _write(record | {table: done})
+        yield row
+        if time.monotonic() - begun > seconds:
+            print(f"{table}: after {seconds:g} s the rest is left out")
+            return
 
 
 def add_to_long_record(name: str, told: dict[str, Any]) -> None:
