@@ -31,7 +31,9 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_run"]
 myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
-myst_substitutions = {"aliases": tables.aliases(), "gpu_record": tables.gpu_record()}
+myst_substitutions = {
+    name: getattr(tables, name)() for name in ("aliases", "gpu_record", "huge_movie", "gpu_scaling")
+}
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
 default_role = "py:obj"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from outbid.tracker.formats.columns import ALIASES
 
@@ -33,6 +34,61 @@ def gpu_record() -> str:
     )
     heads = ("particles", "displacement", "gate", "candidates each", "GPU", "CPU", "gap")
     return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}."
+
+
+def huge_movie() -> str:
+    """Where the time went when the benchmark linked a huge movie last."""
+    record = _long_record("huge_movie")
+    made, runs = record["rows"][0], [row for row in record["rows"] if "worst_gap" in row]
+    stages = dict.fromkeys(name.removesuffix("_s") for run in runs for name in run if name.endswith("_s"))
+    rows = [
+        *([stage, *(_share(run, stage) for run in runs)] for stage in stages),
+        ["**all**", *(f"**{run['seconds']:g} s**" for run in runs)],
+        ["most memory", *(f"{run['peak_gb']:.1f} GB" for run in runs)],
+        ["most of the GPU's", *(f"{run['peak_gpu_gb']:.1f} GB" for run in runs)],
+    ]
+    told = (
+        f"A file of {record['frames']} frames of {record['particles']:,} particles ({made['gb']} GB), "
+        f"displacement {record['displacement']} and gate {record['gate']} spacings, to one of "
+        f"{runs[0]['tracks']:,} tracks ({runs[0]['gb']} GB); gap {max(run['worst_gap'] for run in runs):g}. "
+        f"On {record['device']}; {record['provenance']}."
+    )
+    return f"{_table(['stage', *(run['who'] for run in runs)], rows)}\n\n{told}"
+
+
+def _share(run: dict[str, Any], stage: str) -> str:
+    return f"{run[f'{stage}_s']:.1f} s, {run[f'{stage}_percent']:.0f} %" if f"{stage}_s" in run else ""
+
+
+def gpu_scaling() -> str:
+    """How the time of a frame pair grew with its particles when the benchmark ran last."""
+    record = _long_record("scaling")
+    stages = ("candidates", "bids", "paths", "certificate")
+    rows = (
+        (
+            f"{row['n']:,}",
+            f"{row['gpu_ms']:.3g} ms",
+            *(f"{row[f'{stage}_ms']:.3g}" for stage in stages),
+            f"{row['bound_ms']:.2g} ms",
+            f"{row['x_bound']:.0f}",
+        )
+        for row in record["rows"]
+    )
+    heads = ("particles", "time", *(f"{stage}, ms" for stage in stages), "bound", "times the bound")
+    many = record["many"][0]
+    told = (
+        f"The time grows as n to the power of {record['exponent']} from 10^5 on, of "
+        f"{record['last_exponent']} from "
+        f"10^6 on. The bound is the bytes that must "
+        f"be moved, over 4.3 TB/s. A frame pair of {many['particles']:,} particles with "
+        f"{many['candidates']:,} candidates, more than 32 bits count, took {many['gpu_ms'] / 1e3:.1f} s, gap "
+        f"{many['gap']}."
+    )
+    return f"{_table(heads, rows)}\n\n{told} {record['device']}; {record['provenance']}."
+
+
+def _long_record(name: str) -> dict[str, Any]:
+    return json.loads((REPOSITORY / "tests" / "gpu_long_record.json").read_text("utf-8"))[name]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -14,6 +14,7 @@ HOUSE = Path(__file__).resolve().parent.parent
 SOURCES = sorted([*HOUSE.glob("tracker/**/*.cu*"), *HOUSE.glob("tracker/**/*_gpu.py")])
 TABLES = ("frame_pairs", "movies", "hungarian", "dense", "auctions", "evaluations", "switching")
 RECORD = json.loads((HOUSE / "tests" / "gpu_record.json").read_text("utf-8"))
+LONG_RECORD = json.loads((HOUSE / "tests" / "gpu_long_record.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
@@ -38,6 +39,23 @@ def test_every_recorded_answer_was_optimal(table):
             assert row["worst_percent"] < 0.6, row
         elif table != "evaluations":
             assert row["gap"] == 0 or row["status"] == "OPTIMAL", row
+
+
+def test_time_grows_as_the_number_of_particles_and_candidates_beyond_32_bits_are_solved():
+    scaling = LONG_RECORD["scaling"]
+    assert scaling["exponent"] <= 1.1
+    assert [row["gap"] for row in scaling["rows"] + scaling["many"]] == [0] * (len(scaling["rows"]) + 1)
+    assert scaling["many"][0]["candidates"] > 2**31
+
+
+def test_the_huge_movie_was_linked_optimally_and_alike_in_memory_and_streamed():
+    record = LONG_RECORD["huge_movie"]
+    rows, size = record["rows"], record["frames"] * record["particles"]
+    runs = [row for row in rows if "worst_gap" in row]
+    assert [(run["worst_gap"], run["fallbacks"]) for run in runs] == [(0, 0)] * len(runs)
+    assert [run["links"] + run["tracks"] for run in runs] == [size] * len(runs)
+    assert all(row.get("same_tracks", True) for row in rows)
+    assert len({row["tracks"] for row in runs}) == 1
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if p.suffix == ".cu"], ids=lambda path: path.name)

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +32,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 OUTBID = "from outbid.tracker.cli import main; main()"
-MODES: dict[str, list[str]] = {"in memory": [], "stream": ["--stream"]}
+MODES: dict[str, list[str]] = {"stream": ["--stream"], "in memory": []}
 
 
 def write_movie(path: Path, frames: int, particles: int, displacement: float) -> measure.Row:
@@ -145,6 +145,19 @@ def table(chosen: argparse.Namespace, folder: Path) -> Iterator[measure.Row]:
     yield {"who": "all", "same_tracks": same_tracks([path for path in outputs if path.exists()])}
 
 
+def recorded(rows: Iterable[measure.Row], chosen: argparse.Namespace) -> Iterator[measure.Row]:
+    """The rows, kept as they come, so that a run that is ended has its first ones in the record."""
+    from measure_gpu import add_to_long_record
+
+    told = {name: getattr(chosen, name) for name in ("frames", "particles", "displacement", "gate")}
+    done: list[measure.Row] = []
+    for row in rows:
+        done.append(row)
+        if any("worst_gap" in row for row in done):
+            add_to_long_record("huge_movie", {**told, "rows": done})
+        yield row
+
+
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the table in tests/gpu_long_record.json")
@@ -156,12 +169,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to work; default: the system's for such files")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
-        rows = measure.show(table(chosen, Path(name)), chosen.csv)
-    if chosen.record:
-        from measure_gpu import add_to_long_record
-
-        told = {"frames": chosen.frames, "particles": chosen.particles, "rows": rows}
-        add_to_long_record("huge_movie", told)
+        rows = table(chosen, Path(name))
+        measure.show(recorded(rows, chosen) if chosen.record else rows, chosen.csv)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ the median of five runs between two events; the stages are medians of five more 
 after each. The bound of a stage is the bytes that any way of doing it must move over 4.3 TB/s, at 8 bytes a
 candidate (column and cost), 24 a point, 8 a row or column for what is known of it: candidates are written
 once, read once by the bids and twice by the certificate (duals, margins). `x_bound` is how many times longer
-it took. The exponent is the slope of log time against log n from 10^5 on. Takes about a minute;
-`make gpu-bench` runs it, `make gpu-test` does not.
+it took. The exponents are the slopes of log time against log n from 10^5 on, and from 10^6 on. Takes about a
+minute; `make gpu-bench` runs it, `make gpu-test` does not.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _stages(there: tuple[Any, Any]) -> dict[str, float]:
     return seconds
 
 
-def exponent(rows: list[measure.Row]) -> float:
-    """Slope of log time against log n above 10^5."""
-    large = np.array([[row["n"], row["gpu_ms"]] for row in rows if row["n"] >= 100_000], float)  # type: ignore[operator]
+def exponent(rows: list[measure.Row], least: int) -> float:
+    """Slope of log time against log n from some n on."""
+    large = np.array([[row["n"], row["gpu_ms"]] for row in rows if row["n"] >= least], float)  # type: ignore[operator]
     return float(np.polyfit(*np.log(large).T, 1)[0])
 
 
@@ -108,9 +108,9 @@ def main() -> None:
     counts = [round(10 ** (k / 2)) for k in range(6, 15)]
     rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
     told: dict[str, Any] = {"rows": rows}
-    if chosen.most > 100_000:
-        told["exponent"] = round(exponent(rows), 3)
-        print(f"exponent from 10^5 on: {told['exponent']}")
+    if chosen.most > 1_000_000:
+        told["exponent"], told["last_exponent"] = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
+        print(f"exponent from 10^5 on: {told['exponent']}, from 10^6 on: {told['last_exponent']}")
     if chosen.many:
         told["many"] = measure.show(many(chosen.many, 2.0), None)
     if chosen.record:
