@@ -21,6 +21,9 @@ from .motions import Motion, Vectors
 from .ranges import require, require_axes
 from .streams import Purpose, stream
 
+UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
+"""What lengths may be told in by the command and the form."""
+
 
 @dataclass(frozen=True)
 class WalkSettings:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from outbid.simulate.cli import simulate
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
-from outbid.simulate.walks import BOUNDARIES, WalkSettings, walk
+from outbid.simulate.walks import BOUNDARIES, UNITS, WalkSettings, walk
 from outbid.tracker.cli import main
 from outbid.tracker.detections import Detections
 from outbid.tracker.errors import InputError, SettingsError
@@ -250,6 +250,7 @@ def test_an_output_that_exists_stays(tmp_path: Path) -> None:
     assert (tmp_path / "seen.csv").read_text() == "mine"
 
 
-def test_the_command_knows_all_boundaries() -> None:
+def test_the_command_knows_all_boundaries_and_units() -> None:
     choices = {option.name: getattr(option.type, "choices", None) for option in simulate.params}
     assert tuple(choices["boundary"] or ()) == BOUNDARIES
+    assert tuple(choices["unit"] or ()) == UNITS

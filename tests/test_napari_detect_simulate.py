@@ -163,6 +163,7 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
     window.write(form.particles, "40")
     window.write(form.frames, "6")
     form.motion.setCurrentText("brownian")
+    form.unit.setCurrentText("micrometer")
     for box, size in zip(form.voxel.boxes, ("2", "0.5", "0.5"), strict=True):
         box.setValue(float(size))
     window.tick(form.movie)
@@ -177,6 +178,7 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
     camera = Camera.looking_at(told["box"], psf=told["psf"], snr=told["snr"], spacing=SPACING)
     assert np.array_equal(images.data, list(render(walk(walks).detections, camera)))
     assert {tuple(layer.scale) for layer in window.viewer.layers} == {(1, *SPACING)}
+    assert {tuple(map(str, layer.units)) for layer in window.viewer.layers} == {PLACE["units"]}
     window.viewer.dims.ndisplay = 3
     window.viewer.reset_view()
     window.shot("simulate")
@@ -184,10 +186,11 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
     record = truth.metadata["outbid"]
     assert (record["command"], record["seed"]) == ("simulate", 0)
     window.write(form.particles, "3")
+    form.unit.setCurrentText("pixel")
     form.result.choose(None)
     form.result.choose(truth)
     assert form.particles.value() == 40
-    assert form.motion.currentText() == "brownian"
+    assert (form.motion.currentText(), form.unit.currentText()) == ("brownian", "micrometer")
 
 
 def test_a_movie_too_large_for_the_memory_is_refused(window: "Window") -> None:

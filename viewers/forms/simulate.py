@@ -15,7 +15,7 @@ from superqt import QCollapsible
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk, PersistentWalk
-from outbid.simulate.walks import BOUNDARIES, WalkSettings, walk
+from outbid.simulate.walks import BOUNDARIES, UNITS, WalkSettings, walk
 from outbid.tracker.errors import ResourceError
 from outbid.tracker.tracks import Tracks
 
@@ -49,6 +49,7 @@ class SimulateForm(Form):
         self.particles = CountBox(200)
         self.frames = CountBox(30, 1)
         self.box = AxesBox((20, 100, 100))
+        self.unit = choice_box(UNITS)
         self.motion = choice_box(_MOTIONS)
         self.step = NumberBox(1.0)
         self.persistence = NumberBox(0.8, maximum=1.0)
@@ -80,11 +81,11 @@ class SimulateForm(Form):
             "clutter": self.clutter, "snr": self.snr,
         }  # fmt: skip
         axes = {"box": self.box, "noise": self.noise, "psf": self.psf, "voxel": self.voxel}
-        chosen = {"motion": self.motion.currentText(), "boundary": self.boundary.currentText()}
+        chosen = {"motion": self.motion, "boundary": self.boundary, "unit": self.unit}
         return (
             {name: box.value() for name, box in named.items()}
             | {name: box.values() for name, box in axes.items()}
-            | chosen
+            | {name: box.currentText() for name, box in chosen.items()}
         )
 
     def set_settings(self, told: Mapping[str, Any]) -> None:
@@ -106,6 +107,7 @@ class SimulateForm(Form):
             getattr(self, name).set_values(tuple(told[name]))
         self.motion.setCurrentText(told["motion"])
         self.boundary.setCurrentText(told["boundary"])
+        self.unit.setCurrentText(told.get("unit", UNITS[0]))
 
     def task(self) -> Task:
         """Simulate, and render if it is asked for."""
@@ -113,7 +115,7 @@ class SimulateForm(Form):
         box, voxel, seed = told["box"], told["voxel"], told["seed"]
         walks = WalkSettings(
             self._motion(), told["particles"], told["frames"], box, told["boundary"], told["birth_rate"],
-            told["death_rate"], seed,
+            told["death_rate"], seed, told["unit"],
         )  # fmt: skip
         microscope = Microscope(told["noise"], told["miss"], told["clutter"])
         camera = Camera.looking_at(box, psf=told["psf"], snr=told["snr"], spacing=voxel)
@@ -154,7 +156,8 @@ class SimulateForm(Form):
     def show_result(self, result: _Simulated) -> None:
         """Add the movie, what is seen, and the truth about it."""
         voxel = result.settings["voxel"]
-        place = Place((1.0, *voxel), (0.0,) * 4, ("pixel",) * 4, ("t", "z", "y", "x"))
+        units = ("pixel", *[result.settings["unit"]] * 3)
+        place = Place((1.0, *voxel), (0.0,) * 4, units, ("t", "z", "y", "x"))
         record = self.record("", result.settings, "cpu") | {"seed": result.settings["seed"], "input": None}
         if result.movie is not None:
             self.viewer.add_image(
@@ -194,6 +197,7 @@ class SimulateForm(Form):
         rows.addRow("walls", self.boundary)
         rows.addRow("births", self.birth_rate)
         rows.addRow("deaths", self.death_rate)
+        rows.addRow("unit", self.unit)
         rows.addRow("noise z, y, x", self.noise)
         rows.addRow("voxel z, y, x", self.voxel)
         rows.addRow("signal to noise", self.snr)
@@ -201,7 +205,7 @@ class SimulateForm(Form):
         explain(form, {"particles": self.particles, "frames": self.frames, "box": self.box}, WalkSettings)
         explain(form, {"miss": self.miss, "clutter": self.clutter}, Microscope)
         told = {"boundary": self.boundary, "birth_rate": self.birth_rate, "death_rate": self.death_rate}
-        explain(rows, told, WalkSettings)
+        explain(rows, told | {"unit": self.unit}, WalkSettings)
         explain(rows, {"noise": self.noise}, Microscope)
         explain(rows, {"spacing": self.voxel, "snr": self.snr, "psf": self.psf}, Camera)
         more = QCollapsible("more")
