@@ -31,8 +31,11 @@ from .refine import link_pass, links_of, soft_pass
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
-_LAST_PASSES = 3
-"""Passes over the whole movie, at most, by the links of the pass before."""
+_LAST_PASSES, _MOST_LAST, _SMALL = 2, 6, 60_000
+"""Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
+them together look at no more detections than the third."""
+_DOUBT = 5.0
+"""Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
 _FLOWING = 4
 """Passes over the whole movie, at most, in which the flow gets known, where there is one."""
 _FEWEST = 3
@@ -279,7 +282,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     changes: list[int] = []
     for done in range(1, PASSES + 1):
         known = linking
-        linking, pairs = soft_pass(movie, near, model, known, shift, **means.solving)
+        linking, pairs = soft_pass(movie, near, model, known, shift, doubt=_DOUBT, **means.solving)
         tell(count)
         changes.append(int(linking.changed.sum()))
         if flowing:
@@ -326,7 +329,10 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         if int(linking.changed.sum()) <= _SETTLED * count:
             break
     learnt = learned(movie, linking, shift, model, len(model.follow) - 1, means.room)
-    return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes)
+    # Links over gaps that are unlikely were left out: the part knows better how many there are.
+    rates = replace(learnt.model, follow=model.follow, end=model.end, start=model.start)
+    learnt = replace(learnt, model=rates)
+    return _Found(linking, pairs, rates, learnt, shift, crowd, flow, passes)
 
 
 def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:
@@ -337,7 +343,8 @@ def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], N
     """
     linking, shift, done = found.linking, found.shift, 0
     # What remembers no velocity has no past that would tell more.
-    while found.model.motion.persistence > 0 and done < _LAST_PASSES:
+    most = min(max(_SMALL // max(len(movie.frame), 1), _LAST_PASSES), _MOST_LAST)
+    while found.model.motion.persistence > 0 and done < most:
         done += 1
         linking = link_pass(
             movie, found.pairs, found.model, linking, shift,

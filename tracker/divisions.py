@@ -25,6 +25,8 @@ _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
 _TOLD = 1500
 """Starts that tell enough of how daughters part."""
+_FAMILIES = 20_000
+"""And families."""
 _CLEAR = 2.0
 """Standard deviations by which more must be found forward than backward."""
 _HOPELESS = -8.0
@@ -138,7 +140,7 @@ def _parting(
 ) -> Parting | None:
     """How daughters part, from as many frames as tell enough."""
     earlier = np.zeros(len(families)) if earlier is None else earlier
-    thin = max(1, len(starts) // _TOLD)
+    thin = max(1, len(starts) // _TOLD, len(families) // _FAMILIES)
     if thin > 1:
         some = movie.frame[families.second] % thin == 0
         families, earlier = families.only(some), earlier[some]

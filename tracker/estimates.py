@@ -90,7 +90,9 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
     return float(sigmas[sigma]), float(shares[share, 0, 0])
 
 
-def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
+def motion_from(
+    covariance: NDArray[np.float64], weight: NDArray[np.float64], near: Motion | None = None
+) -> Motion:
     r"""The motion whose step covariances come nearest to those measured.
 
     For a persistence P the covariances are linear in the squared speed, diffusion and noise:
@@ -106,6 +108,8 @@ def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) ->
         Mean product of the steps of a particle 0, 1, … frames apart.
     weight : (LAGS,) float64 array
         How many pairs of steps stand behind each.
+    near : Motion, optional
+        A motion like the one sought, which saves most of the search.
     """
     lag = np.nonzero(weight >= _LEAST)[0]
     if len(lag) < 2:
@@ -113,11 +117,17 @@ def motion_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) ->
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
     seen = correlation * root
-    parts, squares = _least_squares(_design(_TIMES, lag) * root, seen)
-    best = int(np.argmin(squares))
-    if squares[best] >= squares[0] - _CREDIBLE:
-        return _motion_of(parts[0], 0.0, variance)
-    times = tuple(np.geomspace(_TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)], 13).tolist())
+    if near is None:
+        parts, squares = _least_squares(_design(_TIMES, lag) * root, seen)
+        best = int(np.argmin(squares))
+        if squares[best] >= squares[0] - _CREDIBLE:
+            return _motion_of(parts[0], 0.0, variance)
+        around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
+    elif near.persistence == 0:
+        return _motion_of(_least_squares(_design((0.0,), lag) * root, seen)[0][0], 0.0, variance)
+    else:
+        around = near.persistence / 2, near.persistence * 2
+    times = tuple(np.geomspace(*around, 13).tolist())
     design = _design(times, lag) * root
     parts, squares = _least_squares(design, seen)
     # Diffusion beside a velocity and noise is hard to tell from either: it must be needed.

@@ -10,7 +10,7 @@ from .neighbours import nearest
 CROWDS = (4, 8, 16, 0)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
 
-_FRAMES, _TRIED = 12, 6000
+_FRAMES, _TRIED = 12, 3000
 """Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
 _WORTH = 0.01
 """Share of the steps' variance that a flow must explain to be believed."""

@@ -94,7 +94,7 @@ def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
     for products in learnt.products:
         covariance, weight, _ = _covariances(products)
         if weight[0] > 0:
-            motions.append((covariance[0], motion_from(covariance, weight)))
+            motions.append((covariance[0], motion_from(covariance, weight, learnt.model.motion)))
     if len(motions) < 2:
         return {}
     root, end, start = np.sqrt(len(motions)), learnt.model.end, learnt.model.start

@@ -32,8 +32,8 @@ _MESSAGE = 1e-3
 """Change of its messages that is none."""
 _HOPELESS = -8.0
 """Log odds below which a pair counts in no probability."""
-_DOUBT = 6.0
-"""Log odds by which a link over a gap may lose to an end and a start and still be weighed."""
+_DOUBT = 3.0
+"""As in `with_gaps`, where the model is known."""
 _SURE = 0.98
 """Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
 _WORTH_A_THREAD = 50_000
@@ -95,6 +95,7 @@ def with_gaps(
     model: LinkModel,
     shift: NDArray[np.float64],
     *,
+    doubt: float = _DOUBT,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
@@ -106,6 +107,8 @@ def with_gaps(
     ----------
     near : Swept
         Of the pairs to the next frame.
+    doubt : float
+        Log odds by which a link over a gap may lose to an end and a start and still be weighed.
     movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
@@ -120,15 +123,15 @@ def with_gaps(
     for gap in range(2, longest + 1):
         reach = motion.transition(gap)[:, 0]
         ahead.append(mean[:, :, 0] + reach * mean[:, :, 1] - movie.position[rows] + gap * shift[rows])
-        gates.append(_gate_over(gap, model, float(pairs.log_density.mean())))
+        gates.append(_gate_over(gap, model, float(pairs.log_density.mean()), doubt))
     return over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
 
 
-def _gate_over(gap: int, model: LinkModel, log_density: float) -> tuple[float, ...]:
+def _gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> tuple[float, ...]:
     """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none."""
     variance = model.motion.floored().step_variance(gap)
     odds = np.log(max(model.follow[gap - 1], 1e-12) / (model.end * model.start)) - log_density
-    room = odds - 0.5 * np.log(2 * np.pi * variance).sum() + _DOUBT
+    room = odds - 0.5 * np.log(2 * np.pi * variance).sum() + doubt
     if room <= 0:
         return (0.0,) * len(variance)
     if model.freedom > 0:
@@ -180,6 +183,7 @@ def soft_pass(
     known: Linking,
     shift: NDArray[np.float64],
     *,
+    doubt: float = _DOUBT,
     solver: str = "bid_and_augment",
     workers: int = 1,
     most_bytes: int | None = None,
@@ -192,8 +196,8 @@ def soft_pass(
         To the next frame.
     known : Linking
         Of the pass before, only to tell what changed.
-    movie, model, shift, solver, workers, most_bytes
-        As in `link_pass` and `pairs_of`.
+    movie, model, shift, doubt, solver, workers, most_bytes
+        As in `link_pass`, `with_gaps` and `pairs_of`.
 
     Returns
     -------
@@ -202,7 +206,7 @@ def soft_pass(
     """
     if len(model.follow) > 1:
         past = swept(movie, pairs, model, shift, forward=True, workers=workers)
-        pairs = with_gaps(movie, past, model, shift, workers=workers, most_bytes=most_bytes)
+        pairs = with_gaps(movie, past, model, shift, doubt=doubt, workers=workers, most_bytes=most_bytes)
     found = swept(movie, pairs, model, shift, workers=workers)
     linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
     return linking, found.pairs
