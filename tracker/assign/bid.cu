@@ -41,7 +41,8 @@ __device__ __forceinline__ void offer(Choices& choices, Word choice) {
     choices.best = min(choices.best, choice);
 }
 
-// Best and second best choice of a row, found by kLanes threads together; all of them return it.
+// Best and second best choice of a row, found by kLanes threads together; all of them return it. Nobody writes the
+// words that are read, so the cache of a multiprocessor may keep them till the next barrier.
 __device__ __forceinline__ Choices choose(Pair first, Pair stop, const int* indices, const int* values,
                                           int unmatched, const Word* word, int lane, unsigned group) {
     Word alone = choice_of(unmatched, kAlone);

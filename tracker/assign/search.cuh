@@ -119,7 +119,8 @@ __device__ __forceinline__ bool any(bool vote) {
     return kWarps == 1 ? __any_sync(~0u, vote) : __syncthreads_or(vote);
 }
 
-// What is read of the problem: arrays as words.cuh tells.
+// What is read of the problem: arrays as words.cuh tells. Nobody writes them while searches run, so the cache of a
+// multiprocessor may keep them till the next barrier.
 struct Problem {
     const Pair* indptr;
     const int *indices, *values;
@@ -143,12 +144,12 @@ __device__ void settle_ties(const Problem& problem, const Tree& tree, int start,
             Word way = tree.label[place] >> kFromBits;
             if (dist_of(way) > end_dist) continue;
             from = tree.column[place], row = tree.owner[place], hops = (int)(way & 4095) + 1;
-            base = dist_of(way) + dual_of(__ldcg(&problem.word[from])) - problem.values[problem.edge[row]];
+            base = dist_of(way) + dual_of(problem.word[from]) - problem.values[problem.edge[row]];
         }
         for (Pair p = problem.indptr[row] + me % kTeam; p < problem.indptr[row + 1]; p += kTeam) {
             int place = place_of(tree, problem.indices[p]);
             if (place < 0) continue;
-            int dist = base + problem.values[p] - dual_of(__ldcg(&problem.word[problem.indices[p]]));
+            int dist = base + problem.values[p] - dual_of(problem.word[problem.indices[p]]);
             if (tree.label[place] >> kFromBits == way_of(dist, hops)) atomicMin(&tree.open[place], from);
         }
     }
@@ -182,7 +183,7 @@ __device__ bool find_path(const Problem& problem, const Tree& tree, int start) {
         if (row >= 0) {
             first = problem.indptr[row], stop = problem.indptr[row + 1];
             if (from >= 0) {
-                base += dual_of(__ldcg(&problem.word[from])) - problem.values[problem.edge[row]];
+                base += dual_of(problem.word[from]) - problem.values[problem.edge[row]];
                 int without = base + (int)problem.row_unmatched[row];
                 if (member == 0) keep_nearer(own, end_of(without, hops, -1, from)), own_dist = min(own_dist, without);
             }
@@ -198,7 +199,7 @@ __device__ bool find_path(const Problem& problem, const Tree& tree, int start) {
             }
 #pragma unroll
             for (int k = 0; k < kAhead; ++k) {
-                Word there = column[k] >= 0 ? __ldcg(&problem.word[column[k]]) : 0;
+                Word there = column[k] >= 0 ? problem.word[column[k]] : 0;
                 owner[k] = owner_of(there), dist[k] += base - dual_of(there);
                 if (column[k] >= 0 && owner[k] < 0)
                     keep_nearer(own, end_of(dist[k], hops, column[k], from)), own_dist = min(own_dist, dist[k]);
