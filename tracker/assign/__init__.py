@@ -140,6 +140,13 @@ def solve_and_certify(
                 f"{error} (As there are more rows than columns, row here means column.)"
             ) from None
     answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
+    proved = _proved(problem, answer)
+    better = answer.finish()
+    return proved if better is None else _proved(problem, better)
+
+
+def _proved(problem: AssignmentProblem, answer: Answer) -> Assignment:
+    """An answer with its certificate."""
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
     proved = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
     if proved.gap > certificate.tolerance(problem, proved.primal_cost):

@@ -44,7 +44,7 @@ class BidAndAugment(AbstractAssignmentSolver):
         # Costs of 32 bits stay so: their sums with duals are wider anyway.
         keep = col_unmatched.dtype.kind == "i" and costs.values.dtype == np.int32
         values = costs.values if keep else costs.values.astype(col_unmatched.dtype, copy=False)
-        col_of_row, v, stats, stuck = on.solve(
+        stuck, *answer = on.solve(
             *(costs.indptr, costs.indices, values, row_unmatched, col_unmatched),
             *(forbidden(col_unmatched.dtype), self.budget),
         )
@@ -53,7 +53,7 @@ class BidAndAugment(AbstractAssignmentSolver):
                 f"The problem is infeasible: not every row can be matched (row {stuck} is left over). "
                 "Allow more pairs, or give unmatched costs."
             )
-        return Answer(col_of_row, v, stats)
+        return Answer(*answer)
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:
         """Sparse int32 costs with optional rows and columns, all below 2^29: what fits the packed prices."""

@@ -22,8 +22,8 @@ from .._arrays import lap
 def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
     """Bids, then shortest augmenting paths.
 
-    row_unmatched (R,), col_unmatched (C,) of the type of duals; budget: bids in a chain. Returns
-    col_of_row (R,) i4, v (C,), what was counted, and the first row that could not be matched, or -1.
+    row_unmatched (R,), col_unmatched (C,) of the type of duals; budget: bids in a chain. Returns the first
+    row that could not be matched, or -1, and what an Answer is made of.
     """
     v = col_unmatched.copy()
     owner, edge = np.full(len(v), -1, np.int32), np.full(len(row_unmatched), -1, np.int64)
@@ -34,7 +34,7 @@ def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
     # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
     scanned, stuck = augment(*pairs, v, owner, edge, np.sort(free[:left_over]))
     lap("paths")
-    return columns_of(edge, indices), v, {"bids": bids, "paths": left_over, "scanned": scanned}, stuck
+    return stuck, columns_of(edge, indices), v, {"bids": bids, "paths": left_over, "scanned": scanned}
 
 
 def columns_of(edge, indices):

@@ -2,7 +2,7 @@
 
 Rows bid in synchronous rounds and search their paths at once, where the CPU goes row after row: the
 cost is the same, duals and the choice among equal optima may differ. Neither depends on the order of threads
-nor on the number of blocks. All is launched before the host waits once, for how far it went.
+nor on the number of blocks. All is launched at once; how far it went is asked when the proof is on its way.
 """
 
 # mypy: ignore-errors
@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._arrays import array_module, cuda_function, lap, launch, processors, shared_memory, to_device, to_host
+from .solver import Answer
 
 _BID, _AUGMENT = "assign/bid.cu", "assign/augment.cu"
 _BLOCK = 512
@@ -35,7 +36,7 @@ def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
     xp = array_module(values)
     rows, cols = len(row_unmatched), len(col_unmatched)
     if rows == 0 or cols == 0:
-        return xp.full(rows, -1, np.int32), col_unmatched, {"bids": 0, "paths": 0, "scanned": 0}, -1
+        return -1, xp.full(rows, -1, np.int32), col_unmatched, {"bids": 0, "paths": 0, "scanned": 0}
     col_of_row, v = xp.empty(rows, np.int32), xp.empty(cols, np.int64)
     budget = _ROUNDS_A_BID * budget
     word, spare, claim = (xp.empty(cols, np.uint64) for _ in range(3))
@@ -58,23 +59,23 @@ def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
         (word, v, np.int32(cols), edge, indices, col_of_row, np.int32(rows)),
     )
     lap("paths", v)
-    counted = to_host(state)
-    left_over = counted[5:_STATE:14]
-    stats = {
-        "bids": rows + int(counted[_STATE:].sum()),
-        "paths": int(left_over[0]),
-        "scanned": int(counted[:2].view(np.int64)[0]),
-    }
-    stuck = -1
-    if left_over[attempts]:
+    stats = {}
+
+    def finish():
+        counted = to_host(state)
+        left_over = counted[5:_STATE:14]
+        stats["bids"] = rows + int(counted[_STATE:].sum())
+        stats["paths"] = int(left_over[0])
+        stats["scanned"] = int(counted[:2].view(np.int64)[0])
+        if left_over[attempts] == 0:
+            return None
         free = to_host(lists[attempts % 2, : left_over[attempts]])
         host = [to_host(array) for array in (indptr, indices, values, row_unmatched)]
-        col_of_row, v, more, stuck = _augment_on_host(
-            *host, never, to_host(word), to_host(edge), np.sort(free)
-        )
-        col_of_row, v = to_device(col_of_row), to_device(v)
-        stats["scanned"] += more
-    return col_of_row, v, stats, stuck
+        *answer, scanned = _augment_on_host(*host, never, to_host(word), to_host(edge), np.sort(free))
+        stats["scanned"] += scanned
+        return Answer(*map(to_device, answer), stats)
+
+    return -1, col_of_row, v, stats, finish
 
 
 def _augment(problem, state):
@@ -113,5 +114,5 @@ def _augment_on_host(indptr, indices, values, row_unmatched, never, word, edge, 
 
     v, owner = (1 << 30) - (word >> 32).astype(np.int64), (word & 0xFFFFFFFF).astype(np.int32) - 1
     pairs = (indptr, indices, values, row_unmatched)
-    scanned, stuck = bid_and_augment_cpu.augment(*pairs, never, v, owner, edge, free)
-    return bid_and_augment_cpu.columns_of(edge, indices), v, scanned, stuck
+    scanned, _ = bid_and_augment_cpu.augment(*pairs, never, v, owner, edge, free)
+    return bid_and_augment_cpu.columns_of(edge, indices), v, scanned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,11 +24,15 @@ class Answer:
         Any values; the better they are, the better the bound.
     stats : mapping
         What the solver counted.
+    finish : callable
+        Called when the proof is on its way, so that a GPU need not wait for the host to ask how it went: may
+        complete `stats`, and returns the answer that stands in place of this one, None if this one stands.
     """
 
     col_of_row: NDArray[np.int32]
     col_dual: NDArray
     stats: Mapping[str, int | float] = field(default_factory=dict)
+    finish: Callable[[], Answer | None] = lambda: None
 
 
 class AbstractAssignmentSolver(ABC):
