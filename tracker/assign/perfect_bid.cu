@@ -3,6 +3,7 @@
 #include "perfect.cuh"
 
 constexpr int kLanes = 8;    // threads that read one row together
+constexpr int kRows = 32 / kLanes;  // rows that a warp reads at once
 constexpr int kAhead = 4;    // pairs that each of them fetches at once
 constexpr int kSlots = 128;  // rows of the largest block
 
@@ -48,15 +49,15 @@ __device__ __forceinline__ T seen(const T* place) {
     return kAlone ? *place : __ldcg(place);
 }
 
-// The bid of a row, found by kLanes threads together; all of them return it.
+// The bids of a warp's rows, each found by kLanes threads together, all of which return it; rows are -1 where there is
+// none. All threads of the warp take part, for shuffles among parts of it would be made one after the other.
 template <bool kAlone>
 __device__ __forceinline__ Bid bid_of(const Market& market, int row) {
     int lane = threadIdx.x % kLanes;
-    unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
-    i8 first = market.indptr[row], stop = market.indptr[row + 1];
-    KEY bound = market.bound[row];
+    i8 first = row < 0 ? 0 : market.indptr[row], stop = row < 0 ? 0 : market.indptr[row + 1];
+    KEY bound = row < 0 ? 0 : market.bound[row];
     Choice choice{0, 0, -1, -1};
-    for (i8 start = first + lane; start < stop; start += kLanes * kAhead) {
+    for (i8 start = first + lane; __any_sync(~0u, start < stop); start += kLanes * kAhead) {
         int column[kAhead];
         KEY reduced[kAhead];
         for (int k = 0; k < kAhead; ++k) {
@@ -70,8 +71,8 @@ __device__ __forceinline__ Bid bid_of(const Market& market, int row) {
             if (column[k] >= 0) offer_pair(choice, reduced[k], (int)(start + k * kLanes - first));
     }
     for (int step = 1; step < kLanes; step *= 2) {
-        Choice other{__shfl_xor_sync(group, choice.best, step), __shfl_xor_sync(group, choice.second, step),
-                     __shfl_xor_sync(group, choice.pair, step), __shfl_xor_sync(group, choice.other, step)};
+        Choice other{__shfl_xor_sync(~0u, choice.best, step), __shfl_xor_sync(~0u, choice.second, step),
+                     __shfl_xor_sync(~0u, choice.pair, step), __shfl_xor_sync(~0u, choice.other, step)};
         offer_pair(choice, other.best, other.pair);
         offer_pair(choice, other.second, other.other);
     }
@@ -86,13 +87,10 @@ __device__ __forceinline__ Bid bid_of(const Market& market, int row) {
     return {column, offered, first + taken};
 }
 
-// A row gets the column for which it bid; returns the row that held it, or -1.
-template <bool kAlone>
-__device__ __forceinline__ int take(const Market& market, int row, int column, KEY offered, i8 pair) {
-    int outbid = seen<kAlone>(&market.owner[column]);
+// A row gets the column for which it bid, and who held it, if anybody, is free.
+__device__ __forceinline__ void take(const Market& market, int row, int column, KEY offered, i8 pair, int outbid) {
     market.v[column] = offered, market.owner[column] = row, market.edge[row] = pair;
     if (outbid >= 0) market.edge[outbid] = -1;
-    return outbid;
 }
 
 // The rounds of the last rows, at most kSlots, by one block alone, which need not wait for others: kLanes threads keep
@@ -104,22 +102,20 @@ __device__ void bid_alone(const Market& market, const int* rows, int count, int 
     unsigned group = ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes);
     int row = slot < slots ? __ldcg(&rows[slot]) : -1;
     for (; round < rounds && count > few; ++round) {
-        Bid bid{-1, 0, -1};
-        if (row >= 0) bid = bid_of<true>(market, row);
+        Bid bid = bid_of<true>(market, row);
+        bool bids = row >= 0 && bid.column >= 0, beaten = false;
+        int outbid = bids ? market.owner[bid.column] : -1;
         if (lane == 0 && slot < slots) row_of[slot] = row, column_of[slot] = bid.column, offer_of[slot] = bid.offered;
         __syncthreads();
-        int next = bid.column < 0 ? -1 : row;
-        if (bid.column >= 0) {
-            bool beaten = false;
+        if (__any_sync(~0u, bids)) {
+#pragma unroll 4
             for (int s = lane; s < slots; s += kLanes)
-                beaten |= column_of[s] == bid.column &&
-                          (offer_of[s] < bid.offered || (offer_of[s] == bid.offered && row_of[s] > row));
-            if (!__any_sync(group, beaten)) {
-                if (lane == 0) next = take<true>(market, row, bid.column, bid.offered, bid.pair);
-                next = __shfl_sync(group, next, 0, kLanes);
-            }
+                if (bids && column_of[s] == bid.column)
+                    beaten |= offer_of[s] < bid.offered || (offer_of[s] == bid.offered && row_of[s] > row);
+            if (__ballot_sync(~0u, beaten) & group) beaten = true;
         }
-        row = next;
+        if (bids && !beaten && lane == 0) take(market, row, bid.column, bid.offered, bid.pair, outbid);
+        if (!beaten) row = outbid;
         count = __syncthreads_count(row >= 0) / kLanes;
         if (threadIdx.x == 0) live[round + 1] = count;
     }
@@ -144,9 +140,10 @@ extern "C" __global__ void bid_rounds(const i8* indptr, const int* indices, cons
         blocks = min(blocks, (count * kLanes - 1) / (int)blockDim.x + 1);
         if (blockIdx.x >= blocks) return;
         int threads = blocks * blockDim.x;
-        for (int s = thread / kLanes; s < count; s += threads / kLanes) {
-            Bid bid = bid_of<false>(market, __ldcg(&now[s]));
-            if (thread % kLanes) continue;
+        for (int first = thread / 32 * kRows; first < count; first += threads / 32 * kRows) {
+            int s = first + threadIdx.x % 32 / kLanes;
+            Bid bid = bid_of<false>(market, s < count ? __ldcg(&now[s]) : -1);
+            if (s >= count || thread % kLanes) continue;
             target[s] = bid.column;
             if (bid.column < 0) continue;
             offered[s] = bid.offered, pair[s] = bid.pair;
@@ -164,7 +161,9 @@ extern "C" __global__ void bid_rounds(const i8* indptr, const int* indices, cons
             if (column < 0) {
                 row = -1;
             } else if (__ldcg(&winner[column]) == row) {
-                row = take<false>(market, row, column, __ldcg(&offered[s]), __ldcg(&pair[s]));
+                int outbid = __ldcg(&owner[column]);
+                take(market, row, column, __ldcg(&offered[s]), __ldcg(&pair[s]), outbid);
+                row = outbid;
                 best_offer[column] = kNone, winner[column] = -1;
             }
             append(row >= 0, row, next, &live[round + 1]);

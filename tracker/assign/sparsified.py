@@ -25,13 +25,13 @@ _AUCTION = (300, 0.01)
 _FALL, _LEAST = 0.2, 0.03
 """Where there are far candidates, epsilon falls from their mean slack by this factor, down to this share of
 that of the near ones."""
-_AUCTION_WITH_FAR = (2000, 20)
+_AUCTION_WITH_FAR = (2000, 30)
 """Rounds of such an auction, and the number of free rows at which it ends."""
 _TURNS, _MANY = 10, 0.06
 """How often an auction may choose more candidates, and the share of free rows for which it does."""
 _FAR = 0.5
 """Candidates are chosen anew if an auction moves the duals by this share of their mean slack."""
-_BIDS = (300, 0.003)
+_BIDS = (300, 0.001)
 """The same of the bids without epsilon, whose free rows are left for paths."""
 
 
@@ -239,7 +239,7 @@ class _Work:
         while slack > 0 and epsilon > _LEAST * slack:
             self._forget()
             self._bid(epsilon, None, *_AUCTION_WITH_FAR)
-            self._choose_again(of_row)
+            self._add_nearest(of_row)
             epsilon *= _FALL
 
     def _add_far(self) -> None:
@@ -250,10 +250,13 @@ class _Work:
         self.add(far.astype(np.int32), xp.full(size, self.far, np.int32))
 
     def _choose_again(self, of_row: int) -> None:
-        """More candidates, by the duals as they are."""
+        """More candidates, by the duals as they are, and how dear they may become."""
+        self._bound_by(*self._add_nearest(of_row))
+
+    def _add_nearest(self, of_row: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         nearest, count = self.matrix.nearest_of_rows(self.v, self.row_unmatched, of_row)
         self.add(nearest, count)
-        self._bound_by(nearest, count)
+        return nearest, count
 
     def _bound_by(self, nearest: NDArray, count: NDArray) -> None:
         """Reduced costs above which a row may have better pairs than its candidates."""
