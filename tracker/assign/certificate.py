@@ -77,7 +77,9 @@ def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[ND
         return cost, times, _kernels(problem).look_up_pairs(*pairs, col_of_row, cost, times)
     matched = xp.nonzero(col_of_row >= 0)[0]
     cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
-    times = xp.bincount(col_of_row[matched], minlength=len(col_unmatched))
+    times = xp.zeros(len(col_unmatched), np.int64)
+    if len(matched):  # CuPy counts nothing only where there is something
+        times = xp.bincount(col_of_row[matched], minlength=len(col_unmatched))
     return cost, times, xp.stack([xp.isinf(cost).sum(), (times > 1).sum()])
 
 

@@ -119,7 +119,8 @@ class SparseCosts:
         xp = array_module(self.values)
         order = xp.argsort(self.indices, kind="stable")
         indptr = xp.zeros(self.shape[1] + 1, np.int64)
-        indptr[1:] = xp.cumsum(xp.bincount(self.indices, minlength=self.shape[1]))
+        if len(self.indices):
+            indptr[1:] = xp.cumsum(xp.bincount(self.indices, minlength=self.shape[1]))
         return SparseCosts(
             indptr,
             self.rows[order].astype(np.int32),
