@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from outbid.data import sample
+from outbid.tracker import TrackingSettings, read_detections, score, track
 from outbid.tracker._arrays import gpu_names
 
 if TYPE_CHECKING:
@@ -45,6 +47,15 @@ def _gpu_where_one_is_needed(request: pytest.FixtureRequest) -> None:
         pytest.skip(str(reason))
 
 
+def _compile_kernels() -> None:
+    """Once in an environment, and then it may take longer than any test waits for its window."""
+    seen = read_detections(sample("walks"))
+    seen = seen.take(seen.frame < 6)
+    for settings in (TrackingSettings(max_distance=2.0, max_gap=1), TrackingSettings()):
+        found = track(seen, settings).tracks
+    score(found, found)
+
+
 @pytest.fixture(scope="session")
 def _napari_window(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Window]":
     """A window of napari for all tests, for it takes seconds to open one."""
@@ -55,6 +66,7 @@ def _napari_window(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Window
     os.environ["NAPARI_CONFIG"] = str(tmp_path_factory.mktemp("napari") / "settings.yaml")
     from napari_window import Window
 
+    _compile_kernels()
     window = Window(Path(os.environ.get("OUTBID_PICTURES") or tmp_path_factory.mktemp("pictures")))
     yield window
     window.close()
