@@ -1,8 +1,8 @@
 """Scores of tracks against the truth: matched once, then one file a family of scores.
 
 `links` asks which links are right, `particles` what the ISBI 2012 challenge asks, and `identity`
-whether what is followed stays the same particle. A link score hides how long a particle is followed:
-report an identity score beside it.
+whether what is followed stays the same particle; `divisions`, if asked for, which divisions are found. A link
+score hides how long a particle is followed: report an identity score beside it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import SettingsError
 from ..tracks import Tracks
+from .divisions import division_scores
 from .identity import identity_scores
 from .links import link_scores
 from .matched import MatchedTracks, pair_up
@@ -27,6 +28,7 @@ FAMILIES: Mapping[str, Callable[[MatchedTracks], dict[str, float]]] = {
     "links": link_scores,
     "particles": particle_scores,
     "identity": identity_scores,
+    "divisions": division_scores,
 }
 """Families of scores by name."""
 
@@ -97,7 +99,7 @@ def score(
         What is true, in the same unit and with the same frame numbers.
     gate : float
         Detections this far apart or farther are never the same, in the unit of the positions.
-    families : sequence of {"links", "particles", "identity"}
+    families : sequence of {"links", "particles", "identity", "divisions"}
         Which scores to compute.
     progress : callable, optional
         Given the number of families done, and of all, before each of them; what it raises ends the scoring.
