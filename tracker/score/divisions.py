@@ -54,7 +54,7 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
     # What a division is if it is seen a frame too late, and what a found one is if it came too early.
     late: dict[_Family, _Family] = {}
     for family in left:
-        mother, *daughters = family
+        daughters = family[1:]
         nexts = sorted(_row(after_true, row) for row in daughters)
         for daughter in daughters:
             late[daughter, nexts[0], nexts[1]] = family
