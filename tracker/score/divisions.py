@@ -47,30 +47,28 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
     """
     truth, tracks, true_of = matched.truth, matched.tracks, matched.true_of
     true, found = _families(truth), _families(tracks)
-    as_true = [(_row(true_of, m), *sorted((_row(true_of, a), _row(true_of, b)))) for m, a, b in found]
+    as_true = [_family(*(_row(true_of, row) for row in family)) for family in found]
     right = {family for family in as_true if min(family) >= 0} & set(true)
     left = set(true) - right
     after_true, after_found = _only_follower(truth), _only_follower(tracks)
     # What a division is if it is seen a frame too late, and what a found one is if it came too early.
     late: dict[_Family, _Family] = {}
-    for family in left:
-        daughters = family[1:]
-        nexts = sorted(_row(after_true, row) for row in daughters)
-        for daughter in daughters:
-            late[daughter, nexts[0], nexts[1]] = family
+    for family in sorted(left):
+        for daughter in family[1:]:
+            late[_family(daughter, *(_row(after_true, row) for row in family[1:]))] = family
     before = np.full(len(truth.detections), -1, dtype=np.int64)
     before[truth.links[:, 1]] = truth.links[:, 0]
     early = {(_row(before, family[0]), *family): family for family in left}
     shifted = set()
-    for family, (_, first, second) in zip(as_true, found, strict=True):
+    for family, (_, *daughters) in zip(as_true, found, strict=True):
         if family in right or family[0] < 0:
             continue
         hits = [late.get(family)] if min(family) >= 0 else []
-        for one, other in ((first, second), (second, first)):
-            nexts = sorted((_row(true_of, _row(after_found, one)), _row(true_of, other)))
-            hits.append(early.get((family[0], _row(true_of, one), nexts[0], nexts[1])))
-        shifted |= {hit for hit in hits if hit is not None and hit not in shifted}
-    correct = len(right) + len(shifted)
+        for one, other in (daughters, daughters[::-1]):
+            branch = _family(_row(true_of, one), _row(true_of, _row(after_found, one)), _row(true_of, other))
+            hits.append(early.get((family[0], *branch)))
+        shifted.add(next((hit for hit in hits if hit is not None), None))
+    correct = len(right) + len(shifted - {None})
     count_true, count_found = (int((side.successors >= 2).sum()) for side in (truth, tracks))
     return {
         "division_precision": ratio(correct, count_found),
@@ -82,6 +80,10 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
     }
 
 
+def _family(mother: int, first: int, second: int) -> _Family:
+    return mother, min(first, second), max(first, second)
+
+
 def _row(rows: NDArray[np.int64], row: int) -> int:
     """Where `rows` leads from a row; -1 from none."""
     return int(rows[row]) if row >= 0 else -1
@@ -90,7 +92,7 @@ def _row(rows: NDArray[np.int64], row: int) -> int:
 def _families(tracks: Tracks) -> list[_Family]:
     """All mothers of two, in their order."""
     links = tracks.links[tracks.successors[tracks.links[:, 0]] == 2]
-    return [(int(m), int(a), int(b)) for (m, a), (_, b) in zip(links[::2], links[1::2], strict=True)]
+    return [_family(int(m), int(a), int(b)) for (m, a), (_, b) in zip(links[::2], links[1::2], strict=True)]
 
 
 def _only_follower(tracks: Tracks) -> NDArray[np.int64]:
