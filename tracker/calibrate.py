@@ -34,6 +34,8 @@ PASSES = 20
 _LAST_PASSES, _MOST_LAST, _SMALL = 2, 6, 60_000
 """Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
 them together look at no more detections than the third."""
+_SOBER = 0.8
+"""Power of the odds of a link that comes nearest to the truth: 1/2 if two links could swap, 1 among many."""
 _DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
 _FLOWING = 4
@@ -45,8 +47,12 @@ _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
 _SETTLED = 0.005
 """Share of the links that may still change when the passes end."""
+_SAME = 0.05
+"""And the change of the rates of ends and starts, relative to them."""
+_PATIENT = 8
+"""Passes after which they end as well if"""
 _STUCK = 0.9
-"""Or as many as this share of those two passes before: some pairs swap for ever."""
+"""as many links change as this share of those two passes before: some pairs swap for ever."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -288,7 +294,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
         if flowing:
             shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
-        tried = len(model.follow) > 1
+        before, tried = model, len(model.follow) > 1
         learnt = learned(movie, linking, shift, model, max_gap, means.room)
         model = learnt.model
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
@@ -298,8 +304,9 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
         if not np.allclose(gate, model.gate, rtol=0.1):
             near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
             gate = model.gate
-        stuck = done >= _FEWEST + 2 and changes[-1] > _STUCK * changes[-3]
-        if stuck or (done >= _FEWEST and changes[-1] <= _SETTLED * count):
+        stuck = done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
+        same = np.allclose((before.end, before.start), (model.end, model.start), rtol=_SAME)
+        if stuck or (done >= _FEWEST and same and changes[-1] <= _SETTLED * count):
             break
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
 
@@ -357,8 +364,14 @@ def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], N
             shift, _ = found.flow.foretold(_steps(movie, linking.follower))
     before, same = np.zeros(len(movie.frame)), linking.follower[found.linking.row] == found.linking.col
     before[found.linking.row[same]] = found.linking.probability[same]
-    linking = replace(linking, trust=(linking.trust + before) / 2)
+    linking = replace(linking, trust=(_sober(linking.trust) + _sober(before)) / 2)
     return replace(found, linking=linking, shift=shift, passes=found.passes + done)
+
+
+def _sober(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities with less extreme odds: belief propagation hears of itself wherever links could swap."""
+    yes, no = chance**_SOBER, (1 - chance) ** _SOBER
+    return np.asarray(yes / (yes + no))
 
 
 def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:
