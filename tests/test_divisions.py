@@ -116,3 +116,8 @@ def test_spots_that_cross_do_not_divide(motion, count, box, apart, seed):
 def test_crowded_cells_of_real_embryos_divide(real_data, name):
     truth = read_tracks(real_data / name)
     assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9
+
+
+def test_what_never_divides_shows_no_division(real_data):
+    seen = read_tracks(real_data / "turbulence/subcube.csv").detections.every(3)
+    assert track(seen, TrackingSettings()).stats["divisions"] == 0

@@ -202,7 +202,7 @@ def _real(
     found, false = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
     clear = found - false > _CLEAR * np.sqrt(found + false)
     # Some threshold is crossed more often forward in every movie: all of them together must tell.
-    if not len(found) or not clear[0]:
+    if len(forward) - len(backward) <= _CLEAR * np.sqrt(len(forward) + len(backward)):
         return np.zeros(len(odds))
     # A family may look worse than others and still be in no worse company.
     real = np.maximum.accumulate(np.where(clear, 1 - (false + 1) / found, 0.0))
