@@ -305,7 +305,9 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
             gate = model.gate
         stuck = done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
-        same = np.allclose((before.end, before.start), (model.end, model.start), rtol=_SAME)
+        same = np.allclose(
+            (before.end, before.start), (model.end, model.start), rtol=_SAME, atol=_SETTLED / 2
+        )
         if stuck or (done >= _FEWEST and same and changes[-1] <= _SETTLED * count):
             break
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
