@@ -18,7 +18,7 @@ from .generations import Lives
 from .linking import Linking
 from .movie import Movie
 from .parting import Parting, log_odds, parting_of, probabilities
-from .relink import choice_of, family_chances, reachable, relinked
+from .relink import Choice, choice_of, family_chances, reachable, relinked
 
 _UNITS = 1 << 26
 _LEAST = 0.5
@@ -98,14 +98,7 @@ def find_divisions(
         odds = log_odds(families, parting)
         odds += np.log(np.maximum(_real(odds, forward, backward), 1e-9))
         families, odds = families.only(odds > _HOPELESS), odds[odds > _HOPELESS]
-        choice, lives = (
-            choice_of(linking, families, odds, among),
-            Lives.of(movie, linking.before, families),
-        )
-        for _ in range(_LIVES):
-            chance = family_chances(choice, families)
-            choice = choice.by(odds + lives.gains(chance))
-        chance = family_chances(choice, families)
+        choice, chance = _aged(movie, linking, families, choice_of(linking, families, odds, among), odds)
         linking, chosen = relinked(linking, families, choice)
         if linking.changed.sum() <= _SETTLED * len(starts):
             break
@@ -117,6 +110,16 @@ def find_divisions(
         np.concatenate([found.second, found.first[also]]),
         np.concatenate([chance, chance[also]]),
     )
+
+
+def _aged(
+    movie: Movie, linking: Linking, families: Families, choice: Choice, odds: NDArray[np.float64]
+) -> tuple[Choice, NDArray[np.float64]]:
+    """The choice with what ages tell, and how likely each family is then."""
+    lives = Lives.of(movie, linking.before, families)
+    for _ in range(_LIVES):
+        choice = choice.by(odds + lives.gains(family_chances(choice, families)))
+    return choice, family_chances(choice, families)
 
 
 def _sensible(
