@@ -1,12 +1,13 @@
 """The form *Track particles*, in a real window, driven as a user drives it."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from napari_scenes import SCALE, UNITS, is_settled, link_count, named, rows_of, run, walks
 
-from outbid.tracker import TrackingSettings, track
+from outbid.tracker import Detections, TrackingSettings, Tracks, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
@@ -192,3 +193,19 @@ def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> N
     assert link_count(tracks) > 0.8 * len(tracks.data) * 3 / 4
     window.viewer.reset_view()
     window.shot("track_nuclei")
+
+
+def test_tracks_whose_graph_is_emptied_become_another_layer_of_their_name(window: "Window") -> None:
+    """What napari keeps of an emptied graph lets vispy crash with Mesa, once the layer is removed."""
+    show = import_module("outbid.viewers.forms.shown").show
+    seen = Detections.from_table([0, 1, 1, 2, 2], [[0, 5, 5], [0, 4, 5], [0, 6, 5], [0, 3, 5], [0, 7, 5]])
+    divided = tracks_layer(Tracks(seen, np.array([[0, 1], [0, 2], [1, 3], [2, 4]])), name="cells")
+    single = tracks_layer(Tracks(seen, np.array([[1, 3], [2, 4]])), name="cells")
+    first = show(window.viewer, divided)
+    window.viewer.add_points(np.zeros((1, 4)), name="above")
+    second = show(window.viewer, single, instead_of=first)
+    assert [layer.name for layer in window.viewer.layers] == ["cells", "above"]
+    assert second is named(window, "cells") is not first
+    assert second.graph == {}
+    assert show(window.viewer, divided, instead_of=second) is second
+    assert len(second.graph) == 2

@@ -185,7 +185,9 @@ class Form(QWidget):
 
     def show_preview_layer(self, layer: Layer, place: Place) -> Any:
         """Show a layer until the form is hidden, its preview is switched off, or a run ends."""
-        self._preview_layer = show(self.viewer, layer, place, instead_of=self._preview_layer)
+        # None meanwhile: a layer that is replaced is none that the user deleted.
+        before, self._preview_layer = self._preview_layer, None
+        self._preview_layer = show(self.viewer, layer, place, instead_of=before)
         return self._preview_layer
 
     # ------------------------------------------------------------ runs

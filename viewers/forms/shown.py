@@ -98,7 +98,8 @@ def show(
     record : mapping, optional
         The run record that the layer carries along.
     instead_of : napari layer, optional
-        That is given the data instead, and keeps its name and looks; if it is in the viewer still.
+        That is given the data instead, and keeps its name and looks; if it is in the viewer still. Tracks
+        whose graph would be emptied are replaced by another layer of their name.
 
     Returns
     -------
@@ -115,6 +116,13 @@ def show(
         }  # fmt: skip
     if instead_of is None or instead_of not in viewer.layers:
         return viewer.add_layer(NapariLayer.create(data, attributes | looks(layer), kind))
+    if kind == "tracks" and instead_of.graph and not attributes["graph"]:
+        # Of a graph that is emptied something stays behind, on which vispy with Mesa crashes later.
+        at, name = viewer.layers.index(instead_of), instead_of.name
+        viewer.layers.remove(instead_of)
+        anew = viewer.add_layer(NapariLayer.create(data, attributes | looks(layer) | {"name": name}, kind))
+        viewer.layers.move(viewer.layers.index(anew), at)
+        return anew
     _replace(instead_of, data, attributes, kind)
     return instead_of
 
