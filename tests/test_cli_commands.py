@@ -301,6 +301,23 @@ def test_score(spots: Path, tmp_path: Path) -> None:
     assert found["values"]["link_f1"] < 1
     assert found["provenance"]["gate"] == 2
     assert found["provenance"]["inputs"]["truth"]["name"] == "a.csv"
+    assert found["values"]["n_true_divisions"] == 0
+    assert "division" not in shown.stdout
+    assert "Neither the tracks nor the truth have divisions" in shown.stderr
+
+
+def test_divisions_are_scored(tmp_path: Path) -> None:
+    places = ["0,0,0,0", "0,1,0,0", "1,2,0,1", "1,3,0,1", "2,2,0,-1", "2,3,0,-1"]
+    family = ["track_id,frame,y,x,parent", *(f"{row},{'0' if row[0] > '0' else ''}" for row in places)]
+    (tmp_path / "family.csv").write_text("\n".join(family))
+    (tmp_path / "apart.csv").write_text("\n".join(["track_id,frame,y,x", *places]))
+    both = run("score", tmp_path / "family.csv", tmp_path / "family.csv")
+    assert re.search(r"^division_f1 +1\.0000$", both.stdout, re.MULTILINE), both.output
+    assert both.stderr == ""
+    sides = tmp_path / "apart.csv", tmp_path / "family.csv"
+    missed = run("score", *sides, "--fail-under", "division_recall=1")
+    assert missed.exit_code == 1
+    assert re.search(r"^n_true_divisions +1$", missed.stdout, re.MULTILINE)
 
 
 def test_scores_that_are_not_defined_are_null(tmp_path: Path) -> None:
@@ -323,7 +340,7 @@ def test_thresholds(spots: Path, tmp_path: Path) -> None:
     missed = run(*score, "--fail-under", "link_precision=1", "--fail-under", "link_f1=0.999")
     assert missed.exit_code == 1
     assert missed.stdout == met.stdout
-    assert re.fullmatch(r"link_f1 is 0\.\d+, under 0\.999\.\n", missed.stderr)
+    assert re.search(r"\nlink_f1 is 0\.\d+, under 0\.999\.\n", missed.stderr)
     assert run(*score, "--fail-under", "link_f1").exit_code == 2
     unknown = run(*score, "--fail-under", "beauty=1")
     assert (unknown.exit_code, "beauty" in unknown.stderr, unknown.stdout) == (2, True, "")

@@ -88,6 +88,8 @@ def test_links_are_shown_by_what_they_are_with_the_scores(window: "Window") -> N
     expected = score(*in_units, gate=2)
     assert table(form) == dict(line.split() for line in str(expected).splitlines())
     assert expected.values["n_correct_links"] == 18
+    assert "division_f1" not in table(form)
+    assert expected.remark in form.message.text()
     names = {"True links": 18, "False links": 4, "Missed links": 4}
     for name, links in names.items():
         shown = layer(window, name)

@@ -19,11 +19,10 @@ def test_every_scene_gets_every_score(name: str) -> None:
 
 
 def test_families_are_what_was_asked_for() -> None:
-    scene = SCENES["swap"]
+    scene = SCENES["division"]
     whole = score(scene.tracks, scene.truth).values
     parts = [score(scene.tracks, scene.truth, families=[name]).values for name in FAMILIES]
     assert [len(part) for part in parts] == [7, 5, 9, 6]
-    parts.pop()  # divisions are scored if they are asked for
     assert {key: value for part in parts for key, value in part.items()} == whole
 
 
@@ -51,10 +50,23 @@ def test_provenance_says_how_detections_were_paired_and_is_json() -> None:
 def test_the_table_has_a_line_for_each_score_in_columns() -> None:
     found = score(SCENES["swap"].tracks, SCENES["swap"].truth)
     lines = str(found).splitlines()
-    assert len(lines) == len(found.values)
+    assert len(lines) == len(found.values) - 6  # nothing divides
     assert len({len(line) for line in lines}) == 1
     assert "hota                  0.6325" in lines
     assert str(Scores({}, {})) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("division", "1.0000"), ("missed division", "0.0000"), ("false division", "0.0000"), ("swap", None)],
+)
+def test_divisions_are_in_the_table_where_there_are_any(name: str, shown: str | None) -> None:
+    found = score(SCENES[name].tracks, SCENES[name].truth)
+    table = dict(line.split() for line in str(found).splitlines())
+    assert table.get("division_f1") == shown
+    assert ("n_found_divisions" in table) == (shown is not None)
+    assert ("divisions" in found.remark) == (shown is None)
+    assert "n_true_divisions" in found.values  # whatever the table shows
 
 
 def test_a_wider_gate_reaches_farther() -> None:
@@ -109,7 +121,7 @@ def test_two_dimensional_scenes_score_like_their_projection() -> None:
 def test_progress_is_told_before_each_family_and_may_end_the_scoring() -> None:
     scene, told = SCENES["swap"], []
     score(scene.tracks, scene.truth, progress=lambda done, of: told.append((done, of)))
-    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert told == [(0, 4), (1, 4), (2, 4), (3, 4)]
 
     def stop(done: int, _: int) -> None:
         if done == 1:

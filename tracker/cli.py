@@ -290,6 +290,8 @@ def score(tracks: Path, truth: Path, gate: float, fail_under: dict[str, float], 
         click.echo(json.dumps({"values": values, "provenance": {**scores.provenance, "inputs": inputs}}))
     else:
         click.echo(str(scores))
+        if scores.remark:
+            say(scores.remark)
     low = [name for name, limit in fail_under.items() if not scores.values[name] >= limit]
     for name in low:
         click.echo(f"{name} is {scores.values[name]:.6g}, under {fail_under[name]:.6g}.", err=True)

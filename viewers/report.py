@@ -171,7 +171,8 @@ def _scores(scores: Scores | None) -> Iterator[str]:
     yield '<h2>Scores</h2>\n<div class="side">\n'
     for begin in range(0, len(shown), max(third, 1)):
         yield _pairs((name, value) for name, value in shown[begin : begin + third])
-    yield "</div>\n<details><summary>How they were taken</summary>\n"
+    yield "</div>\n" + (f"<p>{scores.remark}</p>\n" if scores.remark else "")
+    yield "<details><summary>How they were taken</summary>\n"
     yield _pairs(flat(scores.provenance)) + "</details>\n"
 
 

@@ -1,8 +1,8 @@
 """Scores of tracks against the truth: matched once, then one file a family of scores.
 
 `links` asks which links are right, `particles` what the ISBI 2012 challenge asks, and `identity`
-whether what is followed stays the same particle; `divisions`, if asked for, which divisions are found. A link
-score hides how long a particle is followed: report an identity score beside it.
+whether what is followed stays the same particle; `divisions` asks which divisions are found. A link score
+hides how long a particle is followed: report an identity score beside it.
 """
 
 from __future__ import annotations
@@ -69,11 +69,27 @@ class Scores:
         )
         return f"<table><caption>Scores</caption>{rows}</table>"
 
+    @property
+    def remark(self) -> str:
+        """A sentence on scores that the table leaves out; empty if it shows all.
+
+        Examples
+        --------
+        >>> Scores({"division_f1": float("nan"), "n_true_divisions": 0, "n_found_divisions": 0}, {}).remark
+        'Neither the tracks nor the truth have divisions: there are none to score.'
+        """
+        counts = [self.values.get(name) for name in ("n_true_divisions", "n_found_divisions")]
+        if counts != [0, 0]:
+            return ""
+        return "Neither the tracks nor the truth have divisions: there are none to score."
+
     def _shown(self) -> dict[str, str]:
-        """Counts as they are, other scores to four places."""
+        """Counts as they are, other scores to four places; without divisions where there are none."""
+        left_out = "division" if self.remark else None
         return {
             name: f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
             for name, value in self.values.items()
+            if left_out is None or left_out not in name
         }
 
 
@@ -82,7 +98,7 @@ def score(
     truth: Tracks,
     *,
     gate: float = 5.0,
-    families: Sequence[str] = ("links", "particles", "identity"),
+    families: Sequence[str] = tuple(FAMILIES),
     progress: Callable[[int, int], object] | None = None,
 ) -> Scores:
     """Score tracks against the truth.

@@ -23,7 +23,7 @@ class CompareForm(PairForm):
         judged: JudgedLinks,
         gate: float,
         tell: Tell,  # noqa: ARG002 - it is done at once
-    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """How many links they share."""
         both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)
         either = of_one + of_other - both
@@ -37,7 +37,8 @@ class CompareForm(PairForm):
         table = {
             name: f"{value:,}" if isinstance(value, int) else f"{value:.4f}" for name, value in values.items()
         }
-        return table, {"command": "compare", "version": version("outbid"), "gate": gate, "values": values}
+        record = {"command": "compare", "version": version("outbid"), "gate": gate, "values": values}
+        return table, record, ""
 
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
         """Links of both grey, of one orange, of the other blue; differences as points."""

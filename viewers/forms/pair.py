@@ -47,6 +47,8 @@ class Held:
         The table.
     record : mapping
         How it was made, for the layers to carry along.
+    remark : str
+        What the table does not tell; empty for nothing.
     layers : list of Layer
         In voxels of the first result; the last one has a point for each error, with a feature kind.
     place : Place
@@ -55,6 +57,7 @@ class Held:
 
     values: Mapping[str, str]
     record: Mapping[str, object]
+    remark: str
     layers: list[Layer]
     place: Place
     taken: tuple[Any, Any] = field(repr=False)
@@ -96,8 +99,8 @@ class PairForm(Form):
 
     def hold(
         self, judged: JudgedLinks, gate: float, tell: Tell
-    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
-        """The table and the record, of tracks in the unit of the scale; in a thread of its own."""
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
+        """The table, the record and a remark, of tracks in the unit of the scale; in a thread of its own."""
         raise NotImplementedError
 
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
@@ -127,12 +130,13 @@ class PairForm(Form):
             world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
             judged = judge_links(*world, gate=gate)
             tell(0, 0)
-            values, record = self.hold(judged, gate, tell)
+            values, record, remark = self.hold(judged, gate, tell)
             tell(0, 0)
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
-            return Held(values, record, self.layers_of(in_voxels, place.spacing), place, (first, second))
+            layers = self.layers_of(in_voxels, place.spacing)
+            return Held(values, record, remark, layers, place, (first, second))
 
         return work
 
@@ -151,7 +155,8 @@ class PairForm(Form):
         self.kind.blockSignals(False)
         self._show_errors()
         hidden = " and ".join(layer.name for layer in result.taken)
-        self.tell(f"{self._told_of_frames()}{hidden} are hidden: the coloured links lie on them.")
+        remark = f" {result.remark}" if result.remark else ""
+        self.tell(f"{self._told_of_frames()}{hidden} are hidden: the coloured links lie on them.{remark}")
 
     # ------------------------------------------------------------ from error to error
 

@@ -19,11 +19,12 @@ class ScoreForm(PairForm):
 
     def hold(
         self, judged: JudgedLinks, gate: float, tell: Tell
-    ) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """All scores."""
         scores = score(judged.tracks, judged.truth, gate=gate, progress=tell)
         table = dict(line.split() for line in str(scores).splitlines())
-        return table, {"command": "score", "values": scores.values, "provenance": scores.provenance}
+        record = {"command": "score", "values": scores.values, "provenance": scores.provenance}
+        return table, record, scores.remark
 
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
         """True links green, false ones red, missed ones blue; errors as points."""
