@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections
+from outbid.tracker import Detections, sweep_cpu
 from outbid.tracker.candidates import pairs_of
 from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion, State, first_state, predict, update
@@ -107,3 +107,10 @@ def test_no_probable_pair_is_given_up():
         if (row, col) not in kept
     ]
     assert max(lost, default=0) < 0.01
+
+
+@pytest.mark.parametrize("power", [1.75, 2.0, 2.5, 5.25, 16.5, 2.7])
+def test_powers_by_roots_are_those_by_logs(power):
+    quarters = int(4 * power) if 4 * power == int(4 * power) else 0
+    for z in (0.0, 1e-9, 0.3, 15.0, 1e6):
+        assert sweep_cpu.fallen(z, power, quarters) == pytest.approx((1 + z) ** -power, rel=1e-13)

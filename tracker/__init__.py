@@ -7,7 +7,8 @@ only, and `outbid.viewers` stands with the commands.
 6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
-4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
+4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them;
+    `calibration`        what it learned
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `refine`             a whole movie by the past and the future of every particle, gaps included

@@ -132,7 +132,7 @@ def weigh_pairs(
     """
     axes = mean.shape[1]
     p = np.empty((axes, 5))
-    heavy = freedom > 0
+    heavy, narrow = freedom > 0, 1 / (freedom * scale)
     t_constant = np.zeros(3)  # for a future of one detection (1), or of more, which tells the velocity (2)
     if heavy:
         for m in range(1, 3):
@@ -171,7 +171,7 @@ def weigh_pairs(
             log_density = constant[j] - 0.5 * math.log(volume)
             if heavy:
                 m = 2 if weight[j, 0, 2] > 0 else 1
-                log_density += t_constant[m] - (freedom + m * axes) / 2 * math.log1p(far / (freedom * scale))
+                log_density += t_constant[m] - (freedom + m * axes) / 2 * math.log(1 + far * narrow)
             else:
                 log_density -= 0.5 * far
             gain[e] = log_density + gain_of_gap[gap] + gain_of_col[j]

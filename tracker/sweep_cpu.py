@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numba import njit
 
-_HOPELESS = -15.0  # log odds from which on a pair is none
+_HOPELESS = 3e-7  # odds from which on a pair is none
+_LARGEST = 1e87  # odds are cut there: their products must be finite
 _OUTDONE = 1e-6  # odds, against the best of the same source, below which a pair is none
 _LEAST = 1e-3  # links less likely than this carry no belief
 
@@ -37,6 +38,27 @@ def transpose(indptr, indices, col_indptr, rows, place):  # pragma: no cover
             place[e] = to[j]
             rows[to[j]] = i
             to[j] += 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fallen(z, power, quarters):  # pragma: no cover
+    """1 + z to the power -power. Roots are quicker than logs: quarters is 4 power if whole, else 0."""
+    if quarters == 0:
+        return math.exp(-power * math.log1p(z))
+    left, value = 1 / (1 + z), 1.0
+    if quarters & 3:
+        root = math.sqrt(left)
+        if quarters & 2:
+            value = root
+        if quarters & 1:
+            value *= math.sqrt(root)
+    whole = quarters >> 2
+    while whole:
+        if whole & 1:
+            value *= left
+        left *= left
+        whole >>= 1
+    return value
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -89,9 +111,17 @@ def sweep(
     total, taken, part = np.empty(most), np.empty(most), np.empty((most, axes, 5))
     x, inverse = np.empty(axes), np.empty(axes)
     constant, power = -0.5 * axes * math.log(2 * math.pi), (freedom + axes) / 2
+    narrow, quarters = 0.0, 0
     if freedom > 0:
         constant = math.lgamma(power) - math.lgamma(freedom / 2)
         constant -= axes / 2 * math.log(freedom * scale * math.pi)
+        narrow = 1 / (freedom * scale)
+        if 4 * power == math.floor(4 * power):
+            quarters = int(4 * power)
+    usual = 0.0
+    for i in range(count):
+        usual += gain_of_later[i] / count
+    odds_of_later, odds_of_gap = np.exp(gain_of_later - usual), np.exp(constant + usual + gain_of_gap)
     sign = -1 if backward else 1
     for turn in range(frames):
         f = frames - 1 - turn if backward else turn
@@ -107,7 +137,7 @@ def sweep(
                 e = at[i]
                 if e == indptr[i + 1] or frame[indices[e]] != f:
                     continue
-                volume, height = 1.0, constant + gain_of_gap[g]
+                volume = 1.0
                 for k in range(axes):
                     reach, kept = table[g, k, 0], table[g, k, 1]
                     xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
@@ -127,7 +157,7 @@ def sweep(
                     told[sources, k, 4] = (1 - share_x) * p_xv
                     told[sources, k, 5] = p_vv - share_v * p_xv
                     told[sources, k, 6] = x[k]
-                height += 0.5 * math.log(volume)
+                height = odds_of_gap[g] * math.sqrt(volume)
                 begin[sources], best = pairs, 0.0
                 while e < indptr[i + 1] and frame[indices[e]] == f:
                     j, far = indices[e], 0.0
@@ -136,14 +166,14 @@ def sweep(
                         if backward:
                             d += g * shift[j, k]
                         far += d * d * inverse[k]
+                    chance = height * odds_of_later[i if backward else j]
                     if freedom > 0:
-                        gain = height - power * math.log1p(far / (freedom * scale))
+                        chance *= fallen(far * narrow, power, quarters)
                     else:
-                        gain = height - 0.5 * far
-                    gain += gain_of_later[i if backward else j]
-                    if gain > _HOPELESS:
+                        chance *= math.exp(-0.5 * far)
+                    if chance > _HOPELESS:
                         pair[pairs], col[pairs] = e, j - first
-                        odds[pairs] = math.exp(min(gain, 200.0))
+                        odds[pairs] = min(chance, _LARGEST)
                         best = max(best, odds[pairs])
                         pairs += 1
                     e += 1

@@ -11,7 +11,8 @@ import numpy as np
 
 from ._arrays import free_device_memory, free_memory, lap, to_device
 from .assign import SOLVERS
-from .calibrate import Calibration, calibrate
+from .calibrate import calibrate
+from .calibration import Calibration
 from .detections import Detections
 from .device import device_for
 from .errors import ResourceError, SettingsError

@@ -1,0 +1,99 @@
+"""What calibration learned of a movie, as text and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .linking import LinkModel
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a movie told of itself, in units of position x spacing and frames.
+
+    Parameters
+    ----------
+    model : LinkModel
+    crowd : int or None
+        How many neighbours foretell a particle's step; 0 is the whole frame, None if they do not.
+    step : (axes,) float64 array
+        Root mean square displacement along each axis in one frame, as seen.
+    uncertainty : dict of str to float
+        Standard errors of step, persistence, noise, end and start, from groups of particles.
+    passes : int
+        How often the movie was linked.
+    axes : str
+        Which of z, y, x the values stand for: axes along which nothing varies are left out.
+    interval : int
+        Usual difference between the numbers of consecutive frames, where it is not 1: then all that is said
+        of frames is of such intervals.
+    drift : (F, axes) float64 array or None
+        Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
+        F counts intervals.
+    """
+
+    model: LinkModel
+    crowd: int | None
+    step: NDArray[np.float64]
+    uncertainty: dict[str, float]
+    passes: int
+    axes: str
+    interval: int = 1
+    drift: NDArray[np.float64] | None = None
+
+    def __str__(self) -> str:
+        motion, model, error = self.model.motion, self.model, self.uncertainty
+        axes = self.axes
+        remembered = (
+            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g} "
+            f"± {error.get('persistence', 0):.1g} frames"
+            if motion.persistence > 0 and any(motion.speed)
+            else "no lasting velocity"
+        )
+        crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
+        said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
+        if self.drift is not None:
+            farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
+            said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
+        return (
+            f"Learned in {self.passes} passes. {said}"
+            f"Step: {_each(self.step, axes)} a frame (± {error.get('step', 0):.1g}); {remembered}; "
+            f"flow foretold by: {crowd}.\n"
+            f"Localisation noise: {_each(motion.noise, axes)} (± {error.get('noise', 0):.1g}). "
+            f"Gate: {_each(model.gate, axes)}.\n"
+            f"Tracks end: {model.end:.2%} (± {error.get('end', 0):.2%}) and start: {model.start:.2%} "
+            f"(± {error.get('start', 0):.2%}) a detection; next seen after 1, 2, … frames: "
+            f"{', '.join(f'{share:.2%}' for share in model.follow)}."
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records and summaries."""
+        motion = self.model.motion
+        return {
+            "step": self.step.tolist(),
+            "gate": list(self.model.gate),
+            "diffusion": list(motion.diffusion),
+            "speed": list(motion.speed),
+            "persistence": motion.persistence,
+            "noise": list(motion.noise),
+            "follow": list(self.model.follow),
+            "end": self.model.end,
+            "start": self.model.start,
+            "freedom": self.model.freedom,
+            "scale": self.model.scale,
+            "crowd": self.crowd,
+            "uncertainty": dict(self.uncertainty),
+            "passes": self.passes,
+            "axes": self.axes,
+            "interval": self.interval,
+            "drift": None if self.drift is None else self.drift.tolist(),
+        }
+
+
+def _each(values: Iterable[float], axes: str) -> str:
+    """One value an axis, as text."""
+    return ", ".join(f"{axis} {value:.3g}" for axis, value in zip(axes, values, strict=True))
