@@ -44,6 +44,11 @@ def machol_wien(rng: Rng, rows: int, cols: int) -> NDArray:  # noqa: ARG001
     return np.outer(np.arange(1, rows + 1), np.arange(1, cols + 1))
 
 
+def rough_products(rng: Rng, rows: int, cols: int) -> NDArray:
+    """Nearly Machol and Wien's: no order solves it."""
+    return machol_wien(rng, rows, cols) + rng.integers(0, max(rows, cols) + 1, (rows, cols))
+
+
 def low_rank(rng: Rng, rows: int, cols: int) -> NDArray:
     return rng.integers(0, 20, (rows, 2)) @ rng.integers(0, 20, (2, cols))
 
@@ -102,6 +107,7 @@ FAMILIES: dict[str, Callable[[Rng, int, int], NDArray]] = {
         real_uniform,
         constant,
         machol_wien,
+        rough_products,
         low_rank,
         two_costs,
         duplicate_rows,

@@ -150,7 +150,7 @@ def test_rough_duals_of_a_matrix_without_a_perfect_matching_are_refused():
         rough_duals(AssignmentProblem(DenseCosts(costs)))
 
 
-@pytest.mark.parametrize("family", ["machol_wien", "low_rank"])
+@pytest.mark.parametrize("family", ["rough_products", "low_rank"])
 def test_hard_costs_are_proved_after_few_passes(family):
     costs = FAMILIES[family](np.random.default_rng(12), 600, 600)
     answer = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")

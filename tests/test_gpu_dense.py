@@ -182,7 +182,7 @@ def test_candidates_that_admit_no_matching_are_replaced(count):
     assert there.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("family", ["machol_wien", "low_rank", "geom"])
+@pytest.mark.parametrize("family", ["rough_products", "low_rank", "geom"])
 def test_rough_duals_choose_the_candidates_of_hard_costs(family):
     costs = FAMILIES[family](np.random.default_rng(12), 160, 160)
     problem = AssignmentProblem(DenseCosts(costs))

@@ -105,3 +105,18 @@ def test_what_does_not_fit_the_gpu_is_solved_on_the_host(monkeypatch):
     monkeypatch.setattr(Greedy, "compute", lambda *_: bytes(1 << 62))
     with pytest.raises(MemoryError):
         assign(problem, "greedy")
+
+
+def test_a_gpu_that_is_full_is_left_to_others_and_the_host_answers():
+    pool = import_module("cupy").get_default_memory_pool()
+    problem = AssignmentProblem(DenseCosts(np.random.default_rng(2).random((1500, 1500))))
+    there = on_gpu(problem)
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.used_bytes() + (1 << 18))
+    try:
+        answer = assign(there, "sparsified")
+    finally:
+        pool.set_limit(size=0)
+    assert answer.stats["fallbacks"] == 1
+    assert isinstance(answer.col_of_row, np.ndarray)
+    assert answer.primal_cost == pytest.approx(assign(problem).primal_cost, rel=1e-12)

@@ -51,7 +51,7 @@ def test_candidates_that_admit_no_matching_get_others(patience, far, monkeypatch
     kernels = import_module("outbid.tracker.assign.perfect_cpu")
     monkeypatch.setattr(kernels, "PATIENCE_WITH_POINTS", patience)
     monkeypatch.setattr(kernels, "FAR", far)
-    monkeypatch.setattr(import_module("outbid.tracker.assign.sparsified"), "_TURNS", 0)
+    monkeypatch.setattr(import_module("outbid.tracker.assign.core"), "_TURNS", 0)
     rng = np.random.default_rng(10)
     a, b = rng.normal(size=(300, 3)) * rng.random((300, 1)) ** 3, rng.normal(size=(300, 3))
     answer = assign(AssignmentProblem(PointCosts(a, b)), "sparsified")
