@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._arrays import array_module, kernels, to_host
 from .dense import readable
 from .points import matrix_of
-from .problem import AssignmentProblem, SparseCosts, forbidden, largest_cost
+from .problem import AssignmentProblem, SparseCosts, cost_scales, forbidden
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
@@ -152,7 +152,8 @@ def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
     """Largest gap that rounding alone may leave: 0 for integers."""
     if problem.is_integer:
         return 0
-    return 1e-12 * max(abs(primal), largest_cost(problem) * (sum(problem.shape) + 1))
+    usual, _ = cost_scales(problem)
+    return 1e-12 * max(abs(primal), usual * (sum(problem.shape) + 1))
 
 
 def _stored(costs: SparseCosts) -> tuple[NDArray, NDArray, NDArray]:

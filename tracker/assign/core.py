@@ -13,7 +13,7 @@ from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .monge import solved_by_order
 from .points import matrix_of
-from .problem import AssignmentProblem, DenseCosts, PointCosts, forbidden, largest_cost
+from .problem import AssignmentProblem, DenseCosts, PointCosts, cost_scales, forbidden
 from .solver import Answer
 
 _EPSILONS = (0.3, 0.06, 0.012)
@@ -53,9 +53,7 @@ class Core:
             self.matrix = asked.AskedFromHost(self.matrix)
             self.row_unmatched, self.col_unmatched = map(to_host, (self.row_unmatched, self.col_unmatched))
         self.never = forbidden(self.col_unmatched.dtype)
-        self.largest = largest_cost(problem)
-        # Rounding makes no candidates.
-        self.rounding = 0 if problem.is_integer else 1e-14 * self.largest
+        self.usual, self.largest = cost_scales(problem)
         xp = array_module(self.col_unmatched)
         self.on: Any = kernels("outbid.tracker.assign.perfect", self.col_unmatched)
         of_points = isinstance(costs, PointCosts)
@@ -71,7 +69,7 @@ class Core:
         """The answer, if rows and columns can be put in an order that tells it."""
         if not self.is_square:
             return None
-        answer = solved_by_order(self.matrix, self.row_unmatched, self.rounding)
+        answer = solved_by_order(self.matrix, self.row_unmatched, self._rounding())
         return answer and Answer(answer.col_of_row, answer.col_dual, {**self.stats, **answer.stats})
 
     def begin_again(self, v: NDArray, patience: int) -> None:
@@ -212,7 +210,11 @@ class Core:
 
     def violators(self, most: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Of each row the columns with which it breaks its dual most."""
-        return self.matrix.nearest_of_rows(self.v, self._least() - self.rounding, most)
+        return self.matrix.nearest_of_rows(self.v, self._least() - self._rounding(), most)
+
+    def _rounding(self) -> float:
+        """By how much real reduced costs may be off; rounding makes no candidates."""
+        return self.usual and 1e-14 * min(self.largest, max(self.usual, float(abs(self.v).max())))
 
     def add(self, nearest: NDArray[np.int32], count: NDArray[np.int32]) -> None:
         """Make pairs candidates."""
@@ -226,7 +228,7 @@ class Core:
             least = self._least()
             matched = xp.nonzero(self.edge >= 0)[0]
             held = self.indices[self.edge[matched]]
-            loose = self.values[self.edge[matched]] - self.v[held] > least[matched] + self.rounding
+            loose = self.values[self.edge[matched]] - self.v[held] > least[matched] + self._rounding()
             self._free(matched[loose], held[loose])
             if self.is_square or not loose.any():
                 break
@@ -251,7 +253,7 @@ class Core:
             matrix.lower_to_slack(self.v, u)
             matched = np.nonzero(col_of_row >= 0)[0]
             held = col_of_row[matched]
-            loose = matrix.pairs(matched, held) - self.v[held] > u[matched] + self.rounding
+            loose = matrix.pairs(matched, held) - self.v[held] > u[matched] + self._rounding()
             col_of_row[matched[loose]] = -1
             self._free(matched[loose], held[loose])
             if self.is_square:

@@ -168,7 +168,7 @@ class _Search:
             key = np.dtype(np.int32)
             costs = costs.astype(key, copy=False)
         self.never = key.type(_NEVER[key.str[1:]])
-        # Slacks of real costs are differences of rounded sums.
+        # More than the rounding of any slack, all of which are differences of rounded sums.
         self.tie = key.type(2e-13 * largest if key.kind == "f" else 0)
         if bool((low >= self.never).any()):
             self._refuse(int(xp.argmax(low)))
@@ -197,7 +197,7 @@ class _Search:
         pairs = None
         while self.waiting:
             if pairs is None:
-                pairs = self.on.compress(self.costs, self.forest, self.tie, self.workers)
+                pairs = self.on.compress(self.costs, self.forest, self._tie_of_duals(), self.workers)
                 self.clock.lap("compress")
             self._check()
             self.on.forward_pass(*pairs, self.forest)
@@ -209,6 +209,13 @@ class _Search:
             self.clock.lap("dual_update")
             self._count(_UPDATES)
             pairs = None
+
+    def _tie_of_duals(self) -> Any:
+        """The largest slack that counts as none: the rounding of pairs that cost what their duals sum to."""
+        if not self.tie:
+            return self.tie
+        duals = self.forest.row_dual, self.forest.col_dual
+        return type(self.tie)(2e-13 * sum(float(abs(dual).max()) for dual in duals))
 
     def _check(self) -> None:
         self.on.optimality_check(self.forest)
