@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .assign import AssignmentProblem, SparseCosts, assign
+from .assign.gains import best_pairs
 from .families import Families, families_of
 from .generations import Lives
 from .linking import Linking
@@ -20,7 +20,6 @@ from .movie import Movie
 from .parting import Parting, log_odds, parting_of, probabilities
 from .relink import Choice, choice_of, family_chances, reachable, relinked
 
-_UNITS = 1 << 26
 _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
 _TOLD = 1500
@@ -223,11 +222,8 @@ def _assigned(
     useful = useful[np.argsort(families.second[useful], kind="stable")]
     mother, start = families.mother[useful], families.second[useful]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(start, minlength=count))]).astype(np.int64)
-    cost = (_UNITS - np.rint(odds[useful] * (_UNITS / odds[useful].max()))).astype(np.int32)
-    unmatched = np.full(count, _UNITS // 2, dtype=np.int64)
-    costs = SparseCosts(indptr, mother.astype(np.int32), cost, (count, count))
-    taken = assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row[start] == mother
-    return _each_once(families, useful[taken], odds)
+    answer, _ = best_pairs(indptr, mother.astype(np.int32), odds[useful], (count, count))
+    return _each_once(families, useful[answer.col_of_row[start] == mother], odds)
 
 
 def _each_once(families: Families, chosen: NDArray[np.int64], odds: NDArray[np.float64]) -> NDArray[np.int64]:

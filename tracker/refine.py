@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import in_threads
-from .assign import AssignmentProblem, SparseCosts, solve_and_certify
+from .assign.gains import best_pairs
 from .candidates import Pairs, kept_above, over_gaps, pairs_of
 from .detections import Detections
 from .link import Links
@@ -20,8 +20,6 @@ from .linking import Linking, LinkModel
 from .movie import Movie, movie_of
 from .sweep import Belief, Beliefs, Swept, swept
 
-_UNITS = 1 << 26
-"""Integer units in the largest gain, so that the certificate is exact."""
 _NEW = 0.5
 """What a link's trust is worth while it is new."""
 _STILL = 0.01
@@ -321,11 +319,7 @@ def _solved(
     kernels.pair_probabilities(indptr, col, count, gain, _ROUNDS, _MESSAGE, probability)
     # Only what beats an end and a start can be in the optimum: this cut is exact.
     useful_indptr, _, useful_col, useful = kept_above(indptr, col, gain, 0.0)
-    unit = gain.max(initial=1e-9) / _UNITS
-    cost = (_UNITS - np.rint(gain[useful] / unit)).astype(np.int32)
-    unmatched = np.full(count, _UNITS // 2, dtype=np.int64)
-    costs = SparseCosts(useful_indptr, useful_col, cost, (count, count))
-    answer = solve_and_certify(AssignmentProblem(costs, unmatched, unmatched), solver)
+    answer, unit = best_pairs(useful_indptr, useful_col, gain[useful], (count, count), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
     taken = np.nonzero(follower[row] == col)[0]

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .assign import AssignmentProblem, SparseCosts, solve_and_certify
+from .assign.gains import best_pairs
 from .families import Families
 from .linking import Linking
 
-_UNITS = 1 << 26
 _EXCHANGES = 3
 """Links that may be exchanged in a row, from a start on."""
 _WORTH = 12.0
@@ -188,13 +187,9 @@ def _chances(choice: Choice) -> NDArray[np.float64]:
 def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.float64], float]:
     """Which of those kept are taken; the margin of each that is; and the gap to the lower bound."""
     useful = np.nonzero(kept & (choice.gain > 0))[0]
-    gain = choice.gain[useful]
     taken, margin = np.zeros(len(kept), dtype=np.bool_), np.zeros(len(kept))
     indptr, col, shape = _compressed(choice.row[useful], choice.col[useful])
-    unit = gain.max(initial=1e-9) / _UNITS
-    costs = SparseCosts(indptr, col, (_UNITS - np.rint(gain / unit)).astype(np.int32), shape)
-    unmatched = [np.full(size, _UNITS // 2, dtype=np.int64) for size in shape]
-    answer = solve_and_certify(AssignmentProblem(costs, *unmatched), "bid_and_augment")
+    answer, unit = best_pairs(indptr, col, choice.gain[useful], shape)
     row = np.repeat(np.arange(shape[0]), np.diff(indptr))
     taken[useful] = answer.col_of_row[row] == col
     margin[useful] = answer.margin[row] * unit

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker.assign import AssignmentProblem, SparseCosts, assign
+from outbid.tracker.assign.gains import best_pairs
 from outbid.tracker.detections import Detections
 
 from .linker import NONE, Linker, Settings, by_frame, grid_of
-
-_UNITS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +104,8 @@ def _pairs(
     order = np.lexsort((col, row))
     row, col = row[order].astype(np.int64), col[order].astype(np.int32)
     indptr = np.searchsorted(row, np.arange(len(expected) + 1))
-    values = np.rint(cost[order] * _UNITS).astype(np.int32)
-    unmatched = _UNITS // 2
-    problem = AssignmentProblem(
-        SparseCosts(indptr, col, values, (len(expected), len(seen))),
-        np.full(len(expected), unmatched, dtype=np.int64),
-        np.full(len(seen), unmatched, dtype=np.int64),
-    )
-    partner = assign(problem, "bid_and_augment").col_of_row
+    answer, _ = best_pairs(indptr, col, 1 - cost[order], (len(expected), len(seen)))
+    partner = answer.col_of_row
     left = np.nonzero(partner >= 0)[0]
     return left, partner[left].astype(np.int64)
 
