@@ -28,7 +28,7 @@ from .link import Links
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie, movie_of
-from .refine import link_pass, links_of, soft_pass
+from .refine import link_pass, links_of, soft_pass, with_gaps
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -54,6 +54,8 @@ _PATIENT = 8
 """Passes after which they end as well if"""
 _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
+_ALIKE = 0.2
+"""Candidates are kept while what was learned stays the same but for this share."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -165,13 +167,24 @@ class _Means:
     @property
     def solving(self) -> _Solving:
         """What a pass needs to know of them."""
-        return _Solving(solver=self.solver, workers=self.workers, most_bytes=self.most_bytes)
+        return _Solving(solver=self.solver, workers=self.workers)
+
+    @property
+    def looking(self) -> _Looking:
+        """What a search for candidates needs to know of them."""
+        return _Looking(workers=self.workers, most_bytes=self.most_bytes)
 
 
 class _Solving(TypedDict):
     """Arguments of every pass."""
 
     solver: str
+    workers: int
+
+
+class _Looking(TypedDict):
+    """Arguments of every search."""
+
     workers: int
     most_bytes: int | None
 
@@ -193,15 +206,19 @@ class _Found:
 def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int], None]) -> _Found:
     """Link a movie, learn from the links, link again, until no more links change."""
     count, max_gap = len(movie.frame), means.max_gap
-    near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
-    gate, pairs = model.gate, near
+    near = pairs_of(movie, model.gate, **means.looking)
+    gate, pairs, looked = model.gate, near, model
     flow = Flow(movie.frame_start, movie.position, workers=means.workers)
     linking, shift, crowd, flowing = Linking.none(count), np.zeros_like(movie.position), None, True
     done = 0
     changes: list[int] = []
     for done in range(1, PASSES + 1):
         known = linking
-        linking, pairs = soft_pass(movie, near, model, known, shift, doubt=_DOUBT, **means.solving)
+        if crowd is not None or done <= _FEWEST or not _alike(model, looked):
+            pairs, looked = with_gaps(movie, near, model, shift, doubt=_DOUBT, **means.looking), model
+            linking, pairs = soft_pass(movie, pairs, model, known, shift, **means.solving)
+        else:
+            linking, _ = soft_pass(movie, pairs, model, known, shift, **means.solving)
         tell(count)
         changes.append(int(linking.changed.sum()))
         if flowing:
@@ -215,7 +232,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             model = replace(model, follow=model.follow[:-1])
         # Candidates are kept while the gate stays about what it was.
         if not np.allclose(gate, model.gate, rtol=0.1):
-            near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
+            near = pairs_of(movie, model.gate, **means.looking)
             gate = model.gate
         stuck = done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
         same = np.allclose(
@@ -226,10 +243,16 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
 
 
+def _alike(one: LinkModel, other: LinkModel) -> bool:
+    """Whether what is worth a look for the one model is so for the other."""
+    here, there = ((*each.gate, each.motion.persistence, each.end, each.start) for each in (one, other))
+    return len(one.follow) == len(other.follow) and np.allclose(here, there, rtol=_ALIKE)
+
+
 def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:
     """Link a whole movie by what a part of it told, and learn the rest from all of it."""
     count, model, passes = len(movie.frame), before.model, before.passes
-    near = pairs_of(movie, model.gate, workers=means.workers, most_bytes=means.most_bytes)
+    near = pairs_of(movie, model.gate, **means.looking)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), before.crowd
     flow = Flow(movie.frame_start, movie.position, crowds=(before.crowd or 0,), workers=means.workers)
     if crowd is not None:
@@ -242,7 +265,8 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         tell(count)
         passes += 1
     for _ in range(_FLOWING):
-        linking, pairs = soft_pass(movie, near, model, linking, shift, **means.solving)
+        pairs = with_gaps(movie, near, model, shift, **means.looking)
+        linking, pairs = soft_pass(movie, pairs, model, linking, shift, **means.solving)
         passes += 1
         tell(count)
         if crowd is None:

@@ -18,7 +18,7 @@ from .detections import Detections
 from .link import Links
 from .linking import Linking, LinkModel
 from .movie import Movie, movie_of
-from .sweep import Belief, Beliefs, Swept, swept
+from .sweep import Belief, Beliefs, swept
 
 _NEW = 0.5
 """What a link's trust is worth while it is new."""
@@ -32,6 +32,8 @@ _HOPELESS = -8.0
 """Log odds below which a pair counts in no probability."""
 _DOUBT = 3.0
 """As in `with_gaps`, where the model is known."""
+_IMPROBABLE = 6e-4
+"""Probability below which a pair is not looked at again."""
 _SURE = 0.98
 """Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
 _WORTH_A_THREAD = 50_000
@@ -78,7 +80,8 @@ def refine(
     near = pairs_of(movie, model.gate, workers=workers)
     shift = np.zeros_like(movie.position)
     none = Linking.none(len(movie.frame))
-    linking, pairs = soft_pass(movie, near, model, none, shift, solver=solver, workers=workers)
+    pairs = with_gaps(movie, near, model, shift, workers=workers)
+    linking, pairs = soft_pass(movie, pairs, model, none, shift, solver=solver, workers=workers)
     for _ in range(passes - 1):
         known = linking
         linking = link_pass(movie, pairs, model, known, shift, solver=solver, workers=workers)
@@ -89,7 +92,7 @@ def refine(
 
 def with_gaps(
     movie: Movie,
-    near: Swept,
+    near: Pairs,
     model: LinkModel,
     shift: NDArray[np.float64],
     *,
@@ -97,26 +100,30 @@ def with_gaps(
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
-    """The pairs, and those over gaps of detections without a sure link to the next frame.
+    """The pairs that the past does not exclude, and those over gaps of detections without a sure link.
 
-    They are looked for where the past expects the particle, as far as a link may still gain.
+    They are looked for where the past expects the particle, as far as a link may still gain. All pairs, if
+    the model knows of no gaps.
 
     Parameters
     ----------
-    near : Swept
-        Of the pairs to the next frame.
+    near : Pairs
+        To the next frame.
     doubt : float
         Log odds by which a link over a gap may lose to an end and a start and still be weighed.
     movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
-    pairs, count = near.pairs, len(movie.frame)
+    motion, longest = model.motion.floored(), len(model.follow)
+    if longest == 1:
+        return near
+    told = swept(movie, near, model, shift, forward=True, workers=workers)
+    pairs, count = told.pairs, len(movie.frame)
     row = np.repeat(np.arange(count), np.diff(pairs.indptr))
     rows, cols = (
-        np.nonzero(np.bincount(ends, near.chance, count) < _SURE)[0] for ends in (row, pairs.indices)
+        np.nonzero(np.bincount(ends, told.chance, count) < _SURE)[0] for ends in (row, pairs.indices)
     )
-    motion, longest = model.motion.floored(), len(model.follow)
-    mean = near.beliefs.past[0][rows]
+    mean = told.beliefs.past[0][rows]
     ahead, gates = [], []
     for gap in range(2, longest + 1):
         reach = motion.transition(gap)[:, 0]
@@ -181,33 +188,30 @@ def soft_pass(
     known: Linking,
     shift: NDArray[np.float64],
     *,
-    doubt: float = _DOUBT,
     solver: str = "bid_and_augment",
     workers: int = 1,
-    most_bytes: int | None = None,
 ) -> tuple[Linking, Pairs]:
     """Link the movie once, by what all probable links tell (`swept`); no earlier links are needed.
 
     Parameters
     ----------
     pairs : Pairs
-        To the next frame.
+        As `with_gaps` finds them.
     known : Linking
         Of the pass before, only to tell what changed.
-    movie, model, shift, doubt, solver, workers, most_bytes
-        As in `link_pass`, `with_gaps` and `pairs_of`.
+    movie, model, shift, solver, workers
+        As in `link_pass`.
 
     Returns
     -------
     Linking, Pairs
-        And the pairs that are worth another look, those over gaps among them.
+        And the pairs that are worth another look.
     """
-    if len(model.follow) > 1:
-        past = swept(movie, pairs, model, shift, forward=True, workers=workers)
-        pairs = with_gaps(movie, past, model, shift, doubt=doubt, workers=workers, most_bytes=most_bytes)
     found = swept(movie, pairs, model, shift, workers=workers)
     linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
-    return linking, found.pairs
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(linking.row, minlength=len(movie.frame)))])
+    indptr, _, indices, _ = kept_above(indptr, linking.col.astype(np.int32), linking.probability, _IMPROBABLE)
+    return linking, Pairs(indptr, indices, pairs.log_density)
 
 
 def weighed(
