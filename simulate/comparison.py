@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,14 +11,16 @@ from outbid.tracker.score import score
 from outbid.tracker.tracks import Tracks
 
 from .bootstrap import interval
-from .experiment import Curve, Experiment, Panel, Row, Size, Trial, smaller
+from .experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from .linkers import linker_named
 from .linkers.linker import Linker, Settings, silence
 from .scenes import Scene
+from .theory import nearest_precision
 
 TUNING_SEEDS = (1_000_001, 1_000_002)
 """Seeds of the movies on whose truth settings are chosen; never those of a comparison."""
-_TUNING_SIZE = {"particles": 500, "frames": 10}
+_TUNING_PARTICLES, _TUNING_FRAMES = 500, 10
+"""The most that those movies have."""
 
 NOTHING, THE_TRUTH = "nothing", "the truth"
 
@@ -29,26 +31,28 @@ class Comparison(Experiment):
     """Scenes in which one or more quantities vary, and linkers that are compared on each.
 
     `varied` names the quantities, fields of `Scene`, and the first of them is the x of the plots; `y` is
-    the score that is drawn.
+    the score that is drawn; in those that are `judged` ours is set against the best of the others.
     """
 
     varied: tuple[str, ...]
+    scenes: tuple[Scene, ...]
     linkers: tuple[str, ...]
     y: str = "link_f1"
+    judged: tuple[str, ...] = ()
 
     @property
     def cell(self) -> tuple[str, ...]:
         return (*self.varied, "linker", "told")
 
-    @abstractmethod
-    def scenes(self, size: Size) -> list[Scene]:
-        """The cells."""
+    def sized(self, size: Size) -> list[Scene]:
+        """The scenes, with so many particles and frames."""
+        return [replace(scene, particles=size.particles, frames=size.frames) for scene in self.scenes]
 
     def trials(self, size: Size) -> list[Trial]:
         seeds = tuple(range(size.seeds))
         return [
             Trial(scene, seeds, linker, told)
-            for scene in self.scenes(size)
+            for scene in self.sized(size)
             for linker in self.linkers
             for told in ways_of(linker_named(linker), gaps=scene.miss > 0)
         ]
@@ -72,6 +76,21 @@ class Comparison(Experiment):
         curves = curves_of(summary, self.varied[0], self.y)
         return [Panel("", self.varied[0], self.y.replace("_", " "), [*curves, *self.theory(size)])]
 
+    def findings(self, rows: list[Row]) -> list[Row]:
+        return [found for value in self.judged for found in against_the_best(rows, self.varied, value)]
+
+
+class BesideTheory(Comparison):
+    """Precision of the links, and what theory tells of the nearest neighbour."""
+
+    linkers = ("nearest", "plain", "outbid")
+    y = "link_precision"
+
+    def theory(self, size: Size) -> list[Curve]:
+        scenes = self.sized(size)
+        x = [getattr(scene, self.varied[0]) for scene in scenes]
+        return [Curve("nearest, theory", x, [nearest_precision(scene) for scene in scenes], kind="theory")]
+
 
 def ways_of(linker: Linker, *, gaps: bool) -> list[str]:
     """What a linker can be told: nothing, if it has defaults; the truth, if it has settings."""
@@ -81,45 +100,42 @@ def ways_of(linker: Linker, *, gaps: bool) -> list[str]:
 
 def tuned(linker: Linker, scene: Scene) -> Settings:
     """The settings, of the grid or the defaults, with the best link F1 on other movies, small ones."""
-    other = smaller(scene, **_TUNING_SIZE)
-    films = [other.film(seed) for seed in TUNING_SEEDS]
-    best, chosen = -1.0, {}
+    particles, frames = min(scene.particles, _TUNING_PARTICLES), min(scene.frames, _TUNING_FRAMES)
+    films = [replace(scene, particles=particles, frames=frames).film(seed) for seed in TUNING_SEEDS]
+
+    def reached(settings: Settings) -> float:
+        found = [_linked(linker, settings, scene, film) for film in films]
+        values = [score(*pair, families=("links",)).values for pair in zip(found, films, strict=True)]
+        return float(np.mean(np.nan_to_num([one["link_f1"] for one in values])))
+
     usual = linker.defaults(gaps=scene.miss > 0)
-    for settings in linker.grid(gaps=scene.miss > 0) + ([] if usual is None else [usual]):
-        found = []
-        for film in films:
-            with silence():
-                links = linker.link(film.detections, settings, scene.nearest)
-            values = score(Tracks(film.detections, links), film, families=("links",)).values
-            found.append(np.nan_to_num(values["link_f1"]))
-        if np.mean(found) > best:
-            best, chosen = float(np.mean(found)), settings
-    return chosen
+    return max([*linker.grid(gaps=scene.miss > 0), *([] if usual is None else [usual])], key=reached)
 
 
 def linked_and_scored(linker: Linker, settings: Settings, scene: Scene, seed: int) -> Row:
     """Scores of what a linker makes of one movie."""
     film = scene.film(seed)
     start = time.process_time()
-    with silence():
-        links = linker.link(film.detections, settings, scene.nearest)
+    found = _linked(linker, settings, scene, film)
     seconds = time.process_time() - start
-    values = score(Tracks(film.detections, links), film, families=("links", "identity")).values
+    values = score(found, film, families=("links", "identity")).values
     scores: Row = {name: values[name] for name in SCORES}
     told = " ".join(f"{name}={value}" for name, value in settings.items())
-    return scores | {"links": len(links), "seconds": round(seconds, 3), "settings": told}
+    return scores | {"links": len(found.links), "seconds": round(seconds, 3), "settings": told}
+
+
+def _linked(linker: Linker, settings: Settings, scene: Scene, film: Tracks) -> Tracks:
+    """What a linker finds in a movie of the scene."""
+    with silence():
+        return Tracks(film.detections, linker.link(film.detections, settings, scene.nearest))
 
 
 def curves_of(summary: list[Row], x: str, y: str) -> list[Curve]:
     """One curve for each linker and what it was told."""
-    who = dict.fromkeys((str(row["linker"]), str(row["told"])) for row in summary)
-    curves = []
-    for linker, told in who:
-        rows = [row for row in summary if (row["linker"], row["told"]) == (linker, told)]
-        values = [[float(row[name]) for row in rows] for name in (x, y, f"{y}_low", f"{y}_high")]
-        label = linker if linker in ("outbid", "nearest") else f"{linker}, told {told}"
-        curves.append(Curve(label, values[0], values[1], values[2], values[3]))
-    return curves
+    return [
+        Curve.of(str(who) if who in ("outbid", "nearest") else f"{who}, told {told}", rows, x, y)
+        for (who, told), rows in grouped(summary, ("linker", "told")).items()
+    ]
 
 
 def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> list[Row]:
@@ -145,13 +161,12 @@ def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> li
     >>> found["rival"], round(found["lead"], 3), found["verdict"]
     ('laptrack, told nothing', 0.05, 'better')
     """
-    cells: dict[tuple[float | int | str, ...], dict[str, dict[int, float]]] = {}
-    for row in rows:
-        by_who = cells.setdefault(tuple(row[name] for name in varied), {})
-        who = "outbid" if row["linker"] == "outbid" else f"{row['linker']}, told {row['told']}"
-        by_who.setdefault(who, {})[int(row["seed"])] = float(np.nan_to_num(float(row[value])))
     found = []
-    for key, by_who in cells.items():
+    for key, those in grouped(rows, varied).items():
+        by_who: dict[str, dict[int, float]] = {}
+        for row in those:
+            who = "outbid" if row["linker"] == "outbid" else f"{row['linker']}, told {row['told']}"
+            by_who.setdefault(who, {})[int(row["seed"])] = float(np.nan_to_num(float(row[value])))
         ours = by_who.pop("outbid", None)
         if ours is None or not by_who:
             continue

@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 
 from outbid.tracker.errors import SettingsError
@@ -61,6 +61,21 @@ class Curve:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     kind: str = "measured"
+
+    @classmethod
+    def of(cls, label: str, summary: list[Row], x: str, y: str) -> Curve:
+        """One column of a summary over another.
+
+        Examples
+        --------
+        >>> summary = [{"kappa": 0.1, "idf1": 0.8, "idf1_low": 0.7, "idf1_high": 0.9}]
+        >>> Curve.of("outbid", summary, "kappa", "idf1")
+        Curve(label='outbid', x=[0.1], y=[0.8], low=[0.7], high=[0.9], kind='measured')
+        """
+        over, value, low, high = (
+            [float(row[name]) for row in summary] for name in (x, y, f"{y}_low", f"{y}_high")
+        )
+        return cls(label, over, value, low, high)
 
 
 @dataclass(frozen=True)
@@ -219,11 +234,8 @@ def summary_of(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
     >>> found["kappa"], found["seeds"], round(found["link_f1"], 3), round(found["link_f1_high"], 3)
     (0.1, 3, 0.91, 0.92)
     """
-    cells: dict[tuple[float | int | str, ...], list[Row]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row[name] for name in cell), []).append(row)
     found = []
-    for key, those in cells.items():
+    for key, those in grouped(rows, cell).items():
         summed: Row = dict(zip(cell, key, strict=True))
         summed["seeds"] = len(those)
         for name in those[0]:
@@ -234,6 +246,15 @@ def summary_of(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
     return found
 
 
-def smaller(scene: Scene, *, particles: int, frames: int) -> Scene:
-    """The scene, with no more particles and frames than these."""
-    return replace(scene, particles=min(scene.particles, particles), frames=min(scene.frames, frames))
+def grouped(rows: list[Row], columns: tuple[str, ...]) -> dict[tuple[float | int | str, ...], list[Row]]:
+    """Rows by what they have in these columns, both in the order of the rows.
+
+    Examples
+    --------
+    >>> grouped([{"kappa": 0.2, "seed": 0}, {"kappa": 0.1, "seed": 0}], ("kappa",))
+    {(0.2,): [{'kappa': 0.2, 'seed': 0}], (0.1,): [{'kappa': 0.1, 'seed': 0}]}
+    """
+    groups: dict[tuple[float | int | str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return groups

@@ -14,11 +14,10 @@ from outbid.tracker.score import score
 from outbid.tracker.track import TrackingSettings, track
 from outbid.tracker.tracks import Tracks
 
-from ..experiment import Curve, Experiment, Panel, Row, Size, Trial
+from ..experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from ..scenes import Scene
 
 _KAPPAS, _PERSISTENCES, _SHARES = (0.1, 0.2, 0.3, 0.4), (0.0, 3.0, 10.0), (0.0, 0.1)
-_NOISE = 0.03
 _BINS = 20
 _DOUBTFUL = 0.05
 """Share of the links that count as the least certain ones."""
@@ -34,17 +33,11 @@ class SelfCalibration(Experiment):
     cell = ("kappa", "persistence", "miss", "clutter")
 
     def trials(self, size: Size) -> list[Trial]:
-        seeds = tuple(range(size.seeds))
-        return [
-            Trial(
-                Scene(
-                    kappa, persistence, share, share, noise=_NOISE,
-                    particles=size.particles, frames=size.frames,
-                ),
-                seeds,
-            )
+        scenes = (
+            Scene(kappa, persistence, share, share, particles=size.particles, frames=size.frames)
             for share, persistence, kappa in product(_SHARES, _PERSISTENCES, _KAPPAS)
-        ]  # fmt: skip
+        )
+        return [Trial(scene, tuple(range(size.seeds))) for scene in scenes]
 
     def quicker(self, trials: list[Trial]) -> list[Trial]:
         two = ((0.1, 0.0, 0.0), (0.2, 3.0, 0.1))
@@ -169,17 +162,13 @@ def expected_calibration_error(probability: NDArray[np.float64], right: NDArray[
 
 def _by_kappa(summary: list[Row], name: str) -> list[Curve]:
     """A curve over kappa for each persistence and share of misses and clutter."""
-    curves = []
-    for persistence, share in dict.fromkeys((row["persistence"], row["miss"]) for row in summary):
-        rows = [row for row in summary if (row["persistence"], row["miss"]) == (persistence, share)]
-        rows = [row for row in rows if not np.isnan(float(row[name]))]
-        if rows:
-            x, y, low, high = (
-                [float(row[key]) for row in rows] for key in ("kappa", name, f"{name}_low", f"{name}_high")
-            )
-            label = f"persistence {float(persistence):g}, misses and clutter {float(share):.0%}"
-            curves.append(Curve(label, x, y, low, high))
-    return curves
+    known = [row for row in summary if not np.isnan(float(row[name]))]
+    return [
+        Curve.of(
+            f"persistence {float(persistence):g}, misses and clutter {float(share):.0%}", rows, "kappa", name
+        )
+        for (persistence, share), rows in grouped(known, ("persistence", "miss")).items()
+    ]
 
 
 EXPERIMENT = SelfCalibration()

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from ..comparison import Comparison
-from ..experiment import Curve, Size
+from ..comparison import BesideTheory
 from ..scenes import Scene
-from ..theory import nearest_precision
-
-_STEP, _NOISE = 0.2, 0.03
-_DENSITIES = (0.1, 0.3, 1.0, 3.0, 8.0)
 
 
-class Density(Comparison):
-    """The same particles, step .2 and noise .03 in the unit of length, in boxes of other sizes."""
+def _scene(density: float) -> Scene:
+    """Step .2 and noise .03 in the unit of length."""
+    nearness = density ** (1 / 3)
+    return Scene(0.2 * nearness, density=density, noise=0.03 * nearness)
+
+
+class Density(BesideTheory):
+    """The same particles in boxes of other sizes."""
 
     shows = "Accuracy against density at one and the same step: kappa is .09 to .4; theory beside it."
     takes = "some 4 minutes; 10 s with --quick"
     varied = ("density",)
-    linkers = ("nearest", "plain", "outbid")
-    y = "link_precision"
-
-    def scenes(self, size: Size) -> list[Scene]:
-        return [
-            Scene(
-                _STEP * density ** (1 / 3),
-                density=density,
-                noise=_NOISE * density ** (1 / 3),
-                particles=size.particles,
-                frames=size.frames,
-            )
-            for density in _DENSITIES
-        ]
-
-    def theory(self, size: Size) -> list[Curve]:
-        near = [nearest_precision(scene) for scene in self.scenes(size)]
-        return [Curve("nearest, theory", list(_DENSITIES), near, kind="theory")]
+    scenes = tuple(_scene(density) for density in (0.1, 0.3, 1.0, 3.0, 8.0))
 
 
 EXPERIMENT = Density()

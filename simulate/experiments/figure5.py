@@ -18,7 +18,6 @@ from ..experiment import Panel, Paths, Row, Size
 from ..linkers import linker_named
 from ..scenes import Scene
 
-_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DRAWN = (0.0, 0.5, 1.0)
 
 
@@ -29,20 +28,15 @@ class Figure5(Comparison):
     takes = "some 3 minutes; 10 s with --quick"
     size = Size(seeds=5, frames=20, particles=500)
     varied = ("persistence",)
+    scenes = tuple(
+        Scene(0.3, level, noise=0.0, turnover=0.0, walk="vasconcelos")
+        for level in (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
     linkers = ("whole", "outbid")
-
-    def scenes(self, size: Size) -> list[Scene]:
-        return [
-            Scene(
-                0.3, level, noise=0.0, turnover=0.0, walk="vasconcelos",
-                particles=size.particles, frames=size.frames,
-            )
-            for level in _LEVELS
-        ]  # fmt: skip
 
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
         curves = curves_of(summary, "persistence", "link_f1")
-        shown = [scene for scene in self.scenes(size) if scene.persistence in _DRAWN]
+        shown = [scene for scene in self.sized(size) if scene.persistence in _DRAWN]
         return [
             Panel("right links", "level of persistence", "link F1", curves),
             *(Panel(f"persistence {scene.persistence:g}", paths=_paths(scene)) for scene in shown),

@@ -7,8 +7,6 @@ from ..experiment import Curve, Size
 from ..scenes import Scene
 from ..theory import PREDICTED
 
-_PERSISTENCES = (0.0, 1.0, 3.0, 10.0, 30.0)
-
 
 class Persistence(Comparison):
     """Walks of Fürth with the same step over one frame."""
@@ -16,13 +14,8 @@ class Persistence(Comparison):
     shows = "Accuracy against persistence at kappa .3, beside a one-step velocity prediction."
     takes = "some 5 minutes; 10 s with --quick"
     varied = ("persistence",)
+    scenes = tuple(Scene(0.3, persistence) for persistence in (0.0, 1.0, 3.0, 10.0, 30.0))
     linkers = ("plain", "velocity", "outbid")
-
-    def scenes(self, size: Size) -> list[Scene]:
-        return [
-            Scene(0.3, persistence, particles=size.particles, frames=size.frames)
-            for persistence in _PERSISTENCES
-        ]
 
     def theory(self, size: Size) -> list[Curve]:
         del size

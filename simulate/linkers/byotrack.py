@@ -51,16 +51,16 @@ class ByoTrack(Linker):
             track_building="detection",
         )
         chosen.estimate_association_threshold(3, float(settings["threshold"]))
-        frames = by_frame(detections)
-        seen = [PointDetections(torch.tensor(position, dtype=torch.float32)) for position in frames]
+        seen = [
+            PointDetections(torch.tensor(position, dtype=torch.float32)) for position in by_frame(detections)
+        ]
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             tracks = KalmanLinker(chosen).run(None, seen)
         finally:
             torch.set_num_threads(threads)
-        first = np.concatenate([[0], np.cumsum([len(position) for position in frames])])
-        label = np.full(len(detections), -1, dtype=np.int64)
+        first, label = detections.frame_start, np.full(len(detections), -1, dtype=np.int64)
         for number, track in enumerate(tracks):
             row = track.detection_ids.numpy().astype(np.int64)
             row = np.where(row >= 0, row + first[track.start : track.start + len(row)], -1)

@@ -42,7 +42,7 @@ class LapTrack(Linker):
             splitting_cutoff=False,
             merging_cutoff=False,
         )
-        first = np.concatenate([[0], np.cumsum([len(seen) for seen in by_frame(detections)])])
+        first = detections.frame_start
         edges = tracker.predict(by_frame(detections)).edges
         links = [(first[t] + row, first[later] + follower) for (t, row), (later, follower) in edges]
         return np.array(sorted(links), dtype=np.int64).reshape(-1, 2)

@@ -43,15 +43,16 @@ class Linker(ABC):
             return None
         return f"{' and '.join(absent)} left out: not installed (pip install 'outbid[rivals]')."
 
-    @abstractmethod
     def grid(self, *, gaps: bool) -> list[Settings]:
-        """Settings to try on the truth of other movies; none if nothing is to be set.
+        """Settings to try on the truth of other movies; none here, where nothing is to be set.
 
         Parameters
         ----------
         gaps : bool
             Whether particles may be missed.
         """
+        del gaps
+        return []
 
     def defaults(self, *, gaps: bool) -> Settings | None:
         """What it does if nothing is set; None if something must be.
@@ -62,7 +63,7 @@ class Linker(ABC):
             As for `grid`: what everybody would set.
         """
         del gaps
-        return None
+        return {}
 
     @abstractmethod
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
@@ -97,8 +98,7 @@ def links_of_labels(detections: Detections, label: NDArray[np.int64]) -> NDArray
 
 def by_frame(detections: Detections) -> list[NDArray[np.float64]]:
     """Positions (n, 3) of every frame from the first to the last."""
-    frames = range(int(detections.frame[0]), int(detections.frame[-1]) + 1) if len(detections) else ()
-    return [detections.position[detections.rows_of(frame)] for frame in frames]
+    return np.split(detections.position, detections.frame_start[1:-1])
 
 
 @contextmanager

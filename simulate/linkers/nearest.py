@@ -16,14 +16,6 @@ from .linker import NONE, Linker, Settings
 class Nearest(Linker):
     """No assignment at all: two may be followed by the same one."""
 
-    def grid(self, *, gaps: bool) -> list[Settings]:
-        del gaps
-        return []
-
-    def defaults(self, *, gaps: bool) -> Settings:
-        del gaps
-        return {}
-
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest
         found, start = [NONE], detections.frame_start

@@ -14,14 +14,6 @@ from .linker import Linker, Settings
 class Outbid(Linker):
     """`track` without a setting: divisions are looked for as in any movie."""
 
-    def grid(self, *, gaps: bool) -> list[Settings]:
-        del gaps
-        return []
-
-    def defaults(self, *, gaps: bool) -> Settings:
-        del gaps
-        return {}
-
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest
         return track(detections, TrackingSettings(device="cpu"), workers=1).tracks.links

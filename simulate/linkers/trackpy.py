@@ -20,6 +20,9 @@ class Trackpy(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of({"radius": (0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)})
 
+    def defaults(self, *, gaps: bool) -> None:
+        del gaps
+
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         import trackpy
 

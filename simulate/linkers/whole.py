@@ -18,15 +18,7 @@ from .linker import NONE, Linker, Settings
 
 
 class Whole(Linker):
-    """Nothing to set."""
-
-    def grid(self, *, gaps: bool) -> list[Settings]:
-        del gaps
-        return []
-
-    def defaults(self, *, gaps: bool) -> Settings:
-        del gaps
-        return {}
+    """One assignment of all for each pair of frames."""
 
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest
