@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
+from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
 from outbid.tracker.assign.bid_and_augment import BidAndAugment
 
 
@@ -51,3 +51,26 @@ def test_costs_may_change_between_two_calls():
     answer = assign(problem, "sparsified")
     assert answer.gap == 0
     assert answer.primal_cost == values[linear_sum_assignment(values)].sum()
+
+
+def test_what_is_no_solver_is_refused():
+    problem = AssignmentProblem(DenseCosts(np.eye(2)))
+    for wrong in (BidAndAugment, 3):
+        with pytest.raises(TypeError, match="is no solver"):
+            assign(problem, wrong)
+
+
+def test_a_mask_is_not_lost():
+    masked = np.ma.masked_greater(np.array([[9.0, 1.0], [1.0, 9.0]]), 5)
+    for wanted in (DenseCosts, DenseCosts.of_gains):
+        with pytest.raises(TypeError, match="masked"):
+            wanted(masked)
+    assert assign(AssignmentProblem(DenseCosts(masked.filled(np.inf)))).col_of_row.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices"])
+def test_places_that_are_no_integers_are_refused(name):
+    good = {"indptr": np.array([0, 2]), "indices": np.array([0, 1], np.int32), "values": np.array([1.0, 2.0])}
+    costs = SparseCosts(**good | {name: good[name].astype(float)}, shape=(1, 2))
+    with pytest.raises(TypeError, match=f"{name} must be integers"):
+        assign(AssignmentProblem(costs))

@@ -84,7 +84,7 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     Raises
     ------
     TypeError
-        If costs are not real numbers, or some arrays live on a GPU and others do not.
+        If costs are not real numbers, some arrays live on a GPU and others do not, or the solver is none.
     ValueError
         If a cost is NaN or minus infinity, shapes disagree, or no perfect matching exists.
 
@@ -128,6 +128,8 @@ def solve_and_certify(
     if solver is None:
         solver = _default(problem)
     chosen = solver_named(solver) if isinstance(solver, str) else solver
+    if not isinstance(chosen, AbstractAssignmentSolver):
+        raise TypeError(f"{solver!r} is no solver. Give a name of SOLVERS, or an object such as Auction().")
     if on_device(problem.array) and not chosen.works_on_device(problem):
         problem = on_host(problem)
     if problem.is_perfect and problem.shape[0] > problem.shape[1]:

@@ -134,6 +134,9 @@ def _check_pairs(costs: SparseCosts) -> None:
             f"Sparse costs of {rows} rows need indptr ({rows + 1},) and as many indices as values; "
             f"got {indptr.shape}, {indices.shape} and {values.shape}."
         )
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name} must be integers; got an array of {array.dtype}.")
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise ValueError("indptr must start at 0, never decrease and end at the number of pairs.")
     if len(indices) and (indices.min() < 0 or indices.max() >= cols):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import (
     array_module,
@@ -30,13 +30,18 @@ class DenseCosts:
     ----------
     values : (R, C) array of a real dtype
         ``+inf`` forbids a pair. Lists of rows and matrix objects become arrays.
+
+    Raises
+    ------
+    TypeError
+        If the array is masked, for a mask would be lost.
     """
 
     values: NDArray
 
     def __post_init__(self) -> None:
         if not on_device(self.values):
-            object.__setattr__(self, "values", np.asarray(self.values))
+            object.__setattr__(self, "values", _unmasked(self.values))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,7 +81,7 @@ class DenseCosts:
         >>> DenseCosts.of_gains(np.array([[3, 0]], np.uint8)).values
         array([[-3,  0]])
         """
-        gains = gains if on_device(gains) else np.asarray(gains)
+        gains = gains if on_device(gains) else _unmasked(gains)
         kind = gains.dtype.kind
         if kind not in "iubf":
             raise TypeError(f"Gains must be real numbers; got an array of {gains.dtype}.")
@@ -275,6 +280,13 @@ class AssignmentProblem:
             xp = array_module(self.array)
             return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
         return self.row_unmatched.astype(dtype, copy=False), self.col_unmatched.astype(dtype, copy=False)
+
+
+def _unmasked(values: ArrayLike) -> NDArray:
+    """The values as an array."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("The array is masked. Forbid pairs by infinity, such as costs.filled(np.inf).")
+    return np.asarray(values)
 
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
