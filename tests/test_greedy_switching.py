@@ -9,6 +9,7 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
 from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid.tracker.assign import greedy_switching_cpu
 from outbid.tracker.assign.greedy_switching import GreedySwitching
 
 VARIANTS = {
@@ -88,6 +89,21 @@ def test_a_deadline_gives_a_complete_matching_that_more_time_improves():
     assert early.stats["switches"] == 0
     assert late.primal_cost < 1.05 * early.primal_cost
     assert late.primal_cost >= early.dual_cost
+
+
+@pytest.mark.parametrize("kind", ["matrix", "points"])
+def test_loading_kernels_takes_no_share_of_a_deadline(kind, monkeypatch):
+    evaluate, loaded = greedy_switching_cpu.evaluate_shared, []
+
+    def slow_at_first(*given):
+        if not loaded:
+            loaded.append(time.sleep(1))
+        evaluate(*given)
+
+    monkeypatch.setattr(greedy_switching_cpu, "evaluate_shared", slow_at_first)
+    points = PointCosts(*np.random.default_rng(10).random((2, 30, 3)))
+    problem = AssignmentProblem(points if kind == "points" else points.dense())
+    assert assign(problem, GreedySwitching(deadline=0.9)).stats["switches"] > 0
 
 
 @pytest.mark.parametrize("parallel", [False, True])
