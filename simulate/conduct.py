@@ -32,14 +32,11 @@ class Outcome:
     ----------
     rows, summary, findings : list of Row
         One a seed; one a cell, with intervals; what follows from them.
-    left_out : list of str
-        A sentence for every linker that could not take part.
     """
 
     rows: list[Row]
     summary: list[Row]
     findings: list[Row]
-    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Plan:
     size : Size
     trials : tuple of Trial
     left_out : tuple of str
-        As in `Outcome`.
+        A sentence for every linker that cannot take part.
     folder : Path
     settings : dict
         For the record.
@@ -159,6 +156,8 @@ def conduct(
     if workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
     planned.folder.mkdir(parents=True, exist_ok=True)
+    for ending in (SUMMARY, FINDINGS, PICTURE):  # of an earlier run, which would not fit the new table
+        planned.path(ending).unlink(missing_ok=True)
     rows: list[Row] = []
     experiment, trials = planned.experiment, list(planned.trials)
     measured = rows_of(experiment.measure, trials, workers=workers, progress=progress)
@@ -171,7 +170,7 @@ def conduct(
     _write(planned.path(SUMMARY), summary)
     if findings:
         _write(planned.path(FINDINGS), findings)
-    return Outcome(rows, summary, findings, list(planned.left_out))
+    return Outcome(rows, summary, findings)
 
 
 def as_csv(rows: list[Row]) -> str:
@@ -199,7 +198,7 @@ def json_of(found: Outcome) -> str:
 
     Examples
     --------
-    >>> json_of(Outcome([], [{"kappa": 0.1, "link_f1": float("nan")}], [], []))
+    >>> json_of(Outcome([], [{"kappa": 0.1, "link_f1": float("nan")}], []))
     '{"summary": [{"kappa": 0.1, "link_f1": null}], "findings": []}'
     """
     tables = {"summary": found.summary, "findings": found.findings}

@@ -1,7 +1,6 @@
 """Experiments: theory holds, rows depend on nothing but the seeds, absent rivals are named."""
 
 import csv
-import importlib
 import json
 import sys
 from math import sqrt
@@ -11,10 +10,9 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
-from outbid.simulate import experiment as experiment_module
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
-from outbid.simulate.conduct import conduct, plan
+from outbid.simulate.conduct import Outcome, conduct, json_of, plan
 from outbid.simulate.experiment import Row, Size, Trial, rows_of, summary_of
 from outbid.simulate.experiments import EXPERIMENTS, experiment_named
 from outbid.simulate.experiments.calibration import confidence, persistence_of
@@ -245,7 +243,8 @@ def test_an_interrupted_run_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.M
         return measure(trial)
 
     monkeypatch.setattr(experiment, "measure", interrupted)
-    ended = run("experiment", "kappa", *TINY, "--where", "linker=nearest", "-o", tmp_path)
+    (tmp_path / "kappa_summary.csv").write_text("of an earlier run")
+    ended = run("experiment", "kappa", *TINY, "--where", "linker=nearest", "-o", tmp_path, "--overwrite")
     assert ended.exit_code == 130
     assert len(table(tmp_path / "kappa.csv")) == 2
     assert json.loads((tmp_path / "kappa.csv.json").read_text())["complete"] is False
@@ -287,9 +286,7 @@ def test_the_list_and_the_help_tell_every_experiment() -> None:
 def test_json_has_no_nan() -> None:
     found = summary_of([{"kappa": 0.1, "seed": 0, "link_f1": np.nan}], ("kappa",))
     assert np.isnan(float(found[0]["link_f1"]))
-    conducted = importlib.import_module("outbid.simulate.conduct")
-    told = conducted.json_of(conducted.Outcome([], found, [], []))
-    assert json.loads(told)["summary"][0]["link_f1"] is None
+    assert json.loads(json_of(Outcome([], found, [])))["summary"][0]["link_f1"] is None
 
 
 def test_progress_is_told() -> None:
@@ -297,4 +294,3 @@ def test_progress_is_told() -> None:
     trials = [Trial(Scene(0.1), (0,))] * 3
     found = list(rows_of(lambda _: [], trials, progress=lambda done, total: told.append((done, total))))
     assert (found, told) == ([[]] * 3, [(0, 3), (1, 3), (2, 3), (3, 3)])
-    assert experiment_module.Row is Row
