@@ -170,7 +170,9 @@ def simulate(
         },
     }  # fmt: skip
     if movie is not None and camera is not None:
-        write_movie(movie, truth.detections, camera, seed=seed, overwrite=overwrite)
+        saturated = write_movie(movie, truth.detections, camera, seed=seed, overwrite=overwrite)
+        if saturated:
+            say(f"{saturated} voxels of the movie are saturated, at 65535. To have none, lower --snr.")
     formats.write_tracks(output, seen, record=record, overwrite=overwrite)
     if detections is not None:
         formats.write_detections(detections, seen.detections, record=record, overwrite=overwrite)
