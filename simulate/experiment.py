@@ -6,10 +6,11 @@ import multiprocessing
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields
-from functools import partial
 
-from outbid.tracker.errors import SettingsError
+from outbid.tracker.errors import ResourceError, SettingsError
 
 from .bootstrap import interval
 from .scenes import Scene
@@ -197,6 +198,11 @@ def rows_of(
         Processes; they do not change the rows, but for seconds.
     progress : callable, optional
         Told (trials done, trials in all).
+
+    Raises
+    ------
+    ResourceError
+        If a process is ended from outside.
     """
     if progress is not None:
         progress(0, len(trials))
@@ -208,15 +214,21 @@ def rows_of(
         return
     # Spawned, for threads of compiled kernels do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with context.Pool(min(workers, max(len(trials), 1)), _leave_interrupts) as pool:
-        for done, rows in enumerate(pool.imap(partial(_measured, measure), trials), 1):
-            yield rows
-            if progress is not None:
-                progress(done, len(trials))
-
-
-def _measured(measure: Callable[[Trial], list[Row]], trial: Trial) -> list[Row]:
-    return measure(trial)
+    with ProcessPoolExecutor(min(workers, max(len(trials), 1)), context, _leave_interrupts) as pool:
+        try:
+            for done, rows in enumerate(pool.map(measure, trials), 1):
+                yield rows
+                if progress is not None:
+                    progress(done, len(trials))
+        except BrokenProcessPool:
+            raise ResourceError(
+                "A worker process was ended from outside, perhaps for want of memory. Take fewer workers; "
+                "the rows until then are kept."
+            ) from None
+        except BaseException:  # whatever ends this process need not wait for the others
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
 
 
 def _leave_interrupts() -> None:

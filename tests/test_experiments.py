@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from math import sqrt
 from pathlib import Path
@@ -20,7 +21,7 @@ from outbid.simulate.linkers import LINKERS, linker_named
 from outbid.simulate.linkers import linker as linker_module
 from outbid.simulate.scenes import Scene
 from outbid.simulate.theory import nearest, nearest_precision
-from outbid.tracker import Tracks
+from outbid.tracker import ResourceError, Tracks
 
 TINY = ("--quick", "--seeds", "1", "--frames", "6", "--particles", "60")
 UNTUNED = ("--where", "told=nothing")
@@ -220,6 +221,11 @@ def test_neither_workers_nor_repetition_change_the_rows() -> None:
     )
     assert one == two == again
     assert len({json.dumps(row) for row in one}) == len(one)
+
+
+def test_a_worker_that_is_killed_is_told() -> None:
+    with pytest.raises(ResourceError, match="fewer workers"):
+        list(rows_of(os._exit, [9, 9, 9], workers=2))  # type: ignore[arg-type, list-item]
 
 
 def test_a_record_repeats_its_run(tmp_path: Path) -> None:
