@@ -48,7 +48,7 @@ def f1_of(links, truth: Tracks) -> float:
 def test_the_first_step_is_found_before_anything_is_linked(sigma):
     truth = simulated(BrownianWalk(sigma), frames=10)
     near = neighbour_distances(truth.detections.position, truth.detections.frame_start)
-    found, _ = first_step(*near, 3)
+    found, _ = first_step(near, 3)
     assert found == pytest.approx(sigma, rel=0.12)
 
 

@@ -177,8 +177,8 @@ def advise(
     (0.1, True)
     """
     movie = movie_of(detections, spacing)
-    between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
-    step, seen_again = first_step(between, within, movie.axes)
+    near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
+    step, seen_again = first_step(near, movie.axes)
     size = np.diff(movie.frame_start)
     if step == 0 or not ((size[:-1] > 1) & (size[1:] > 1)).any():
         raise InputError(
@@ -187,7 +187,7 @@ def advise(
         )
     point = np.zeros((len(movie.frame), 3))
     point[:, : movie.axes] = movie.position
-    neighbour = float(np.median(within))
+    neighbour = near.spacing
     scene = _Scene(point, movie.frame_start, movie.axes, seen_again, neighbour, workers)
     gate = step * math.sqrt(float(chi2.ppf(_KEPT, movie.axes)))
     asked = sorted(max_distances) or [factor * gate for factor in _GATES]

@@ -108,14 +108,15 @@ def calibrate(
     ([0.1, 0.1, 0.1], 2200)
     """
     movie = movie_of(detections, spacing)
-    drift = drift_of(movie, workers=workers)
+    around = neighbour_distances(movie.position, movie.frame_start, workers=workers)
+    drift = drift_of(movie, around, workers=workers)
     if drift is not None:
         movie = movie.moved(-drift)
-    between, within = neighbour_distances(movie.position, movie.frame_start, workers=workers)
+        around = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     # Where nothing moves, or nothing can be linked, any small step will do.
-    sigma, _ = first_step(between, within, movie.axes)
+    sigma, _ = first_step(around, movie.axes)
     sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
-    room = _ROOM * float(np.median(within)) if len(within) else 0.0
+    room = _ROOM * around.spacing
     step = np.full(movie.axes, sigma)
     static = Motion.static((sigma,) * movie.axes)
     model = LinkModel(static, (0.9,), 0.05, 0.05, gate_of(step, room), two_sided=two_sided)

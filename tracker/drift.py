@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
+from .estimates import NeighbourDistances
 from .gating import pairs_within
 from .movie import Movie
-from .neighbours import nearest
 
-_LOOK = 10_000
-"""Detections whose frames are looked at for whether a vote is needed."""
 _TRIED = 3
 """Frames of those that vote first."""
 _FAR = 0.6
@@ -34,12 +32,14 @@ _SURE = 6.0
 """Standard deviations by which their votes must exceed those of chance, and those for no drift."""
 
 
-def drift_of(movie: Movie, *, workers: int = 1) -> NDArray[np.float64] | None:
+def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDArray[np.float64] | None:
     """Where each frame of a movie lies against the first, if frames drift by about a spacing or more.
 
     Parameters
     ----------
     movie : Movie
+    near : NeighbourDistances
+        In some of its frames; they tell whether a vote is needed.
     workers : int
         Threads; they do not change the result.
 
@@ -51,11 +51,12 @@ def drift_of(movie: Movie, *, workers: int = 1) -> NDArray[np.float64] | None:
     Examples
     --------
     >>> from .detections import Detections
+    >>> from .estimates import neighbour_distances
     >>> from .movie import movie_of
     >>> place = np.random.default_rng(0).uniform(0, 9, (300, 3))
     >>> points = np.concatenate([place, place + [0, 0, 2.5]])
     >>> movie = movie_of(Detections.from_table(np.repeat([0, 1], 300), points), (1, 1, 1))
-    >>> drift_of(movie).round(1).tolist()
+    >>> drift_of(movie, neighbour_distances(movie.position, movie.frame_start)).round(1).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 2.5]]
     """
     start = movie.frame_start
@@ -69,9 +70,7 @@ def drift_of(movie: Movie, *, workers: int = 1) -> NDArray[np.float64] | None:
         ahead[after] = _voted(voters, there, workers)
 
     # Where particles are crowded strangers are near: votes in a few frames tell whether all have to vote.
-    for before in _doubtful(movie, np.array([a for a, _ in pairs], dtype=np.int64), workers)[
-        :_TRIED
-    ].tolist():
+    for before in _doubtful(near)[:_TRIED].tolist():
         vote(before, before + 1)
         if ahead[before + 1].any():
             for pair in pairs:
@@ -80,20 +79,15 @@ def drift_of(movie: Movie, *, workers: int = 1) -> NDArray[np.float64] | None:
     return None
 
 
-def _doubtful(movie: Movie, frames: NDArray[np.int64], workers: int) -> NDArray[np.int64]:
-    """Some frames in which the next frame's particles are about as far as strangers, the farthest first."""
-    size = np.diff(movie.frame_start)
-    drawn = np.random.default_rng(0).permutation(frames)
-    frames = np.sort(drawn[: np.searchsorted(np.cumsum(size[drawn]), _LOOK) + 1])
+def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
+    """The frames in which the next frame's particles are about as far as strangers, the farthest first."""
+    frames, begins = np.unique(near.frame, return_index=True)
     if not len(frames):
         return frames
-    rows, _, between = nearest(movie.position, movie.frame_start, frames, 1, offset=1, workers=workers)
-    _, _, within = nearest(movie.position, movie.frame_start, frames, 1, workers=workers)
-    ends = np.searchsorted(movie.frame[rows], frames, side="right")
-    pairs = zip(np.split(between[:, 0], ends[:-1]), np.split(within[:, 0], ends[:-1]), strict=True)
+    pairs = zip(*(np.split(distance, begins[1:]) for distance in (near.between, near.within)), strict=True)
     far = np.array([np.median(step) / max(float(np.median(stranger)), 1e-300) for step, stranger in pairs])
     order = np.argsort(-far, kind="stable")
-    return frames[order[far[order] > _FAR**2]]
+    return frames[order[far[order] > _FAR]]
 
 
 def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int) -> NDArray[np.float64]:
@@ -107,8 +101,10 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
     row = near.rows.order[np.repeat(np.arange(count), np.diff(near.indptr))]
     ways = there[near.cols.order[near.indices]] - voters[row]
     bins = math.ceil(_REACH * _FINE) * 2 + 1
-    edges = [np.linspace(-bins / 2, bins / 2, bins + 1) * spacing / _FINE] * axes
-    votes = uniform_filter(np.histogramdd(ways, edges)[0], _WIDE, mode="constant") * _WIDE**axes
+    place = np.floor(ways.T * (_FINE / spacing) + bins / 2).astype(np.int64)
+    place = np.ravel_multi_index(tuple(place), (bins,) * axes, mode="clip")
+    votes = np.bincount(place, minlength=bins**axes).reshape((bins,) * axes).astype(np.float64)
+    votes = uniform_filter(votes, _WIDE, mode="constant") * _WIDE**axes
     window = (_WIDE / _FINE) ** axes
     noise = math.sqrt(count * window)
     peak = np.unravel_index(np.argmax(votes), votes.shape)

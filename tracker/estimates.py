@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,12 +26,33 @@ _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
 
+@dataclass(frozen=True, eq=False)
+class NeighbourDistances:
+    """Distances from the detections of some frames to the nearest ones.
+
+    Parameters
+    ----------
+    frame : (M,) non-decreasing int64 array
+        The frame of each.
+    between, within : (M,) float64 arrays
+        To the nearest detection of the next frame, and to the nearest other one of the same; inf for none.
+    """
+
+    frame: NDArray[np.int64]
+    between: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+    @property
+    def spacing(self) -> float:
+        """Median distance to the nearest other one; 0 where all are alone."""
+        within = self.within[np.isfinite(self.within)]
+        return float(np.median(within)) if len(within) else 0.0
+
+
 def neighbour_distances(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], *, workers: int = 1
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distances to the nearest detection of the next frame and to the nearest other one of the same (sorted).
-
-    They are taken in as many frames, drawn at random, as tell enough.
+) -> NeighbourDistances:
+    """Distances to the nearest detections, in as many frames, drawn at random, as tell enough.
 
     Parameters
     ----------
@@ -48,10 +70,10 @@ def neighbour_distances(
     frames = np.sort(usable[:enough])
     _, _, between = nearest(position, frame_start, frames, 1, offset=1, workers=workers)
     _, _, within = nearest(position, frame_start, frames, 1, workers=workers)
-    return np.sqrt(between[:, 0]), np.sort(np.sqrt(within[np.isfinite(within[:, 0]), 0]))
+    return NeighbourDistances(np.repeat(frames, size[frames]), np.sqrt(between[:, 0]), np.sqrt(within[:, 0]))
 
 
-def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: int) -> tuple[float, float]:
+def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
     r"""Standard deviation of a step along an axis and share seen again, before anything is linked.
 
     The distance from a particle to the nearest detection of the next frame is that of its own step or of
@@ -64,8 +86,7 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
 
     Parameters
     ----------
-    between, within : (M,), (M,) float64 arrays
-        As `neighbour_distances` gives them.
+    near : NeighbourDistances
     axes : int
         Number of axes.
 
@@ -74,6 +95,7 @@ def first_step(between: NDArray[np.float64], within: NDArray[np.float64], axes: 
     float, float
         σ, 0 if there are no distances; q.
     """
+    between, within = near.between, np.sort(near.within[np.isfinite(near.within)])
     farthest = float(between.max(initial=0.0))
     if farthest == 0:
         return 0.0, 1.0

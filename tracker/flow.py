@@ -12,6 +12,8 @@ CROWDS = (4, 8, 16, 0)
 
 _FRAMES, _TRIED = 12, 3000
 """Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
+_CHOICES = 3
+"""How often the number of neighbours is chosen, as the steps become known."""
 _WORTH = 0.01
 """Share of the steps' variance that a flow must explain to be believed."""
 _FEWEST = 3
@@ -23,7 +25,7 @@ class Flow:
 
     A particle's own step never enters its own flow. The flow is the neighbours' mean times the slope
     of the regression of steps on such means, along each axis, so that a flow of noise comes out as 0.
-    Who is near whom is found once.
+    Who is near whom is found once, and how many are asked is chosen the first few times.
 
     Parameters
     ----------
@@ -54,10 +56,12 @@ class Flow:
         workers: int = 1,
     ) -> None:
         self._frame_start, self._position = frame_start, position
-        self._crowds, self._workers = crowds, workers
+        self._crowds, self._workers, self._chosen = crowds, workers, 0
         frames = np.nonzero(np.diff(frame_start))[0]
-        tried = min(_FRAMES, max(3, _TRIED * len(frames) // max(len(position), 1)))
+        tried = min(_FRAMES, max(2, _TRIED * len(frames) // max(len(position), 1)))
         self._some = frames[:: max(1, len(frames) // tried)]
+        rows = [np.arange(*frame_start[frame : frame + 2]) for frame in self._some]
+        self._rows = np.concatenate(rows or [np.empty(0, np.int64)])
         self._near: dict[bool, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
 
     def foretold(self, step: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
@@ -73,25 +77,27 @@ class Flow:
         (N, axes) float64 array and int or None
             0 and None where no number of neighbours explains one per cent of the variance.
         """
-        rows = np.concatenate(
-            [np.arange(*self._frame_start[frame : frame + 2]) for frame in self._some] or [np.empty(0, int)]
-        )
-        own = step[rows]
-        variance = _mean_square(own)
-        moving = variance > 0
-        best, left = None, 1 - _WORTH
-        for crowd in self._crowds if moving.any() else ():
-            mean = self._mean(step, crowd, everywhere=False)
-            unexplained = _mean_square(own - _slope(own, mean) * mean)
-            rest = float((unexplained[moving] / variance[moving]).mean())
+        everywhere = len(self._crowds) == 1
+        own = step if everywhere else step[self._rows]
+        best, left, slope, mean = None, 1 - _WORTH, np.zeros(step.shape[1]), np.zeros_like(step)
+        for crowd in self._crowds:
+            tried = self._mean(step, crowd, everywhere=everywhere)
+            found, rest = _regressed(own, tried)
             if rest < left:
-                best, left = crowd, rest - _WORTH
+                best, left, slope, mean = crowd, rest - _WORTH, found, tried
         if best is None:
             return np.zeros_like(self._position), None
-        mean = self._mean(step, best, everywhere=True)
-        return _slope(step, mean) * mean, best
+        self._chosen += 1
+        if self._chosen == _CHOICES:
+            self._crowds = (best,)
+        if not everywhere:
+            mean = self._mean(step, best, everywhere=True)
+            slope, _ = _regressed(step, mean)
+        return slope * mean, best
 
-    def _mean(self, step: NDArray[np.float64], crowd: int, *, everywhere: bool) -> NDArray[np.float64]:
+    def _mean(
+        self, step: NDArray[np.float64], crowd: int, *, everywhere: bool = False
+    ) -> NDArray[np.float64]:
         """(M, axes) mean step of the neighbours of each detection, or of those in some frames."""
         from .flow_cpu import mean_of_near
 
@@ -120,16 +126,17 @@ def _mean_of_others(
         own = np.where(known, own, 0.0)
         others = known.sum() - known
         means.append(np.where(others >= _FEWEST, (own.sum(axis=0) - own) / np.maximum(others, 1), 0.0))
-    return np.concatenate(means)
+    return np.concatenate(means or [step[:0]])
 
 
-def _mean_square(step: NDArray[np.float64]) -> NDArray[np.float64]:
+def _regressed(step: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """(axes,) slopes of the steps on the means, from 0 to 1, and the share of their squares left then."""
     known = ~np.isnan(step[:, 0])
-    return (step[known] ** 2).sum(axis=0) / max(known.sum(), 1)
-
-
-def _slope(step: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(axes,) slope of the steps on the means, from 0 to 1."""
-    known = ~np.isnan(step[:, 0])
-    slope = (step[known] * mean[known]).sum(axis=0) / np.maximum((mean[known] ** 2).sum(axis=0), 1e-300)
-    return np.clip(slope, 0.0, 1.0)
+    step, mean = step[known], mean[known]
+    square, mixed, square_of_mean = (
+        np.einsum("ij,ij->j", left, right) for left, right in ((step, step), (step, mean), (mean, mean))
+    )
+    slope = np.clip(mixed / np.maximum(square_of_mean, 1e-300), 0.0, 1.0)
+    moving = square > 0
+    rest = (square - 2 * slope * mixed + slope**2 * square_of_mean)[moving] / square[moving]
+    return slope, float(rest.mean()) if moving.any() else 1.0

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_A_CELL = 2  # points, in the mean
+_SPHERE = 4.0  # cells that a sphere fills whose radius is a cell's edge
+_ROUNDED = 1 - 1e-9  # walls are known but for rounding
 
 
 @njit(nogil=True, cache=True)
-def _grid(position, start, stop, low, size):  # pragma: no cover
-    """Edge of cubic cells that hold about _A_CELL points each; low (3,) f8 and size (3,) i8 are written."""
+def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
+    """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written."""
     axes = position.shape[1]
     extent = np.zeros(3)
     low[:] = 0.0
@@ -26,7 +27,7 @@ def _grid(position, start, stop, low, size):  # pragma: no cover
     size[:] = 1
     if edge == 0:
         return 1.0
-    most = (stop - start) / _A_CELL
+    most = (stop - start) / a_cell
     while True:
         smaller, cells = edge * 0.8, 1.0
         for k in range(3):
@@ -40,6 +41,21 @@ def _grid(position, start, stop, low, size):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def _insert(j, d2, found, id_of, square):  # pragma: no cover
+    """Put a neighbour in its place among those found so far, nearest first; returns how many there are."""
+    if found < len(id_of):
+        found += 1
+    elif d2 >= square[found - 1]:
+        return found
+    place = found - 1
+    while place > 0 and square[place - 1] > d2:
+        square[place], id_of[place] = square[place - 1], id_of[place - 1]
+        place -= 1
+    square[place], id_of[place] = d2, j
+    return found
+
+
+@njit(nogil=True, cache=True)
 def nearest_of_frames(
     first, last, frames, frame_start, position, offset, written, near, distance2
 ):  # pragma: no cover
@@ -50,13 +66,14 @@ def nearest_of_frames(
     """
     axes, count = position.shape[1], near.shape[1]
     low, size = np.empty(3), np.empty(3, np.int64)
-    cell, middle = np.empty(3, np.int64), np.zeros(3)
+    cell, middle = np.zeros(3, np.int64), np.zeros(3)
+    id_of, square = np.empty(count, np.int64), np.empty(count)
     for number in range(first, last):
         asking = frames[number]
         start, stop = frame_start[asking + offset], frame_start[asking + offset + 1]
         if start == stop:
             continue
-        edge = _grid(position, start, stop, low, size)
+        edge = _grid(position, start, stop, 1 + count / _SPHERE, low, size)
         begin = np.zeros(size[0] * size[1] * size[2] + 1, np.int64)
         key = np.empty(stop - start, np.int64)
         for j in range(start, stop):
@@ -69,49 +86,51 @@ def nearest_of_frames(
         for c in range(len(begin) - 1):
             begin[c + 1] += begin[c]
         member, filled = np.empty(stop - start, np.int64), begin.copy()
+        point = np.zeros((stop - start, 3))
         for j in range(start, stop):
-            c = key[j - start]
-            member[filled[c]] = j
-            filled[c] += 1
+            to = filled[key[j - start]]
+            filled[key[j - start]] += 1
+            member[to] = j
+            for k in range(axes):
+                point[to, k] = position[j, k]
+        farthest = max(size[0], size[1], size[2])
         for i in range(frame_start[asking], frame_start[asking + 1]):
-            out = written[number] + i - frame_start[asking]
             for k in range(axes):
                 middle[k] = position[i, k]
-                at = (middle[k] - low[k]) / edge
-                cell[k] = np.int64(min(max(at, 0.0), size[k] - 1.0))
-            for k in range(axes, 3):
-                cell[k] = 0
+                cell[k] = np.int64(min(max((middle[k] - low[k]) / edge, 0.0), size[k] - 1.0))
             found, shell = 0, 0
-            farthest = max(size[0], size[1], size[2])
             while shell < farthest:
                 for z in range(max(cell[0] - shell, 0), min(cell[0] + shell, size[0] - 1) + 1):
                     for y in range(max(cell[1] - shell, 0), min(cell[1] + shell, size[1] - 1) + 1):
+                        row = (z * size[1] + y) * size[2]
+                        # Inside the shell a row has but its two ends left.
                         inner = abs(z - cell[0]) < shell and abs(y - cell[1]) < shell
-                        step = 2 * shell if inner else 1
-                        for x in range(cell[2] - shell, cell[2] + shell + 1, step):
-                            if x < 0 or x >= size[2]:
+                        for end in range(2 if inner else 1):
+                            left, right = cell[2] - shell, cell[2] + shell
+                            if inner and end == 0:
+                                right = left
+                            elif inner:
+                                left = right
+                            left, right = max(left, 0), min(right, size[2] - 1)
+                            if left > right:
                                 continue
-                            c = (z * size[1] + y) * size[2] + x
-                            for m in range(begin[c], begin[c + 1]):
-                                j = member[m]
-                                if j == i:
-                                    continue
-                                d2 = 0.0
-                                for k in range(axes):
-                                    d = position[j, k] - middle[k]
-                                    d2 += d * d
-                                if found < count:
-                                    found += 1
-                                elif d2 >= distance2[out, count - 1]:
-                                    continue
-                                at_place = found - 1
-                                while at_place > 0 and distance2[out, at_place - 1] > d2:
-                                    distance2[out, at_place] = distance2[out, at_place - 1]
-                                    near[out, at_place] = near[out, at_place - 1]
-                                    at_place -= 1
-                                distance2[out, at_place] = d2
-                                near[out, at_place] = j
-                # What the next shells hold is at least this many whole cells away.
-                if found == count and distance2[out, count - 1] <= (shell * edge) ** 2:
-                    break
+                            for m in range(begin[row + left], begin[row + right + 1]):
+                                z2, y2 = point[m, 0] - middle[0], point[m, 1] - middle[1]
+                                x2 = point[m, 2] - middle[2]
+                                d2 = z2 * z2 + y2 * y2 + x2 * x2
+                                if (found < count or d2 < square[count - 1]) and member[m] != i:
+                                    found = _insert(member[m], d2, found, id_of, square)
+                if found == count:
+                    # What is not searched yet lies beyond the walls of the cells that are.
+                    wall = np.inf
+                    for k in range(axes):
+                        if cell[k] - shell > 0:
+                            wall = min(wall, middle[k] - low[k] - (cell[k] - shell) * edge)
+                        if cell[k] + shell < size[k] - 1:
+                            wall = min(wall, low[k] + (cell[k] + shell + 1) * edge - middle[k])
+                    if square[count - 1] <= wall * wall * _ROUNDED:
+                        break
                 shell += 1
+            out = written[number] + i - frame_start[asking]
+            for place in range(found):
+                near[out, place], distance2[out, place] = id_of[place], square[place]
