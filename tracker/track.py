@@ -245,7 +245,7 @@ def _run(
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs),
         "gap_links": gap_links,
-        "divisions": int((tracks.successors > 1).sum()),
+        "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,

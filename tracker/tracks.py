@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,15 +68,16 @@ class Tracks:
                 raise InputError(f"{name} has shape {values.shape}; there are {len(self.links)} links.")
         if len(self.links) == 0:
             return
-        if self.links.min() < 0 or self.links.max() >= count:
+        wrong = self._kernels.first_wrong(self.links, frame)
+        if wrong < 0:
+            return
+        source, target = self.links[wrong]
+        if not (0 <= source < count and 0 <= target < count):
             raise InputError(f"A link points outside the {count} detections.")
-        backward = frame[self.links[:, 0]] >= frame[self.links[:, 1]]
-        if backward.any():
-            source, target = self.links[np.argmax(backward)]
-            raise InputError(
-                f"The link from detection {source} (frame {frame[source]}) to {target} (frame "
-                f"{frame[target]}) does not run forward in time."
-            )
+        raise InputError(
+            f"The link from detection {source} (frame {frame[source]}) to {target} (frame "
+            f"{frame[target]}) does not run forward in time."
+        )
 
     @classmethod
     def from_track_ids(
@@ -133,19 +135,28 @@ class Tracks:
         """(N,) int64: how many links reach each detection; 2 or more is a merge."""
         return np.bincount(self.links[:, 1], minlength=len(self.detections))
 
+    @property
+    def branches(self) -> bool:
+        """Whether any track divides or merges."""
+        return self._of_chains is None and not self._inside_track.all()
+
     @cached_property
     def track_id(self) -> NDArray[np.int64]:
         """(N,) int64: 0, 1, 2, … in the order of each track's first detection."""
+        if self._of_chains is not None:
+            return self._of_chains
         links = self.links if self._inside_track.all() else self.links[self._inside_track]
         if (links[1:, 0] < links[:-1, 0]).any():
             links = links[np.argsort(links[:, 0])]
         track_id = np.full(len(self.detections), -1, dtype=np.int64)
-        kernels("outbid.tracker.tracks", track_id).number_tracks(links[:, 0], links[:, 1], track_id)
+        self._kernels.number_tracks(links[:, 0], links[:, 1], track_id)
         return track_id
 
     @cached_property
     def track_count(self) -> int:
         """How many tracks there are, detections without any link included."""
+        if not self.branches:
+            return len(self.detections) - len(self.links)
         return len(self.detections) - int(self._inside_track.sum())
 
     @cached_property
@@ -171,6 +182,16 @@ class Tracks:
         }
         rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
         return f"<table><caption>Tracks</caption>{rows}</table>"
+
+    @cached_property
+    def _of_chains(self) -> NDArray[np.int64] | None:
+        """`track_id` if no track divides or merges, which is the rule and is told quickly."""
+        track_id = np.empty(len(self.detections), dtype=np.int64)
+        return track_id if self._kernels.number_chains(self.links, track_id) else None
+
+    @property
+    def _kernels(self) -> ModuleType:
+        return kernels("outbid.tracker.tracks", self.links)
 
     @cached_property
     def _inside_track(self) -> NDArray[np.bool_]:

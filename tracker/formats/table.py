@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .._arrays import kernels
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
-from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number
+from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number, packed_column
 from .columns import feature_names, missing_roles, plain, roles_of
 from .graph import unit_of
 
@@ -131,13 +132,8 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
         parent = _parents(tracks, chosen)
         if parent is not None:
             parents["parent" + suffix] = column_of(parent, parent < 0)
-        target = tracks.links[chosen, 1]
-        unlinked = np.ones(len(tracks.detections), dtype=bool)
-        unlinked[target] = False
         for name, of_link in tracks.measures.items():
-            column = np.zeros(len(tracks.detections))
-            column[target] = of_link[chosen]
-            measures[name + suffix] = column_of(column, unlinked)
+            measures[name + suffix] = _at_targets(tracks, chosen, of_link)
     return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
 
 
@@ -150,7 +146,8 @@ def _table(
     """Put the columns side by side, and see to it that they are read back as what they are."""
     if len(detections) and detections.frame[0] < 0:
         raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
-    place = {axis: column_of(values) for axis, values in zip("zyx", detections.position.T, strict=True)}
+    position = np.ascontiguousarray(detections.position.T)
+    place = {axis: column_of(values) for axis, values in zip("zyx", position, strict=True)}
     own = before | {"frame": column_of(detections.frame)} | place | middle
     taken = roles_of([*own, *after])
     for name in detections.features:
@@ -169,9 +166,17 @@ def _table(
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
+def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDArray[np.float64]) -> pa.Array:
+    """What is known of the chosen links as a column of the detections that they reach."""
+    count = len(tracks.detections)
+    column, known = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
+    kernels("outbid.tracker.tracks", column).at_targets(tracks.links[chosen], of_link[chosen], column, known)
+    return packed_column(column, known)
+
+
 def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
     """(E,) int64: 0 for the first link that reaches a detection, 1 for the second, …, by source."""
-    if tracks.predecessors.max(initial=0) <= 1:
+    if not tracks.branches or tracks.predecessors.max(initial=0) <= 1:
         return np.zeros(len(tracks.links), dtype=np.int64)
     order = np.lexsort((tracks.links[:, 0], tracks.links[:, 1]))
     first = np.concatenate([[0], np.cumsum(tracks.predecessors)])[tracks.links[order, 1]]
@@ -182,6 +187,8 @@ def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
 
 def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.int64] | None:
     """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
+    if not tracks.branches:
+        return None
     source, target = tracks.links[chosen].T
     between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
     if not between.any():
