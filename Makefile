@@ -5,6 +5,7 @@
 #             them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make gpu-bench  runs the longer benchmarks of the GPU (about four minutes), and renews tests/gpu_long_record.json
+# make gpu-sanitize  runs every kernel at small n under compute-sanitizer's memcheck and racecheck
 # make clean  removes all that these made
 #
 # Nothing is assumed but Python 3.11 or newer with venv. PYTHON=python3.12 make test picks another one.
@@ -21,7 +22,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint docs bench gpu-test gpu-bench clean
+.PHONY: demo test lint docs bench gpu-test gpu-bench gpu-sanitize clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -61,6 +62,14 @@ gpu-bench:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	$(PYTHON) tests/benchmarks/bench_gpu_scaling.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_movie.py --record
+
+# CuPy's own kernels are left out, as its nonzero, in which racecheck sees hazards. PARTS="gated movie" picks some.
+SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)
+gpu-sanitize:
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
+	for tool in memcheck racecheck; do \
+	  $(SANITIZER) --tool $$tool --error-exitcode 1 --kernel-name-exclude kernel_substring=cupy \
+	    $(PYTHON) tests/benchmarks/sanitize_gpu.py $(PARTS); done
 
 bench: $(VENV)/installed $(VENV)/extra-bench
 	@mkdir -p bench

@@ -42,7 +42,7 @@ def huge_movie() -> str:
     made, runs = record["rows"][0], [row for row in record["rows"] if "worst_gap" in row]
     stages = dict.fromkeys(name.removesuffix("_s") for run in runs for name in run if name.endswith("_s"))
     rows = [
-        *([stage, *(_share(run, stage) for run in runs)] for stage in stages),
+        *([stage.replace("_", " "), *(_share(run, stage) for run in runs)] for stage in stages),
         ["**all**", *(f"**{run['seconds']:g} s**" for run in runs)],
         ["most memory", *(f"{run['peak_gb']:.1f} GB" for run in runs)],
         ["most of the GPU's", *(f"{run['peak_gpu_gb']:.1f} GB" for run in runs)],
@@ -57,7 +57,11 @@ def huge_movie() -> str:
 
 
 def _share(run: dict[str, Any], stage: str) -> str:
-    return f"{run[f'{stage}_s']:.1f} s, {run[f'{stage}_percent']:.0f} %" if f"{stage}_s" in run else ""
+    """Seconds, and their share of the whole if they are part of it and did not pass beside it."""
+    if f"{stage}_s" not in run:
+        return ""
+    share = f", {run[f'{stage}_percent']:.0f} %" if f"{stage}_percent" in run else ""
+    return f"{run[f'{stage}_s']:.1f} s{share}"
 
 
 def gpu_scaling() -> str:

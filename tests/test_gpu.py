@@ -9,7 +9,7 @@ import pytest
 from problems import gated, moved_cloud
 
 from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
-from outbid.tracker._arrays import to_device, to_host
+from outbid.tracker._arrays import launch, to_device, to_host
 from outbid.tracker.gating import pairs_within
 
 pytestmark = pytest.mark.gpu
@@ -92,12 +92,18 @@ def test_margins_are_lower_bounds_like_the_cpus():
 
 
 def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
-    problem = on_device(gated(*moved_cloud(np.random.default_rng(3), 30_000, 0.5), 1.5))
-    expected = assign(problem)
+    clouds = moved_cloud(np.random.default_rng(3), 30_000, 0.5)
+    problem, there = on_device(gated(*clouds, 1.5)), tuple(map(to_device, clouds))
+    expected, whole = assign(problem), match(*there, 1.5)
     for k in range(10):
         monkeypatch.setattr(gpu, "_BLOCK", [256, 128, 512][k % 3])
         monkeypatch.setattr(gpu, "_BLOCKS_A_PROCESSOR", [4, 1, 2][k % 3])
         monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
+        # And of everything else: candidates, costs and the proof.
+        monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 64, 512][k % 3])
+        matched = match(*there, 1.5)
+        for name in ("source", "target", "cost", "margin"):
+            assert to_host(getattr(matched, name)).tobytes() == to_host(getattr(whole, name)).tobytes()
         again = assign(problem)
         np.testing.assert_array_equal(to_host(again.col_of_row), to_host(expected.col_of_row))
         np.testing.assert_array_equal(to_host(again.col_dual), to_host(expected.col_dual))

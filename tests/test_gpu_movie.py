@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 
 import numpy as np
 import pytest
+from commands import run
 
-from outbid.tracker import Detections, TrackingSettings, match, track
+from outbid.tracker import Detections, TrackingSettings, batches, match, track
 from outbid.tracker._arrays import stages_timed, to_device, to_host
-from outbid.tracker.formats import read_tracks, write_detections
+from outbid.tracker._lanes import in_lanes
+from outbid.tracker.formats import read_record, read_tracks, write_detections
+from outbid.tracker.link import LinkCosts, link_frames
 from outbid.tracker.stream import track_stream
 
 pytestmark = pytest.mark.gpu
@@ -64,7 +68,52 @@ def test_a_movie_for_which_the_gpu_has_no_room_is_halved_and_ends_on_the_host(mo
     assert (run.stats["fallbacks"] == 10) if room == 0 else (0 < run.stats["fallbacks"] < 5)
 
 
+@pytest.mark.parametrize("size", [1, 1 << 20, (1 << 23) + 8, 5 << 22])
+def test_arrays_of_any_size_cross_unharmed_in_every_lane(size):
+    def there_and_back(k: int):
+        return to_host(to_device(np.arange(k, k + size // 8)) * 3)
+
+    for k, back in enumerate(in_lanes(there_and_back, range(7), 3)):
+        np.testing.assert_array_equal(back, 3 * np.arange(k, k + size // 8))
+    columns = np.arange(600_000.0).reshape(-1, 3)[::2]  # not contiguous
+    [back] = in_lanes(lambda array: to_host(to_device(array).T), [columns], 1)
+    np.testing.assert_array_equal(back, columns.T)
+
+
+@pytest.mark.parametrize("full", [1, 500, 10**6])
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_neither_size_nor_number_of_batches_changes_a_link(movie, full, lanes, monkeypatch):
+    costs = LinkCosts(0.6)
+    expected = link_frames(movie, movie.position, costs)
+    monkeypatch.setattr(batches, "FULL", full)
+    monkeypatch.setattr(batches, "LANES", lanes)
+    found = link_frames(movie, movie.position, costs, place=to_device)
+    assert found.batches.count == {1: 5, 500: 5, 10**6: 1}[full]
+    assert found.batches.planned_bytes > 0
+    assert found.batches.fallbacks == 0
+    for name in ("pairs", "cost"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+
+
+def test_the_record_tells_what_became_of_the_memory(movie, tmp_path):
+    write_detections(tmp_path / "movie.parquet", movie)
+    words = ["--max-distance", "0.6", "--device", "gpu", "--json"]
+    told = []
+    for mode in ([], ["--stream"]):
+        out = tmp_path / f"out{len(told)}.parquet"
+        done = run("track", tmp_path / "movie.parquet", "-o", out, *words, *mode)
+        assert done.exit_code == 0, done.output
+        record, summary = read_record(out), json.loads(done.stdout)
+        told.append({name: record[name] for name in batches.TOLD})
+        assert told[-1] == {name: summary[name] for name in batches.TOLD}
+        assert record["device"] == "gpu"
+        assert f"The GPU linked {record['batches']} batches" in done.stderr
+    assert [of["batches"] for of in told] == [1, 2]  # the last frame of a file comes by itself
+    assert told[0]["planned_bytes"] > 1700 * batches.DETECTION_BYTES // 2
+
+
 def test_stages_are_told_apart(movie):
-    with stages_timed() as seconds:
+    with stages_timed() as (seconds, beside):
         track(movie, SETTINGS)
-    assert {"copy", "candidates", "bids", "paths", "certificate", "linking", "tracks"} <= set(seconds)
+    assert {"device", "planning", "linking", "tracks"} <= set(seconds)
+    assert {"copy", "candidates", "bids", "paths", "certificate"} <= {*seconds, *beside}

@@ -40,9 +40,9 @@ def test_a_movie_that_does_not_fit_is_halved_and_ends_on_the_host(movie, room):
     np.testing.assert_array_equal(found.pairs, expected.pairs)
     np.testing.assert_array_equal(found.cost, expected.cost)
     # Twelve frames are eleven pairs: ten halvings part them, and eleven more fallbacks put all on the host.
-    assert (found.fallbacks == 21) if room < 700 else (0 < found.fallbacks <= 10)
+    assert (found.batches.fallbacks == 21) if room < 700 else (0 < found.batches.fallbacks <= 10)
     assert (sum(taken) > 0) == (room >= 700)
-    assert expected.fallbacks == 0
+    assert expected.batches.fallbacks == 0
 
 
 def test_gaps_that_do_not_fit_are_closed_on_the_host(movie):
@@ -51,14 +51,14 @@ def test_gaps_that_do_not_fit_are_closed_on_the_host(movie):
     found = close_gaps(movie, movie.position, links, 2, COSTS, place=device_with(10, []))
     np.testing.assert_array_equal(found.pairs, expected.pairs)
     assert len(found.pairs) > len(links.pairs)
-    assert found.fallbacks == 1
+    assert found.batches.fallbacks == 1
 
 
 def test_candidates_that_do_not_fit_are_counted_before_they_are_stored(movie):
     expected = link_frames(movie, movie.position, COSTS)
     one_pair = 12 * 300 * 2
-    found = link_frames(movie, movie.position, COSTS, place=device_with(10_000, []), most_bytes=one_pair)
+    found = link_frames(movie, movie.position, COSTS, place=device_with(10_000, []), memory=3 * one_pair)
     np.testing.assert_array_equal(found.pairs, expected.pairs)
-    assert found.fallbacks > 0
+    assert found.batches.fallbacks > 0
     with pytest.raises(ResourceError, match="may be used"):  # on the host there is nothing to fall back to
-        link_frames(movie, movie.position, COSTS, most_bytes=one_pair)
+        link_frames(movie, movie.position, COSTS, memory=3 * one_pair)

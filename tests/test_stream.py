@@ -16,6 +16,7 @@ from outbid.tracker import stream as streaming
 from outbid.tracker.formats import read_record, read_tracks, write_detections
 from outbid.tracker.formats.parts import Parts
 from outbid.tracker.stream import track_stream
+from outbid.tracker.track import links_of
 
 SETTINGS = TrackingSettings(0.6, device="cpu")
 RECORD = {"command": "track", "settings": SETTINGS.as_dict()}
@@ -62,13 +63,13 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
     track_stream(path, tmp_path / "whole.parquet", SETTINGS, record=RECORD, rows=100)
     done, solved = [], []
 
-    def tracked(*given, **named):
+    def linked(*given):
         if len(done) == 4:
             raise KeyboardInterrupt
         done.append(given)
-        return track(*given, **named)
+        return links_of(*given)
 
-    monkeypatch.setattr(streaming, "track", tracked)
+    monkeypatch.setattr(streaming, "links_of", linked)
     out = tmp_path / "out.parquet"
     with pytest.raises(KeyboardInterrupt):
         track_stream(path, out, SETTINGS, record=RECORD, rows=100)
@@ -78,11 +79,11 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
     with pytest.raises(SettingsError, match="other settings"):
         track_stream(path, out, SETTINGS, record=RECORD | {"command": "other"}, rows=100, resume=True)
 
-    def counted(*given, **named):
+    def counted(*given):
         solved.append(given)
-        return track(*given, **named)
+        return links_of(*given)
 
-    monkeypatch.setattr(streaming, "track", counted)
+    monkeypatch.setattr(streaming, "links_of", counted)
     track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
     assert len(solved) > 0
     parts_in_all = len(solved) + 4
@@ -130,7 +131,7 @@ def test_a_part_of_other_length_is_refused(movie, tmp_path):
     out = tmp_path / "out.parquet"
     run_of_two = track(detections.take(detections.frame < 6), SETTINGS)
     with Parts(out, RECORD, overwrite=False, resume=False) as parts:
-        parts.add(0, run_of_two.tracks, run_of_two.tracks.track_id, 0, run_of_two.stats)
+        parts.add(0, run_of_two.tracks, run_of_two.tracks.track_id, run_of_two.stats)
     with pytest.raises(InputError, match=r"rows, not"):
         track_stream(path, out, SETTINGS, record=RECORD, rows=300, resume=True)
 

@@ -11,6 +11,7 @@ only, and `outbid.viewers` stands with the commands.
     `calibration`        what it learned
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
+    `batches`            frame pairs that a GPU links at once, planned to fit its memory
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
@@ -32,6 +33,7 @@ only, and `outbid.viewers` stands with the commands.
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
 1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy
+    `_lanes`             threads with a stream of their own on a GPU, so that copies and work overlap
     `errors`, `device`   what can go wrong, by who can mend it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with

@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
+_Arguments = TypeVarTuple("_Arguments")
 
 
 def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:
@@ -36,9 +38,57 @@ def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers:
         return
     pool = ThreadPoolExecutor(workers)
     try:
-        yield from pool.map(work, jobs)
+        yield from pool.map(timed_beside(work), jobs)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
+    """The items, of which a thread makes the next while one is in use.
+
+    Parameters
+    ----------
+    items : iterable
+        Only one thread at a time asks for the next.
+    stage : str
+        To which the seconds that it takes belong; see `stages_timed`.
+
+    Examples
+    --------
+    >>> list(ahead(range(3), "counting"))
+    [0, 1, 2]
+    """
+    each, end = iter(items), object()
+
+    def make() -> _Made | object:
+        made = next(each, end)
+        lap(stage)
+        return made
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        coming = pool.submit(timed_beside(make))
+        while (item := coming.result()) is not end:
+            coming = pool.submit(timed_beside(make))
+            yield cast("_Made", item)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if isinstance(each, Generator):
+            each.close()
+
+
+def begun(work: Callable[[*_Arguments], _Made], *given: *_Arguments) -> Future[_Made]:
+    """Work that a thread does from now on; `result` waits for it.
+
+    Examples
+    --------
+    >>> begun(abs, -2).result()
+    2
+    """
+    pool = ThreadPoolExecutor(1)
+    made = pool.submit(timed_beside(work), *given)
+    pool.shutdown(wait=False)
+    return made
 
 
 def free_memory() -> int:
@@ -57,7 +107,7 @@ def on_device(array: Any) -> bool:
 
 def array_module(array: Any) -> ModuleType:
     """`cupy` for an array on a GPU, else `numpy`: the module whose functions make more of its kind."""
-    return _cupy() if on_device(array) else np
+    return cupy_module() if on_device(array) else np
 
 
 def ndimage_module(array: Any) -> ModuleType:
@@ -76,26 +126,36 @@ def kernels(module: str, array: Any) -> ModuleType:
     return import_module(f"{module}_{'gpu' if on_device(array) else 'cpu'}")
 
 
+crossing: ContextVar[Any] = ContextVar("crossing", default=None)
+"""What brings large arrays to the GPU and back in this thread, if not CuPy; see `_lanes`."""
+_LARGE = 1 << 20
+"""Bytes from which an array is large."""
+
+
 def to_host(array: Any) -> NDArray:
     """The array in main memory; itself if it is there already."""
-    return _cupy().asnumpy(array) if on_device(array) else array
+    if not on_device(array):
+        return array
+    way = crossing.get()
+    return cupy_module().asnumpy(array) if way is None or array.nbytes < _LARGE else way.to_host(array)
 
 
 def to_device(array: NDArray) -> Any:
     """The array on the current GPU."""
-    return _cupy().asarray(array)
+    way = crossing.get()
+    return cupy_module().asarray(array) if way is None or array.nbytes < _LARGE else way.to_device(array)
 
 
 def free_device_memory() -> int:
     """Bytes of the current GPU's memory that are free or kept for reuse."""
-    pool = _cupy().get_default_memory_pool()
-    return int(_cupy().cuda.Device().mem_info[0]) + pool.free_bytes()
+    pool = cupy_module().get_default_memory_pool()
+    return int(cupy_module().cuda.Device().mem_info[0]) + pool.free_bytes()
 
 
 def release_device_memory() -> None:
     """Give memory that is kept for reuse back to the GPU, if one is in use."""
     if "cupy" in sys.modules:
-        _cupy().get_default_memory_pool().free_all_blocks()
+        cupy_module().get_default_memory_pool().free_all_blocks()
 
 
 def cuda_function(source: str, name: str, *, cooperative: bool = False, options: tuple[str, ...] = ()) -> Any:
@@ -113,7 +173,11 @@ def cuda_function(source: str, name: str, *, cooperative: bool = False, options:
     options : tuple of str
         Given to the compiler, such as the types that a source leaves open ("-DKEY=i8").
     """
-    return _function(source, name, cooperative, options, _cupy().cuda.Device().id)
+    with _compiling:
+        return _function(source, name, cooperative, options, cupy_module().cuda.Device().id)
+
+
+_compiling = Lock()
 
 
 @cache
@@ -125,7 +189,7 @@ def _function(source: str, name: str, cooperative: bool, options: tuple[str, ...
 def _cuda_module(source: str, cooperative: bool, options: tuple[str, ...], device: int) -> Any:  # noqa: ARG001
     text = _with_headers(Path(__file__).parent / source)
     # Without fused multiply-adds a distance has the same bits as on the CPU.
-    return _cupy().RawModule(
+    return cupy_module().RawModule(
         code=text, options=("-std=c++17", "--fmad=false", *options), enable_cooperative_groups=cooperative
     )
 
@@ -142,7 +206,8 @@ def _with_headers(path: Path, seen: set[str] | None = None) -> str:
     return re.sub(r'#include "(.+)"', put_in, path.read_text())
 
 
-def _cupy() -> ModuleType:
+def cupy_module() -> ModuleType:
+    """CuPy, which this module alone imports."""
     import cupy
 
     return cupy
@@ -150,12 +215,12 @@ def _cupy() -> ModuleType:
 
 def processors() -> int:
     """Multiprocessors of the current GPU."""
-    return _attribute("MultiProcessorCount", _cupy().cuda.Device().id)
+    return _attribute("MultiProcessorCount", cupy_module().cuda.Device().id)
 
 
 def shared_memory() -> tuple[int, int]:
     """Bytes of shared memory that a block may use, and a multiprocessor of the current GPU."""
-    device = _cupy().cuda.Device().id
+    device = cupy_module().cuda.Device().id
     return (
         _attribute("MaxSharedMemoryPerBlockOptin", device),
         _attribute("MaxSharedMemoryPerMultiprocessor", device),
@@ -164,7 +229,7 @@ def shared_memory() -> tuple[int, int]:
 
 @cache
 def _attribute(name: str, device: int) -> int:
-    return int(_cupy().cuda.Device(device).attributes[name])
+    return int(cupy_module().cuda.Device(device).attributes[name])
 
 
 def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -> None:
@@ -173,28 +238,59 @@ def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -
         function((-(-threads // block),), (block,), arguments)
 
 
-_stages: ContextVar[tuple[dict[str, float], list[float]] | None] = ContextVar("stages", default=None)
+class _Stages:
+    """Seconds of stages: of the thread that asked, and of those that work for it."""
+
+    def __init__(self, seconds: dict[str, float], beside: dict[str, float], counting: Lock) -> None:
+        self.seconds, self.beside, self.counting = seconds, beside, counting
+        self.last = time.perf_counter()
+
+    def add(self, stage: str) -> None:
+        now = time.perf_counter()
+        with self.counting:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.last
+        self.last = now
+
+
+_stages: ContextVar[_Stages | None] = ContextVar("stages", default=None)
 
 
 @contextmanager
-def stages_timed() -> Iterator[dict[str, float]]:
-    """Seconds of the stages that `lap` names inside the block, in this thread.
+def stages_timed() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
+    """Seconds of the stages that `lap` names inside the block: in this thread, and in others beside it.
 
-    What several threads do at once is one stage, for they lap nothing.
+    The first add up to the time that the block takes. The second are those of the threads that it starts,
+    together: these work at the same time.
 
     Examples
     --------
-    >>> with stages_timed() as seconds:
+    >>> with stages_timed() as (seconds, beside):
     ...     lap("nothing")
-    >>> list(seconds)
-    ['nothing']
+    >>> list(seconds), beside
+    (['nothing'], {})
     """
-    seconds: dict[str, float] = {}
-    token = _stages.set((seconds, [time.perf_counter()]))
+    stages = _Stages({}, {}, Lock())
+    token = _stages.set(stages)
     try:
-        yield seconds
+        yield stages.seconds, stages.beside
     finally:
         _stages.reset(token)
+
+
+def timed_beside(work: Callable[[*_Arguments], _Made]) -> Callable[[*_Arguments], _Made]:
+    """The work as another thread does it, whose laps count beside those of this one."""
+    stages = _stages.get()
+    if stages is None:
+        return work
+
+    def timed(*given: *_Arguments) -> _Made:
+        token = _stages.set(_Stages(stages.beside, stages.beside, stages.counting))
+        try:
+            return work(*given)
+        finally:
+            _stages.reset(token)
+
+    return timed
 
 
 def lap(stage: str, array: Any = None) -> None:
@@ -206,11 +302,8 @@ def lap(stage: str, array: Any = None) -> None:
     if counted is None:
         return
     if on_device(array):
-        _cupy().cuda.get_current_stream().synchronize()
-    seconds, last = counted
-    now = time.perf_counter()
-    seconds[stage] = seconds.get(stage, 0.0) + now - last[0]
-    last[0] = now
+        cupy_module().cuda.get_current_stream().synchronize()
+    counted.add(stage)
 
 
 class Stopwatch:
@@ -230,7 +323,7 @@ class Stopwatch:
     """
 
     def __init__(self, array: Any) -> None:
-        self._make_event = _cupy().cuda.Event if on_device(array) else None
+        self._make_event = cupy_module().cuda.Event if on_device(array) else None
         self._total: dict[str, float] = {}
         self._laps: list[tuple[str, Any]] = [("", self._now())]
 
@@ -245,7 +338,9 @@ class Stopwatch:
         if self._make_event:
             self._laps[-1][1].synchronize()
         for (_, start), (stage, stop) in pairwise(self._laps):
-            taken = _cupy().cuda.get_elapsed_time(start, stop) / 1e3 if self._make_event else stop - start
+            taken = (
+                cupy_module().cuda.get_elapsed_time(start, stop) / 1e3 if self._make_event else stop - start
+            )
             self._total[stage] = self._total.get(stage, 0.0) + taken
         del self._laps[:-1]
         return dict(self._total)

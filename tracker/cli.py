@@ -151,6 +151,7 @@ def track(
 ) -> None:
     """Link detections to tracks."""
     from ._arrays import stages_timed
+    from .batches import sentence
     from .track import TrackingSettings as Settings
     from .track import cost_at_gate
 
@@ -162,15 +163,17 @@ def track(
         device=device,
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
-    with stages_timed() as stages:
+    with stages_timed() as (stages, beside):
         files = source, output, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
-    told = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages}
+    told = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
     if as_json:
         click.echo(json.dumps(told))
-    _LOG.info("Seconds: %s", json.dumps(stages))
+    _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
     say(line.format_map(told))
+    if told["device"] == "gpu":
+        say(sentence(told))
 
 
 def _in_memory(
@@ -178,13 +181,15 @@ def _in_memory(
 ) -> Mapping[str, object]:
     """Link a file as a whole; the summary."""
     from . import formats
-    from ._arrays import lap
+    from ._arrays import begun, lap
+    from .batches import TOLD
     from .track import track as run_track
 
     formats.check_output(output, overwrite=overwrite)
+    hashed = begun(formats.input_of, source)
     detections = formats.read_detections(source)
     lap("read")
-    origin = formats.input_of(source)
+    origin = hashed.result()
     lap("hash")
     _tell_other_input(origin)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
@@ -192,7 +197,8 @@ def _in_memory(
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    record = _track_record(origin, run.settings) | {"fallbacks": run.stats["fallbacks"]} | learned
+    told = {name: run.stats[name] for name in TOLD if name in run.stats}
+    record = _track_record(origin, run.settings) | told | learned
     formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
     lap("write")
     if run.learned is not None:
@@ -205,11 +211,12 @@ def _stream(
 ) -> Mapping[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from . import formats
-    from ._arrays import lap
+    from ._arrays import begun, lap
     from .stream import settings_for, track_stream
 
+    hashed = begun(formats.input_of, source)
     used = settings_for(source, output, settings)
-    origin = formats.input_of(source)
+    origin = hashed.result()
     lap("hash")
     _tell_other_input(origin)
     with compilation_told(), progress_bar("Linking") as progress:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import release_device_memory
+from ._lanes import in_lanes
+from .batches import Batches, bytes_for, candidates_each, room_for_candidates
 from .detections import Detections
 from .errors import ResourceError
-from .link import LinkCosts, Links, Place, joined, link
+from .link import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link
 
 
 def close_gaps(
@@ -22,7 +26,7 @@ def close_gaps(
     *,
     place: Place = np.asarray,
     workers: int = 1,
-    most_bytes: int | None = None,
+    memory: int = NO_LIMIT,
 ) -> Links:
     """Add links over 1 to `max_gap` missing frames, by one assignment between track ends and starts.
 
@@ -40,6 +44,8 @@ def close_gaps(
         Frames in which a particle may be missing: 1 allows links from frame t to t + 2.
     costs : LinkCosts
         With the gate and unmatched cost of gaps, the same for every length of gap.
+    workers, memory
+        As in `link_frames`.
 
     Returns
     -------
@@ -56,19 +62,38 @@ def close_gaps(
     """
     if max_gap < 1 or len(detections) == 0:
         return links
-    ends = np.setdiff1d(np.arange(len(detections)), links.pairs[:, 0], assume_unique=True)
-    starts = np.setdiff1d(np.arange(len(detections)), links.pairs[:, 1], assume_unique=True)
+    ends, starts = (_without(detections, links.pairs[:, side]) for side in (0, 1))
     ends = ends[detections.frame[ends] < detections.frame[-1]]
     starts = starts[detections.frame[starts] > detections.frame[0]]
-    try:
-        found = _joining(detections, position, (ends, starts), max_gap, costs, place, workers, most_bytes)
-        return joined([links, found])
-    except (MemoryError, ResourceError):
-        if place is np.asarray:
-            raise
+    work = partial(_joining, detections, position, (ends, starts), max_gap, costs, workers)
+    if place is np.asarray:
+        return joined([links, work(place, int(CANDIDATE_SHARE * memory))])
+    # One problem, for a start that one frame's end takes is lost to those of others: it cannot be halved.
+    size = (len(ends) + len(starts)) // 2
+    each = candidates_each(position, detections.frame_start, costs.max_distance)
+    pairs = each * max_gap * len(ends) * len(starts) / len(detections)
+    batches = Batches(planned_bytes=bytes_for(size, pairs))
     release_device_memory()
-    found = _joining(detections, position, (ends, starts), max_gap, costs, np.asarray, workers, None)
-    return joined([links, found], fallbacks=1)
+    [found] = in_lanes(lambda _: _fitting(work, place, room_for_candidates(size, memory)), [None], 1)
+    if found is not None:
+        return joined([links, found], batches + Batches(count=1))
+    release_device_memory()
+    return joined([links, work(np.asarray, host_share())], batches + Batches(on_host=1))
+
+
+def _without(detections: Detections, linked: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the detections that are not among those linked."""
+    free = np.ones(len(detections), dtype=bool)
+    free[linked] = False
+    return np.nonzero(free)[0]
+
+
+def _fitting(work: Callable[[Place, int], Links], place: Place, most_bytes: int) -> Links | None:
+    """What the work makes, or None if it does not fit."""
+    try:
+        return work(place, most_bytes)
+    except (MemoryError, ResourceError):
+        return None
 
 
 def _joining(
@@ -77,9 +102,9 @@ def _joining(
     rows: tuple[NDArray[np.int64], NDArray[np.int64]],
     max_gap: int,
     costs: LinkCosts,
-    place: Place,
     workers: int,
-    most_bytes: int | None,
+    place: Place,
+    most_bytes: int,
 ) -> Links:
     """Links from ends to starts, given by their rows."""
     ends, starts = rows

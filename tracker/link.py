@@ -1,19 +1,23 @@
 """Linking: which detection of the next frame follows each detection, for a whole movie.
 
 Frame pairs are independent problems. Runs of consecutive frames are solved together, several runs
-at once in threads; neither the length of a run nor the number of threads changes a link.
+at once in threads; neither the length of a run nor the number of threads changes a link. On a GPU
+every thread has a stream of its own: one run is copied there or back while another is solved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads, lap, release_device_memory, to_host
+from ._arrays import free_memory, in_threads, lap, release_device_memory, to_host
+from ._lanes import in_lanes
+from .batches import Batches, candidates_each, plan, room_for_candidates, runs
 from .detections import Detections
 from .errors import ResourceError
 from .match import match
@@ -21,11 +25,14 @@ from .match import match
 Place = Callable[[NDArray[np.float64]], Any]
 """Brings an array to where the work is done."""
 
+NO_LIMIT = 2**62
+"""Bytes that no machine has."""
+
 _RUN = 30_000
 """Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
 
-_DEVICE_RUN = 4_000_000
-"""The same on a GPU: enough to fill it."""
+CANDIDATE_SHARE = 1 / 3
+"""Of main memory, what candidates may take: costs and solver need about twice as much beside them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +48,8 @@ class Links:
     gap : float
         Largest gap between cost and lower bound among the problems solved, in the unit of the cost;
         0 proves every link set optimal.
-    fallbacks : int
-        How often a problem did not fit the GPU's memory and was halved or solved on the host.
+    batches : Batches
+        What became of the batches of a GPU.
     probability : (E,) float64 array or None
         How likely each link is, where a model tells.
     """
@@ -51,7 +58,7 @@ class Links:
     cost: NDArray[np.float64]
     margin: NDArray[np.float64]
     gap: float
-    fallbacks: int = 0
+    batches: Batches = field(default_factory=Batches)
     probability: NDArray[np.float64] | None = None
 
 
@@ -73,7 +80,7 @@ def link_frames(
     place: Place = np.asarray,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    most_bytes: int | None = None,
+    memory: int = NO_LIMIT,
 ) -> Links:
     """Link every frame to the next by an optimal assignment with births and deaths.
 
@@ -85,14 +92,14 @@ def link_frames(
         Where they are, in the unit of the costs.
     costs : LinkCosts
     place : callable
-        Brings positions to where the work is done; `to_device` for a GPU. What does not fit there is halved,
-        down to a pair of frames, and that is linked on the host.
+        Brings positions to where the work is done; `to_device` for a GPU. Batches are planned to fit its
+        memory; what does not is halved, down to a pair of frames, and that is linked on the host.
     workers : int
         Threads.
     progress : callable, optional
         Told (detections done, detections in all) after every run of frames.
-    most_bytes : int, optional
-        Memory that the candidate pairs may take, all threads together.
+    memory : int
+        Bytes that may be used there, all threads together.
 
     Returns
     -------
@@ -111,42 +118,82 @@ def link_frames(
     [[0, 3], [1, 2]]
     """
     start = detections.frame_start
-    elsewhere = place is not np.asarray
-    runs = _runs(start, _DEVICE_RUN if elsewhere else _RUN)
-    at_once = 1 if elsewhere else max(1, min(workers, len(runs)))
-    share = None if most_bytes is None else most_bytes // at_once
-
-    def link_run(run: tuple[int, int], place: Place = place) -> Links:
-        first, last = run
-        begin, middle, end, stop = start[[first, first + 1, last, last + 1]].tolist()
-        try:
-            here = place(position[begin:stop])
-            lap("copy", here)
-            links = link(
-                *((here[: end - begin], here[middle - begin :]), (1, 1), costs),
-                blocks=(detections.frame[begin:end], detections.frame[middle:stop]),
-                workers=workers // at_once,
-                most_bytes=share,
-            )
-            links.pairs[:] += [begin, middle]
-            return links
-        except (MemoryError, ResourceError):
-            if place is np.asarray:
-                raise
-        # Behind the handler, which holds on to what the GPU holds.
-        here = None
-        release_device_memory()
-        if last - first == 1:
-            return replace(link_run(run, np.asarray), fallbacks=1)
-        half = (first + last) // 2
-        return joined([link_run((first, half)), link_run((half, last))], fallbacks=1)
-
-    found = [Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)]
-    for run, links in zip(runs, in_threads(link_run, runs, at_once), strict=True):
+    movie = detections, position, costs
+    if place is np.asarray:
+        cuts = runs(start, _RUN)
+        # As many as can be done in equal rounds: 19 of a million on 16 cores ten at a time, for all share
+        # the way to the memory.
+        rounds = -(-len(cuts) // workers) or 1
+        at_once = -(-len(cuts) // rounds) or 1
+        work = partial(_link_run, movie, place, workers // at_once, int(CANDIDATE_SHARE * memory / at_once))
+        batches = Batches()
+        solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
+    else:
+        each = candidates_each(position, start, costs.max_distance)
+        cuts, at_once, planned = plan(start, each, memory)
+        lap("planning")
+        batches = Batches(planned_bytes=planned)
+        solved = in_lanes(partial(_tried, movie, place, workers, memory // at_once), cuts, at_once)
+    found: list[Links | None] = []
+    for run, links in zip(cuts, solved, strict=True):
         found.append(links)
         if progress is not None:
             progress(int(start[run[1]]), len(detections))
-    return joined(found)
+    # What did not fit beside others has the device to itself now.
+    whole = [
+        _tried_alone(movie, place, workers, memory, run) if links is None else links
+        for run, links in zip(cuts, found, strict=True)
+    ]
+    none = Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0, batches)
+    return joined([none, *whole])
+
+
+_Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]
+_Run = tuple[int, int]
+
+
+def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _Run) -> Links:
+    """Link the frames of a run, each to the next."""
+    detections, position, costs = movie
+    first, last = run
+    rows = detections.frame_start[[first, first + 1, last, last + 1]].tolist()
+    begin, middle, end, stop = rows
+    here = place(position[begin:stop])
+    lap("copy", here)
+    links = link(
+        *((here[: end - begin], here[middle - begin :]), (1, 1), costs),
+        blocks=(detections.frame[begin:end], detections.frame[middle:stop]),
+        workers=workers,
+        most_bytes=most_bytes,
+    )
+    links.pairs[:] += [begin, middle]
+    return links
+
+
+def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links | None:
+    """`_link_run` on a device, as one batch; None if it does not fit."""
+    size = int(np.diff(movie[0].frame_start[[run[0], run[1] + 1]])[0])
+    try:
+        links = _link_run(movie, place, workers, room_for_candidates(size, memory), run)
+    except (MemoryError, ResourceError):
+        return None
+    return replace(links, batches=Batches(count=1))
+
+
+def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links:
+    """A batch by itself; halved as often as it does not fit, in the end on the host."""
+    release_device_memory()
+    [links] = in_lanes(partial(_tried, movie, place, workers, memory), [run], 1)
+    if links is not None:
+        return links
+    first, last = run
+    if last - first == 1:
+        release_device_memory()
+        links = _link_run(movie, np.asarray, workers, host_share(), run)
+        return replace(links, batches=Batches(on_host=1))
+    half = (first + last) // 2
+    halves = (first, half), (half, last)
+    return joined([_tried_alone(movie, place, workers, memory, run) for run in halves], Batches(halvings=1))
 
 
 def link(
@@ -194,28 +241,21 @@ def link(
     return Links(pairs, cost, margin, gap)
 
 
-def joined(parts: list[Links], *, fallbacks: int = 0) -> Links:
-    """All links of the parts, sorted by source; `fallbacks` are added to theirs."""
-    gap, fallbacks = max(part.gap for part in parts), sum(part.fallbacks for part in parts) + fallbacks
+def host_share() -> int:
+    """Bytes that candidates may take of the main memory that is free, where a GPU has no room."""
+    return int(0.8 * CANDIDATE_SHARE * free_memory())
+
+
+def joined(parts: list[Links], *more: Batches) -> Links:
+    """All links of the parts, sorted by source; more batches are added to theirs."""
+    gap = max(part.gap for part in parts)
+    batches = sum([part.batches for part in parts] + list(more), Batches())
     parts = [part for part in parts if len(part.pairs)] or parts[:1]
     if len(parts) == 1:
-        return replace(parts[0], gap=gap, fallbacks=fallbacks)
+        return replace(parts[0], gap=gap, batches=batches)
     pairs = np.concatenate([part.pairs for part in parts])
     cost, margin = (np.concatenate([getattr(part, of) for part in parts]) for of in ("cost", "margin"))
     if (pairs[1:, 0] < pairs[:-1, 0]).any():
         order = np.argsort(pairs[:, 0], kind="stable")
         pairs, cost, margin = pairs[order], cost[order], margin[order]
-    return Links(pairs, cost, margin, gap, fallbacks)
-
-
-def _runs(frame_start: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
-    """Runs of frames (first, last) that overlap in one frame and hold about `most` detections."""
-    runs, first, final = [], 0, len(frame_start) - 2
-    # Only frames that hold something: numbers may be times, with many empty frames between.
-    for frame in np.nonzero(np.diff(frame_start))[0].tolist():
-        if frame > first and frame_start[frame + 1] - frame_start[first] > most:
-            runs.append((first, frame))
-            first = frame
-    if final > first:
-        runs.append((first, final))
-    return runs
+    return Links(pairs, cost, margin, gap, batches)

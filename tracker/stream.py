@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import lap
+from ._arrays import ahead, lap
+from .batches import TOLD, Batches
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
-from .track import WORTH_A_GPU, TrackingSettings, track
+from .link import Links
+from .track import WORTH_A_GPU, TrackingSettings, links_of, run_of
 from .tracks import Tracks
 
 _ROWS = 4_000_000
 """Detections read at a time: enough to fill a GPU, about a gigabyte of memory in all."""
-
-
-@dataclass(frozen=True)
-class _End:
-    """What the next frames need to know of those before: the last frame, and the numbers of its tracks."""
-
-    seen: Detections
-    track_id: NDArray[np.int64]
-    next_id: int
 
 
 def settings_for(source: Path, output: Path, settings: TrackingSettings) -> TrackingSettings:
@@ -107,45 +102,63 @@ def track_stream(
     used = settings_for(source, output, settings)
     parts = Parts(output, record, overwrite=overwrite, resume=resume)
     total, done = row_count(source), 0
-    end = _End(Detections.from_table([], []), np.empty(0, np.int64), 0)
-    # One thread reads ahead, one writes parts and one the output, while this one links.
-    with parts, ThreadPoolExecutor(2) as pool:
-        pieces = detections_in_parts(source, rows)
-        coming: Future[Detections | None] = pool.submit(next, pieces, None)
-        writing: Future[None] | None = None
-        number = -1
-        while (piece := coming.result()) is not None:
-            number += 1
-            coming = pool.submit(next, pieces, None)
-            lap("read")
-            if number < parts.done:
-                track_id = parts.track_id(number, len(piece))
+    # Numbers of the tracks in the frame before, and how many have begun.
+    ended, begun = np.empty(0, np.int64), 0
+    # One thread reads, one links, one writes parts and one the output, while this one numbers tracks.
+    pieces = ahead(_linked(source, rows, used, workers or os.cpu_count() or 1, parts.done), "linking")
+    with parts, closing(pieces):
+        for number, (seen, before, links) in enumerate(pieces):
+            lap("linking")
+            if links is None:
+                track_id = parts.repeat(number, seen.take(slice(before, None)))
             else:
-                run = track(_joined(end.seen, piece), used, workers=workers)
-                track_id = _numbered(run.tracks, end)
+                run = run_of(seen, links, 0, used)
+                track_id = _numbered(run.tracks, ended, begun)[before:]
                 lap("tracks")
-                if writing is not None:
-                    writing.result()  # stops here if the part before could not be written
-                lap("write")
-                writing = pool.submit(parts.add, number, run.tracks, track_id, len(end.seen), run.stats)
-                track_id = track_id[len(end.seen) :]
-            end = _end_of(piece, track_id, end)
-            done += len(piece)
+                parts.add(number, run.tracks, track_id, run.stats)
+            lap("write")
+            ended = track_id[seen.rows_of(int(seen.frame[-1])).start - before :]
+            begun = max(begun, int(track_id.max()) + 1)
+            done += len(track_id)
             if progress is not None:
                 progress(done, total)
-        if writing is not None:
-            writing.result()
-        facts = parts.join()
+        stats = _stats(parts.facts, begun, used.device)
+        parts.join({name: stats[name] for name in stats if name in TOLD})
         lap("write")
-    return {
+    return stats
+
+
+def _linked(
+    source: Path, rows: int, used: TrackingSettings, workers: int, done: int
+) -> Generator[tuple[Detections, int, Links | None], None, None]:
+    """The detections of a file, some frames at a time, and their links.
+
+    Each time the last frame of those before comes first, and it is told how many detections that holds. The
+    links of the first `done` pieces are left out, for they are known.
+    """
+    last = Detections.from_table([], [])
+    with closing(ahead(detections_in_parts(source, rows), "read")) as pieces:
+        for number, piece in enumerate(pieces):
+            lap("waiting")
+            seen = _joined(last, piece)
+            yield seen, len(last), links_of(seen, used, workers)[0] if number >= done else None
+            last = piece.take(piece.rows_of(int(piece.frame[-1])))
+
+
+def _stats(facts: list[dict[str, Any]], tracks: int, device: str) -> dict[str, int | float | str]:
+    """The account of all pieces, as `TrackingRun.stats`."""
+    stats: dict[str, int | float | str] = {
         "links": sum(fact["links"] for fact in facts),
         "gap_links": 0,
         "divisions": 0,
-        "tracks": end.next_id,
+        "tracks": tracks,
         "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
-        "device": used.device,
+        "device": device,
         "fallbacks": sum(fact["fallbacks"] for fact in facts),
     }
+    if device == "gpu":
+        stats |= sum((Batches.from_dict(fact) for fact in facts), Batches()).as_dict()
+    return stats
 
 
 def _joined(before: Detections, after: Detections) -> Detections:
@@ -161,16 +174,10 @@ def _joined(before: Detections, after: Detections) -> Detections:
     )
 
 
-def _numbered(tracks: Tracks, end: _End) -> NDArray[np.int64]:
+def _numbered(tracks: Tracks, ended: NDArray[np.int64], begun: int) -> NDArray[np.int64]:
     """Track numbers of the whole movie: those of the frame before go on, others begin after the last one.
 
     The frame before comes first and holds no links within itself, so its detections begin the first tracks.
     """
-    begun = tracks.track_count - len(end.seen)
-    number = np.concatenate([end.track_id, np.arange(end.next_id, end.next_id + begun)])
+    number = np.concatenate([ended, np.arange(begun, begun + tracks.track_count - len(ended))])
     return number[tracks.track_id]
-
-
-def _end_of(piece: Detections, track_id: NDArray[np.int64], before: _End) -> _End:
-    last = piece.rows_of(int(piece.frame[-1]))
-    return _End(piece.take(last), track_id[last], max(before.next_id, int(track_id.max()) + 1))

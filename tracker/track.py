@@ -136,7 +136,7 @@ class TrackingRun:
     stats : mapping
         links, gap_links, divisions, tracks: counts; worst_gap: the largest gap between cost and lower bound
         among the assignments, 0 if all are proved optimal; device; fallbacks: how often a problem did not
-        fit the GPU's memory and was halved or solved on the host.
+        fit the GPU's memory and was halved or solved on the host. On a GPU also what `Batches` tells.
     learned : Calibration or None
         What the movie told of itself, if no `max_distance` was set.
     """
@@ -193,28 +193,38 @@ def track(
     settings = settings or TrackingSettings()
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
-    device, gap = device_for(settings.device, len(detections), WORTH_A_GPU), settings.max_gap or 0
-    used = replace(settings, device=device, max_gap=gap)
-    costs = LinkCosts(settings.max_distance, used.cost, used.unmatched_cost, used.solver)
-    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
-    place = to_device if device == "gpu" else np.asarray
-    # Of what is free, candidates may take a third: costs and solver need about twice as much beside them.
-    memory = int(0.8 * (free_device_memory() if device == "gpu" else free_memory()) / 3)
+    device = device_for(settings.device, len(detections), WORTH_A_GPU)
+    used = replace(settings, device=device, max_gap=settings.max_gap or 0)
     lap("device")
+    return run_of(detections, *links_of(detections, used, workers, progress), used)
+
+
+def links_of(
+    detections: Detections,
+    used: TrackingSettings,
+    workers: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Links, int]:
+    """Links by settings with a `max_distance` and the device that works, and how many are over gaps."""
+    assert used.max_distance is not None
+    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver)
+    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
+    place = to_device if used.device == "gpu" else np.asarray
+    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
     links = link_frames(
-        detections, position, costs, place=place, workers=workers, progress=progress, most_bytes=memory
+        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory
     )
     lap("linking")
-    frame_links = len(links.pairs)
+    frame_links, gap = len(links.pairs), used.max_gap or 0
     # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
-    gap_distance = settings.max_distance if used.gap_distance is None else used.gap_distance
+    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
     gap_costs = replace(costs, max_distance=gap_distance)
     links = close_gaps(
-        detections, position, links, gap, gap_costs, place=place, workers=workers, most_bytes=memory
+        detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
     )
     if gap:
         lap("gaps")
-    return _run(detections, links, len(links.pairs) - frame_links, used, None)
+    return links, len(links.pairs) - frame_links
 
 
 def _learned(
@@ -234,11 +244,15 @@ def _learned(
     )  # fmt: skip
     source, target = detections.frame[links.pairs].astype("int64").T
     over_gaps = target - source > 1.5 * learned.interval
-    return _run(detections, links, int(over_gaps.sum()), used, learned)
+    return run_of(detections, links, int(over_gaps.sum()), used, learned)
 
 
-def _run(
-    detections: Detections, links: Links, gap_links: int, used: TrackingSettings, learned: Calibration | None
+def run_of(
+    detections: Detections,
+    links: Links,
+    gap_links: int,
+    used: TrackingSettings,
+    learned: Calibration | None = None,
 ) -> TrackingRun:
     """Tracks and what is counted of them."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
@@ -249,7 +263,9 @@ def _run(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,
-        "fallbacks": links.fallbacks,
+        "fallbacks": links.batches.fallbacks,
     }
+    if used.device == "gpu":
+        stats |= links.batches.as_dict()
     lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

@@ -24,7 +24,7 @@ def first_wrong(links, frame):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def number_chains(links, track_id):  # pragma: no cover
-    """Number tracks as `number_tracks` does where no two links share a source or a target; whether that is so.
+    """`number_tracks` where no two links share a source or a target; whether that is so.
 
     links (E, 2) i8, by source. Written: track_id (N,) i8; of no meaning where the answer is no.
     """

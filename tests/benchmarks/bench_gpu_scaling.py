@@ -63,7 +63,7 @@ def sizes(counts: list[int]) -> Iterator[measure.Row]:
 
 
 def _stages(there: tuple[Any, Any]) -> dict[str, float]:
-    with stages_timed() as seconds:
+    with stages_timed() as (seconds, _):
         match(*there, GATE)
     return seconds
 

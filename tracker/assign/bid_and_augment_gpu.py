@@ -93,13 +93,20 @@ def _augment(problem, state):
         used = scratch * (block // warps)
         if used > of_block:
             return number
-        search = cuda_function(_AUGMENT, f"find_paths_{warps}", cooperative=True)
-        search.max_dynamic_shared_size_bytes = used
+        search = _search(warps, of_block)
         blocks = min(_WARPS_A_PROCESSOR // block, of_processor // (used + 1024))
         sizes = map(np.int32, (most, room, scratch, number + 1, few, _TURNS))
         arguments = (*problem, steps, counts[0], counts[1], *sizes, state)
         search((blocks * processors(),), (32 * block,), arguments, shared_mem=used)
     return len(attempts)
+
+
+def _search(warps, of_block):
+    """The kernel, told of the most memory that any attempt gives it: threads share it."""
+    search = cuda_function(_AUGMENT, f"find_paths_{warps}", cooperative=True)
+    used = [_scratch_bytes(room) * (max(4, many) // many) for room, many, _, _ in _SEARCHES if many == warps]
+    search.max_dynamic_shared_size_bytes = max(size for size in used if size <= of_block)
+    return search
 
 
 def _scratch_bytes(room):

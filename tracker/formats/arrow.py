@@ -35,9 +35,7 @@ def column_of(values: NDArray, missing: NDArray[np.bool_] | None = None) -> pa.A
 def packed_column(values: NDArray, known: NDArray[np.uint8] | None) -> pa.Array:
     """Contiguous numbers as a column, with nulls where the bit in `known`, the lowest first, is not set."""
     bits = None if known is None else pa.py_buffer(known)
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)]
-    )
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
 
 
 def floats_of(column: pa.ChunkedArray) -> NDArray[np.float64]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Full, Queue
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
+from .._arrays import lap, timed_beside
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
@@ -26,14 +29,13 @@ from .records import record_bytes
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
-_STOP = -1
 
 
 class Parts:
     """The parts of an output that are there, in a folder beside it with ``.parts`` after its name.
 
-    Each is a file of plain columns, quickly written. As a context, a thread writes the output of them as
-    they come; it stands in that folder until all are there.
+    Each is a file of the columns that the input has not, quickly written. As a context, a thread writes the
+    output as they come; it stands in that folder until all are there.
 
     Parameters
     ----------
@@ -76,75 +78,100 @@ class Parts:
             self.done += 1
         for half in self.folder.glob("*.tmp"):  # of a run that was killed
             half.unlink()
-        self._facts: list[dict[str, Any]] = []
-        self._ready: SimpleQueue[int | None] = SimpleQueue()
-        for number in range(self.done):
-            self._ready.put(number)
-        self._writer = ThreadPoolExecutor(1)
+        self.facts: list[dict[str, Any]] = []
+        self._ready: Queue[pa.Table | Mapping[str, object] | None] = Queue(1)
+        self._pool = ThreadPoolExecutor(2)
+        self._adding: Future[None] | None = None
 
     def __enter__(self) -> Parts:
-        self._writing = self._writer.submit(write_whole, self.folder / _WHOLE, self._write, overwrite=True)
+        write = partial(write_whole, self.folder / _WHOLE, self._write, overwrite=True)
+        self._writing = self._pool.submit(timed_beside(write))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop writing the output, unless it is complete; the parts stay."""
-        self._ready.put(_STOP)
-        self._writer.shutdown()
+        with suppress(Exception):  # what went wrong there was told, or something else is being told
+            self._hand_over(None)
+        self._pool.shutdown()
 
-    def add(
-        self, number: int, tracks: Tracks, track_id: NDArray[np.int64], skip: int, facts: Mapping[str, object]
-    ) -> None:
-        """Write the next part: the rows after the first `skip`, with track numbers of the whole movie."""
-        if self._writing.done():
-            self._writing.result()  # says why, such as a disk that is full
-        rows = table.table_of_tracks(tracks)
-        rows = rows.set_column(0, "track_id", column_of(track_id))[skip:]
-        rows = rows.replace_schema_metadata({_FACTS: json.dumps(dict(facts)).encode()})
+    def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:
+        """Write the next part: the last rows of the tracks, with their track numbers in the whole movie.
 
-        def write(file: BinaryIO) -> None:
-            with pa.ipc.new_file(file, rows.schema) as part:
-                part.write_table(rows)
+        What the rows hold beside the detections is kept in a file, and all goes to the output.
+        """
+        self.facts.append(dict(facts))
+        if self._adding is not None:
+            self._adding.result()  # stops here if the part before could not be written
+        self._adding = self._pool.submit(timed_beside(self._add), number, tracks, track_id, self.facts[-1])
 
-        write_whole(self._path(number), write, overwrite=False)
-        self._ready.put(number)
-
-    def track_id(self, number: int, rows: int) -> NDArray[np.int64]:
-        """Track numbers of a part that is there.
+    def repeat(self, number: int, detections: Detections) -> NDArray[np.int64]:
+        """Bring a part that is there to the output, with its detections; returns its track numbers.
 
         Raises
         ------
         InputError
             If it has not so many rows.
         """
-        found = self._read(number)["track_id"]
-        if len(found) != rows:
-            raise InputError(f"{self._path(number)} has {len(found)} rows, not {rows}. Remove {self.folder}.")
-        return integers_of(found, -1)
+        own, rows = self._read(number), table.table_of_detections(detections)
+        if len(own) != len(rows):
+            raise InputError(
+                f"{self._path(number)} has {len(own)} rows, not {len(rows)}. Remove {self.folder}."
+            )
+        self.facts.append(json.loads(own.schema.metadata[_FACTS]))
+        for name in own.column_names[1:]:
+            rows = rows.append_column(own.field(name), own[name])
+        self._hand_over(rows.add_column(0, own.field(0), own[0]))
+        return integers_of(own[0], -1)
 
-    def join(self) -> list[dict[str, Any]]:
-        """Make the output of all parts and remove them; returns the facts of each."""
-        self._ready.put(None)
+    def join(self, told: Mapping[str, object]) -> None:
+        """Make the output of all parts and remove them; what is told of the run goes to its record."""
+        if self._adding is not None:
+            self._adding.result()
+        self._hand_over({**self._record, **told})
         self._writing.result()
         move_whole(self.folder / _WHOLE, self.output, overwrite=self.overwrite)
         shutil.rmtree(self.folder)
-        return self._facts
+
+    def _hand_over(self, what: pa.Table | Mapping[str, object] | None) -> None:
+        """Give rows, the record or an end to the thread that writes the output."""
+        while not self._writing.done():
+            try:
+                return self._ready.put(what, timeout=0.5)
+            except Full:
+                continue
+        return self._writing.result()  # says why, such as a disk that is full
+
+    def _add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: dict[str, Any]) -> None:
+        """See `add`."""
+        rows = table.table_of_tracks(tracks)[len(tracks.detections) - len(track_id) :]
+        rows = rows.set_column(0, "track_id", column_of(track_id))
+        own = rows.select(["track_id", *tracks.measures])
+        own = own.replace_schema_metadata({_FACTS: json.dumps(facts).encode()})
+
+        def write(file: BinaryIO) -> None:
+            with pa.ipc.new_file(file, own.schema) as part:
+                part.write_table(own)
+
+        write_whole(self._path(number), write, overwrite=False)
+        lap("parts")
+        self._hand_over(rows)
+        lap("waiting")
 
     def _write(self, file: BinaryIO) -> None:
         """Write the output, part after part, as they come."""
+        lap("waiting")
+        rows = self._ready.get()
         empty = table.table_of_tracks(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
-        number = self._ready.get()
-        schema = (empty if number is None else self._read(number)).schema.remove_metadata()
+        schema = (rows if isinstance(rows, pa.Table) else empty).schema
         with writer(file, schema) as output:
-            while number is not None:
-                if number == _STOP:
-                    raise InterruptedError("the parts are not all there")
-                part = self._read(number)
-                self._facts.append(json.loads(part.schema.metadata[_FACTS]))
-                output.write_table(part.cast(schema))
-                number = self._ready.get()
-            fallbacks = sum(fact["fallbacks"] for fact in self._facts)
-            record = record_bytes({**self._record, "fallbacks": fallbacks})
-            output.add_key_value_metadata({RECORD: record})
+            while isinstance(rows, pa.Table):
+                lap("waiting")
+                output.write_table(rows.cast(schema))
+                lap("output")
+                rows = self._ready.get()
+            if rows is None:
+                raise InterruptedError("the parts are not all there")
+            output.add_key_value_metadata({RECORD: record_bytes(rows)})
 
     def _read(self, number: int) -> pa.Table:
         try:

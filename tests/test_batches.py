@@ -1,0 +1,97 @@
+"""Batches of frame pairs: planned to fit the memory, from a sample of the candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.tracker import batches
+from outbid.tracker._arrays import ahead, stages_timed
+from outbid.tracker.batches import Batches, bytes_for, candidates_each, plan, runs
+from outbid.tracker.gating import pairs_within
+
+
+@pytest.mark.parametrize("clumped", [False, True])
+def test_a_sample_tells_how_many_candidates_there_are(clumped):
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, 30, (40_000, 3))
+    if clumped:
+        first = rng.normal(0, 2, first.shape) + 10 * rng.integers(0, 4, (len(first), 1))
+    second = first + rng.normal(0, 0.1, first.shape)
+    both = np.array([0, len(first)])
+    true = pairs_within(first, second, 1.2, both, both).indptr[-1] / len(first)
+    start = np.array([0, len(first), 2 * len(first)])
+    assert candidates_each(np.concatenate([first, second]), start, 1.2) == pytest.approx(true, rel=0.15)
+
+
+@pytest.mark.parametrize("memory", [0, 10**9, 3 * 10**9, 10**12])
+def test_batches_at_once_fit_the_memory_and_hold_every_pair_once(memory):
+    rng = np.random.default_rng(1)
+    start = np.concatenate([[0], np.cumsum(rng.integers(0, 900_000, 60) * (rng.random(60) > 0.2))])
+    planned = plan(start, 9.0, memory)
+    needed = batches.bytes_of_frames(start, 9.0)
+    pairs = [frame for first, last in planned.runs for frame in range(first, last)]
+    filled = [frame for frame in range(59) if start[frame] < start[frame + 1] < start[frame + 2]]
+    assert sorted(set(pairs)) == sorted(pairs)
+    assert set(filled) <= set(pairs)
+    taken = sorted(sum(needed[first:last]) for first, last in planned.runs)
+    assert planned.planned_bytes == sum(taken[-planned.at_once :])
+    if memory > needed.max():
+        assert planned.planned_bytes <= memory
+        assert planned.at_once == (batches.LANES if memory > batches.LANES * needed.max() else 1)
+    else:
+        assert all(len(set(range(*run)) & set(filled)) <= 1 for run in planned.runs)
+
+
+def test_a_denser_frame_is_planned_with_more_candidates():
+    start = np.array([0, 1000, 2000, 12_000])
+    least, most, none = batches.bytes_of_frames(start, 5.0)
+    assert none == bytes_for(5_000, 0)
+    assert most - bytes_for(5_500, 0) > 9 * (least - bytes_for(1000, 0))
+
+
+def test_nothing_is_planned_for_nothing():
+    for start in (np.array([0]), np.array([0, 5])):
+        assert plan(start, candidates_each(np.zeros((5, 3)), start, 1.0), 10**9).runs == runs(start, 10) == []
+
+
+def test_accounts_add_up_and_come_back_from_a_record():
+    both = Batches(3, 100, 1, 0) + Batches(2, 70, 0, 4)
+    assert both == Batches(5, 100, 1, 4)
+    assert Batches.from_dict(both.as_dict()) == both
+    assert both.fallbacks == 5
+
+
+def test_what_goes_wrong_ahead_is_told_where_it_is_used_and_nothing_more_is_made():
+    made = []
+
+    def items():
+        for k in range(10):
+            made.append(k)
+            if k == 2:
+                raise ValueError("no third")
+            yield k
+
+    with stages_timed() as (seconds, beside):
+        taken = ahead(items(), "made")
+        assert [next(taken), next(taken)] == [0, 1]
+        with pytest.raises(ValueError, match="no third"):
+            next(taken)
+    assert made == [0, 1, 2]
+    assert "made" in beside
+    assert "made" not in seconds
+
+
+def test_what_is_left_early_is_closed():
+    closed = []
+
+    def items():
+        try:
+            yield from range(10)
+        finally:
+            closed.append(True)
+
+    left = ahead(items(), "made")
+    assert next(left) == 0
+    left.close()
+    assert closed

@@ -1,0 +1,204 @@
+"""Batches: which frame pairs a GPU links at once, planned from what they will take of its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .gating import pairs_within
+
+PAIR_BYTES = 16
+"""Memory that a candidate pair takes on a GPU: index, squared distance and cost."""
+DETECTION_BYTES = 360
+"""And a detection that is linked, with one to link to: both in cells, prices, bids, paths and the proof."""
+_MARGIN = 1.25
+"""By which a sample of the candidates may be too few."""
+_FRAMES, _SOURCES, _TARGETS = 8, 500, 20_000
+"""Frame pairs that are looked at, and detections in them."""
+FULL = 2_000_000
+"""Detections that fill a GPU, with other batches beside them."""
+LANES = 3
+"""Batches at once: one comes, one is linked, one goes."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What became of the batches of a movie.
+
+    Parameters
+    ----------
+    count : int
+        Batches that were solved on the GPU.
+    planned_bytes : int
+        Memory of the GPU that was planned for those at work at the same time.
+    halvings : int
+        How often a batch did not fit all the same, and was halved.
+    on_host : int
+        Frame pairs, or all gaps, that were solved on the host, for they did not fit even alone.
+    """
+
+    count: int = 0
+    planned_bytes: int = 0
+    halvings: int = 0
+    on_host: int = 0
+
+    def __add__(self, other: Batches) -> Batches:
+        """Of both, one after the other."""
+        return Batches(
+            self.count + other.count,
+            max(self.planned_bytes, other.planned_bytes),
+            self.halvings + other.halvings,
+            self.on_host + other.on_host,
+        )
+
+    @property
+    def fallbacks(self) -> int:
+        """How often something did not fit the GPU."""
+        return self.halvings + self.on_host
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Batches:
+        """What `as_dict` told."""
+        return cls(told["batches"], told["planned_bytes"], told["halvings"], told["on_host"])
+
+    def as_dict(self) -> dict[str, int]:
+        """Counts for run records."""
+        return {
+            "batches": self.count,
+            "planned_bytes": self.planned_bytes,
+            "halvings": self.halvings,
+            "on_host": self.on_host,
+        }
+
+
+TOLD = ("fallbacks", *Batches().as_dict())
+"""What a run record tells of the memory of a GPU."""
+
+
+def sentence(stats: Mapping[str, object]) -> str:
+    """What a run on a GPU did with its memory, in words.
+
+    Examples
+    --------
+    >>> sentence({"batches": 34, "planned_bytes": 2_100_000_000, "halvings": 1, "on_host": 0})
+    'The GPU linked 34 batches, planned to take 2.1 GB at once: 1 halved, 0 left to the CPU.'
+    """
+    planned = f"{float(str(stats['planned_bytes'])) / 1e9:.2g} GB at once"
+    halved = f"{stats['halvings']} halved, {stats['on_host']} left to the CPU"
+    return f"The GPU linked {stats['batches']} batches, planned to take {planned}: {halved}."
+
+
+class Plan(NamedTuple):
+    """Runs of frames (first, last) that overlap in one, how many at once, and the bytes of those."""
+
+    runs: list[tuple[int, int]]
+    at_once: int
+    planned_bytes: int
+
+
+def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) -> Plan:
+    """Cut a movie into batches that fill a GPU and fit its memory, several at once.
+
+    Parameters
+    ----------
+    frame_start : (F + 1,) int64 array
+        As in `Detections`.
+    pairs_a_detection : float
+        Candidates that a detection has in the next frame, as `candidates_each` tells.
+    memory : int
+        Bytes that may be used. A frame pair that needs more is a batch by itself.
+
+    Examples
+    --------
+    >>> plan(np.arange(0, 50_000_000, 1_000_000), 14.5, memory=10**11).runs[:2]
+    [(0, 2), (2, 4)]
+    >>> plan(np.arange(0, 50_000_000, 1_000_000), 14.5, memory=10**9)[1:]
+    (1, 650000000)
+    """
+    needed = bytes_of_frames(frame_start, pairs_a_detection)
+    most = int(needed.max(initial=0))
+    at_once = max(1, min(LANES, memory // max(most, 1)))
+    cuts = runs(frame_start, FULL, needed, memory // at_once)
+    before = np.concatenate([[0], np.cumsum(needed)])
+    taken = sorted((int(before[last] - before[first]) for first, last in cuts), reverse=True)
+    at_once = min(at_once, max(1, len(taken)))
+    return Plan(cuts, at_once, sum(taken[:at_once]))
+
+
+def bytes_of_frames(frame_start: NDArray[np.int64], pairs_a_detection: float) -> NDArray[np.int64]:
+    """(F,) int64: memory that linking each frame to the next takes on a GPU."""
+    size = np.diff(frame_start).astype(np.float64)
+    after = np.append(size[1:], 0)
+    usual = size[size > 0].mean() if size.any() else 1.0
+    # As many times denser the next frame, as many times more candidates.
+    pairs = pairs_a_detection * size * after / usual
+    return np.minimum(_bytes((size + after) / 2, pairs), 2.0**62).astype(np.int64)
+
+
+def bytes_for(detections: float, pairs: float) -> int:
+    """Memory that linking takes on a GPU, by the detections to link from, or to, and their candidates.
+
+    Examples
+    --------
+    >>> bytes_for(1_000_000, 14_500_000)
+    650000000
+    """
+    return int(_bytes(detections, pairs))
+
+
+def _bytes(detections: Any, pairs: Any) -> Any:
+    return DETECTION_BYTES * detections + PAIR_BYTES * _MARGIN * pairs
+
+
+def room_for_candidates(detections: int, memory: int) -> int:
+    """Bytes that the candidates of a batch of so many detections may take as `pairs_within` counts them.
+
+    Examples
+    --------
+    >>> room_for_candidates(0, 1600), room_for_candidates(10, 1600)
+    (1200, 0)
+    """
+    return max(0, memory - DETECTION_BYTES * detections) * 12 // PAIR_BYTES
+
+
+def runs(
+    frame_start: NDArray[np.int64], most: int, needed: NDArray[np.int64] | None = None, memory: int = 0
+) -> list[tuple[int, int]]:
+    """Runs of frames (first, last) that overlap in one frame and hold about `most` detections.
+
+    With the bytes `needed` by each frame and the next, (F,) int64, those of a run fit the memory, if those of
+    every single pair do.
+    """
+    found, first, final = [], 0, len(frame_start) - 2
+    before = None if needed is None else np.concatenate([[0], np.cumsum(needed)])
+    # Only frames that hold something: numbers may be times, with many empty frames between.
+    for frame in np.nonzero(np.diff(frame_start))[0].tolist():
+        full = frame_start[frame + 1] - frame_start[first] > most
+        if before is not None and before[frame + 1] - before[first] > memory:
+            full = True
+        if full and frame > first:
+            found.append((first, frame))
+            first = frame
+    if final > first:
+        found.append((first, final))
+    return found
+
+
+def candidates_each(position: NDArray[np.float64], frame_start: NDArray[np.int64], radius: float) -> float:
+    """How many detections of the next frame are within the radius of one, by a sample."""
+    sizes = np.diff(frame_start)
+    frames = np.nonzero((sizes[:-1] > 0) & (sizes[1:] > 0))[0]
+    found = counted = 0.0
+    for frame in frames[:: max(1, len(frames) // _FRAMES)].tolist():
+        begin, middle, end = frame_start[frame : frame + 3].tolist()
+        one_in = -(-(end - middle) // _TARGETS)
+        sources = position[begin : middle : -(-(middle - begin) // _SOURCES)]
+        targets = position[middle:end:one_in]
+        starts = np.array([0, len(sources)]), np.array([0, len(targets)])
+        found += one_in * float(pairs_within(sources, targets, radius, *starts).indptr[-1])
+        counted += len(sources)
+    return found / counted if counted else 0.0
