@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.optimize import nnls
 
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
@@ -25,7 +26,7 @@ from outbid.tracker import (
 )
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.cli import main
-from outbid.tracker.estimates import first_step, motion_from, neighbour_distances, tail_from
+from outbid.tracker.estimates import _least_squares, first_step, motion_from, neighbour_distances, tail_from
 from outbid.tracker.motion import Motion
 
 
@@ -50,6 +51,18 @@ def test_the_first_step_is_found_before_anything_is_linked(sigma):
     near = neighbour_distances(truth.detections.position, truth.detections.frame_start)
     found, _ = first_step(near, 3)
     assert found == pytest.approx(sigma, rel=0.12)
+
+
+def test_least_squares_without_negative_parts_are_those_of_scipy():
+    """Also where two unknowns are one and the same: then the squares tell."""
+    rng = np.random.default_rng(4)
+    design, seen = rng.normal(size=(30, 5, 3)), rng.normal(size=(5, 2))
+    design[:5, :, 1] = design[:5, :, 0]
+    parts, squares = _least_squares(design, seen)
+    expected = [[nnls(one, axis) for axis in seen.T] for one in design]
+    np.testing.assert_allclose(squares, [sum(rest**2 for _, rest in axes) for axes in expected])
+    found = np.array([[solution for solution, _ in axes] for axes in expected])
+    np.testing.assert_allclose(parts[5:], np.swapaxes(found, 1, 2)[5:], atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -187,22 +186,13 @@ def _least_squares(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Non-negative least squares for many designs: solutions (T, K, A) and their squares (T,).
 
-    design (T, L, K), seen (L, A). The best solution is the plain one on its own support: all are tried.
+    design (T, L, K), seen (L, A).
     """
-    gram, right = np.swapaxes(design, 1, 2) @ design, np.swapaxes(design, 1, 2) @ seen
-    count, unknowns, axes = right.shape
-    best, least = np.zeros((count, unknowns, axes)), np.full((count, axes), (seen**2).sum(axis=0))
-    for support in itertools.product((False, True), repeat=unknowns):
-        free = np.array(support)
-        scale = np.prod(np.where(free, np.diagonal(gram, axis1=1, axis2=2), 1.0), axis=1)
-        matrix = np.where(free[:, None] & free, gram, np.eye(unknowns))
-        solvable = np.linalg.det(matrix) > 1e-9 * scale
-        matrix = np.where(solvable[:, None, None], matrix, np.eye(unknowns))
-        found = np.linalg.solve(matrix, right * free[:, None])
-        squares = ((seen - design @ found) ** 2).sum(axis=1)
-        better = solvable[:, None] & (found >= 0).all(axis=1) & (squares < least)
-        best = np.where(better[:, None], found, best)
-        least = np.where(better, squares, least)
+    from .estimates_cpu import least_squares
+
+    count, _, unknowns = design.shape
+    best, least = np.empty((count, unknowns, seen.shape[1])), np.empty((count, seen.shape[1]))
+    least_squares(np.ascontiguousarray(design), seen, best, least)
     return best, least.sum(axis=1)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from numba import njit
 
 _IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
+_LIGHT = 1e-6  # weights of products below which they tell nothing
 
 
 @njit(nogil=True, cache=True)
@@ -43,6 +44,8 @@ def step_products(
             if b < 0 or frame[b] != frame[here] - 1:
                 break
             weight *= trust[b] ** 4
+            if weight < _LIGHT:
+                break
             for k in range(axes):
                 middle, away = (position[j, k] + position[b, k]) / 2, (lag + 1) / 2 * reach[k]
                 if middle - away < low[k] or middle + away > high[k]:

@@ -69,7 +69,7 @@ class Linking:
         Of the link to the follower: its probability, its log odds, and how much the optimum would lose
         without it, at least; 0 for none.
     row, col : (Q,) int64 arrays
-        All pairs that are not hopeless.
+        All pairs that were weighed.
     odds, probability, distance2 : (Q,) float64 arrays
         Log odds of each such pair, its probability, and its squared Mahalanobis distance.
     size : (Q,) int64 array

@@ -12,6 +12,8 @@ import math
 import numpy as np
 from numba import njit
 
+_HOPELESS = -100.0  # log odds of all pairs that are less likely
+
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_tracks(
@@ -128,7 +130,7 @@ def weigh_pairs(
     each row; shift (N, A) f8 known displacement in a frame from each row; place, weight, constant as
     messages writes them, of the columns; table (G+1, A, 5) f8; gain_of_gap (G+1,), gain_of_col (N,) f8
     logs; freedom, scale f8: Student's t instead of the Gaussian where freedom > 0.
-    Written: distance2 (P,) f8 squared Mahalanobis distance, gain (P,) f8.
+    Written: distance2 (P,) f8 squared Mahalanobis distance, gain (P,) f8, finite.
     """
     axes = mean.shape[1]
     p = np.empty((axes, 5))
@@ -174,7 +176,9 @@ def weigh_pairs(
                 log_density += t_constant[m] - (freedom + m * axes) / 2 * math.log(1 + far * narrow)
             else:
                 log_density -= 0.5 * far
-            gain[e] = log_density + gain_of_gap[gap] + gain_of_col[j]
+            value = log_density + gain_of_gap[gap] + gain_of_col[j]
+            # Where rounding leaves no determinant there is no number.
+            gain[e] = value if value > _HOPELESS else _HOPELESS  # noqa: FURB136
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

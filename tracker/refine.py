@@ -28,8 +28,6 @@ _ROUNDS = 8
 """Rounds of belief propagation; 20 change no probability by more than .01 on crowded movies."""
 _MESSAGE = 1e-3
 """Change of its messages that is none."""
-_HOPELESS = -8.0
-"""Log odds below which a pair counts in no probability."""
 _DOUBT = 3.0
 """As in `with_gaps`, where the model is known."""
 _IMPROBABLE = 6e-4
@@ -209,8 +207,8 @@ def soft_pass(
     """
     found = swept(movie, pairs, model, shift, workers=workers)
     linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(linking.row, minlength=len(movie.frame)))])
-    indptr, _, indices, _ = kept_above(indptr, linking.col.astype(np.int32), linking.probability, _IMPROBABLE)
+    indptr, indices = found.pairs.indptr, found.pairs.indices
+    indptr, _, indices, _ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
     return linking, Pairs(indptr, indices, pairs.log_density)
 
 
@@ -318,18 +316,20 @@ def _solved(
     from . import motion_cpu as kernels
 
     count = len(known)
-    indptr, row, col, kept = kept_above(pairs.indptr, pairs.indices, gain, _HOPELESS)
-    gain, probability = gain[kept], np.empty(len(kept))
-    kernels.pair_probabilities(indptr, col, count, gain, _ROUNDS, _MESSAGE, probability)
+    probability = np.empty(len(gain))
+    kernels.pair_probabilities(
+        pairs.indptr, pairs.indices, count, gain, _ROUNDS, _MESSAGE, probability
+    )  # fmt: skip
     # Only what beats an end and a start can be in the optimum: this cut is exact.
-    useful_indptr, _, useful_col, useful = kept_above(indptr, col, gain, 0.0)
-    answer, unit = best_pairs(useful_indptr, useful_col, gain[useful], (count, count), solver)
+    indptr, row, col, useful = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
+    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
-    taken = np.nonzero(follower[row] == col)[0]
-    trust[row[taken]], gained[row[taken]] = probability[taken], gain[taken]
+    taken = useful[follower[row] == col]
+    linked = np.nonzero(follower >= 0)[0]
+    trust[linked], gained[linked] = probability[taken], gain[taken]
     return Linking(
-        follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit, row,
-        col.astype(np.int64), gain, probability, distance2[kept], size[col], follower != known,
-        float(answer.gap * unit),
+        follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
+        np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,
+        probability, distance2, size[pairs.indices], follower != known, float(answer.gap * unit),
     )  # fmt: skip

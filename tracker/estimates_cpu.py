@@ -1,0 +1,80 @@
+"""CPU kernel of estimates: non-negative least squares with few unknowns, many at once.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_SINGULAR = 1e-9  # share of the product of a matrix's diagonal below which its determinant is none
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def least_squares(design, seen, best, least):  # pragma: no cover
+    """Non-negative least squares: the best solution is the plain one on its own support, so all are tried.
+
+    design (T, L, K), seen (L, A) f8. Written: best (T, K, A) f8 solutions, least (T, A) f8 their squares.
+    """
+    cases, lags, unknowns = design.shape
+    gram, right = np.empty((unknowns, unknowns)), np.empty(unknowns)
+    matrix, found, number = gram.copy(), right.copy(), np.empty(unknowns, np.int64)
+    for t in range(cases):
+        for m in range(unknowns):
+            for n in range(unknowns):
+                gram[m, n] = 0.0
+                for lag in range(lags):
+                    gram[m, n] += design[t, lag, m] * design[t, lag, n]
+        for a in range(seen.shape[1]):
+            best[t, :, a] = 0.0
+            least[t, a] = 0.0
+            for lag in range(lags):
+                least[t, a] += seen[lag, a] ** 2
+            for m in range(unknowns):
+                right[m] = 0.0
+                for lag in range(lags):
+                    right[m] += design[t, lag, m] * seen[lag, a]
+            for support in range(1, 1 << unknowns):
+                size = 0
+                for m in range(unknowns):
+                    if support >> m & 1:
+                        number[size] = m
+                        size += 1
+                for m in range(size):
+                    found[m] = right[number[m]]
+                    for n in range(size):
+                        matrix[m, n] = gram[number[m], number[n]]
+                # Elimination without exchanges: the matrix is positive definite where it has a solution.
+                scale, volume = 1.0, 1.0
+                for m in range(size):
+                    scale *= gram[number[m], number[m]]
+                    volume *= matrix[m, m]
+                    for n in range(m + 1, size):
+                        share = matrix[n, m] / matrix[m, m]
+                        found[n] -= share * found[m]
+                        for k in range(m, size):
+                            matrix[n, k] -= share * matrix[m, k]
+                if not volume > _SINGULAR * scale:
+                    continue
+                positive = True
+                for m in range(size - 1, -1, -1):
+                    for n in range(m + 1, size):
+                        found[m] -= matrix[m, n] * found[n]
+                    found[m] /= matrix[m, m]
+                    positive = positive and found[m] >= 0
+                if not positive:
+                    continue
+                square = 0.0
+                for lag in range(lags):
+                    rest = seen[lag, a]
+                    for m in range(size):
+                        rest -= design[t, lag, number[m]] * found[m]
+                    square += rest * rest
+                if square < least[t, a]:
+                    least[t, a] = square
+                    best[t, :, a] = 0.0
+                    for m in range(size):
+                        best[t, number[m], a] = found[m]
