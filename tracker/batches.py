@@ -80,16 +80,18 @@ TOLD = ("fallbacks", *Batches().as_dict())
 
 
 def sentence(stats: Mapping[str, object]) -> str:
-    """What a run on a GPU did with its memory, in words.
+    r"""What a run on a GPU did with its memory, in words that follow others; none for a run on a CPU.
 
     Examples
     --------
     >>> sentence({"batches": 34, "planned_bytes": 2_100_000_000, "halvings": 1, "on_host": 0})
-    'The GPU linked 34 batches, planned to take 2.1 GB at once: 1 halved, 0 left to the CPU.'
+    '\nThe GPU linked 34 batches, planned to take 2.1 GB at once: 1 halved, 0 left to the CPU.'
     """
+    if "batches" not in stats:
+        return ""
     planned = f"{float(str(stats['planned_bytes'])) / 1e9:.2g} GB at once"
     halved = f"{stats['halvings']} halved, {stats['on_host']} left to the CPU"
-    return f"The GPU linked {stats['batches']} batches, planned to take {planned}: {halved}."
+    return f"\nThe GPU linked {stats['batches']} batches, planned to take {planned}: {halved}."
 
 
 class Plan(NamedTuple):

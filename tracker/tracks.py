@@ -102,22 +102,25 @@ class Tracks:
         """
         label = np.asarray(track_id, dtype=np.int64)
         frame = detections.frame
-        order = np.lexsort((frame, label))
-        order = order[label[order] >= 0]
-        same = label[order[1:]] == label[order[:-1]]
-        twice = same & (frame[order[1:]] == frame[order[:-1]])
-        if twice.any():
-            row = order[1:][np.argmax(twice)]
+        number, dense = _dense(label)
+        first, last = np.full((2, len(number)), -1)
+        follower = np.full(len(detections), -1)
+        twice = kernels("outbid.tracker.tracks", label).follow_labels(dense, frame, first, last, follower)
+        if twice >= 0:
             raise InputError(
-                f"Track {label[row]} has two detections in frame {frame[row]}; a track holds one a "
+                f"Track {label[twice]} has two detections in frame {frame[twice]}; a track holds one a "
                 "frame. Give divided particles track numbers of their own."
             )
-        links = np.column_stack([order[:-1][same], order[1:][same]])
-        if parent is not None and len(order):
-            first = order[np.concatenate([[True], ~same])]
-            last = order[np.concatenate([~same, [True]])]
-            links = np.concatenate([links, _links_to_parents(np.asarray(parent), label, frame, first, last)])
-        return cls(detections, links[np.lexsort((links[:, 1], links[:, 0]))].astype(np.int64))
+        source = np.nonzero(follower >= 0)[0]
+        links = np.column_stack([source, follower[source]])
+        if parent is not None and len(number):
+            used = first >= 0
+            mothers = _links_to_parents(
+                np.asarray(parent), number[used], label, frame, first[used], last[used]
+            )
+            links = np.concatenate([links, mothers])
+            links = links[np.lexsort((links[:, 1], links[:, 0]))]
+        return cls(detections, links)
 
     @property
     def measures(self) -> dict[str, NDArray[np.float64]]:
@@ -199,13 +202,26 @@ class Tracks:
         return (self.successors[self.links[:, 0]] == 1) & (self.predecessors[self.links[:, 1]] == 1)
 
 
+def _dense(label: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The labels there are, ascending, perhaps with some that are not, and which of them each one is."""
+    most = int(label.max(initial=-1))
+    if most < 2 * len(label) + 1000:  # they count the tracks already, as is usual
+        return np.arange(most + 1), label
+    number, dense = np.unique(label, return_inverse=True)
+    none = int(np.searchsorted(number, 0))
+    return number[none:], dense - none
+
+
 def _links_to_parents(
-    parent: NDArray, label: NDArray, frame: NDArray, first: NDArray, last: NDArray
+    parent: NDArray, number: NDArray, label: NDArray, frame: NDArray, first: NDArray, last: NDArray
 ) -> NDArray[np.int64]:
-    """Links from the last detection of each parent to the first of its child."""
+    """Links from the last detection of each parent to the first of its child.
+
+    Tracks have the ascending numbers, and first and last detections.
+    """
     child = first[parent[first] >= 0]
-    where = np.searchsorted(label[last], parent[child])
-    known = (where < len(last)) & (label[last][np.minimum(where, len(last) - 1)] == parent[child])
+    where = np.searchsorted(number, parent[child])
+    known = (where < len(number)) & (number[np.minimum(where, len(number) - 1)] == parent[child])
     if not known.all():
         row = child[np.argmin(known)]
         raise InputError(

@@ -61,6 +61,28 @@ def number_tracks(source, target, track_id):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def follow_labels(label, frame, first, last, follower):  # pragma: no cover
+    """Which detection follows each of the same label; returns the first that is a second in its frame, or -1.
+
+    label (N,) i8 below L, negative for none; frame (N,) i4 non-decreasing. Written: first, last (L,) i8
+    detection of each label, follower (N,) i8, all of which come as -1.
+    """
+    for detection in range(len(label)):
+        of = label[detection]
+        if of < 0:
+            continue
+        before = last[of]
+        if before < 0:
+            first[of] = detection
+        elif frame[before] == frame[detection]:
+            return detection
+        else:
+            follower[before] = detection
+        last[of] = detection
+    return -1
+
+
+@njit(nogil=True, cache=True)
 def at_targets(links, of_link, column, known):  # pragma: no cover
     """Bring what is known of links to the detections that they reach.
 

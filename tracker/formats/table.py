@@ -350,6 +350,6 @@ def _of_links(
         if column in rows.table.column_names:
             if not is_number(rows.table[column].type):
                 raise _no_numbers(rows, column, _WHOLE)
-            of_row = floats_of(rows.table[column])[order]
-            values[rank == k] = of_row[tracks.links[rank == k, 1]]
+            chosen = rank == k if rank.any() else slice(None)
+            values[chosen] = floats_of(rows.table[column])[order][tracks.links[chosen, 1]]
     return values
