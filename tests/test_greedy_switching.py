@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid.tracker.assign import greedy_switching_cpu
 from outbid.tracker.assign.greedy_switching import GreedySwitching
 
@@ -138,6 +138,20 @@ def test_points_need_no_matrix(monkeypatch):
     rng = np.random.default_rng(9)
     problem = AssignmentProblem(PointCosts(rng.random((200, 3)), rng.random((150, 3))))
     assert assign(problem, GreedySwitching(parallel=True)).gap > 0
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("solver", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e12])
+def test_sums_that_differ_by_rounding_alone_are_not_exchanged_for_ever(scale, solver):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        costs = scale * (rng.random((30, 1)) + rng.random((1, 30)))
+        answer = assign(AssignmentProblem(DenseCosts(costs)), solver)
+        assert answer.status is Status.OPTIMAL
+        costs[rng.random(costs.shape) < 0.2] = np.inf
+        unmatched = np.full(30, 3 * scale)
+        assert assign(AssignmentProblem(DenseCosts(costs), unmatched, unmatched), solver).gap > -1e-12 * scale
 
 
 def test_forbidden_pairs_are_left_or_refused():

@@ -13,7 +13,7 @@ from .._arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, on_host
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, on_host, without_outliers
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -141,6 +141,16 @@ def solve_and_certify(
             raise ValueError(
                 f"{error} (As there are more rows than columns, row here means column.)"
             ) from None
+    lowered = without_outliers(problem) if chosen.is_exact else None
+    if lowered is not None:
+        found = _solved(lowered, chosen)
+        if (found.pair_cost == certificate.pair_costs(problem, found.col_of_row)).all():
+            return replace(found, problem=problem)
+    return _solved(problem, chosen)
+
+
+def _solved(problem: AssignmentProblem, chosen: AbstractAssignmentSolver) -> Assignment:
+    """The solver's answer with its certificate, or the one that stands in its place."""
     answer = chosen.compute(problem if chosen.works_on_points else problem.with_stored_costs())
     proved = _proved(problem, answer)
     better = answer.finish()
@@ -151,7 +161,7 @@ def _proved(problem: AssignmentProblem, answer: Answer) -> Assignment:
     """An answer with its certificate."""
     row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
     proved = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
-    if proved.gap > certificate.tolerance(problem, proved.primal_cost):
+    if abs(proved.gap) + certificate.rounding(row_dual) > certificate.tolerance(problem, proved.primal_cost):
         return replace(proved, status=Status.FEASIBLE)
     return proved
 

@@ -42,10 +42,9 @@ class Auction(AbstractAssignmentSolver):
     Parameters
     ----------
     epsilon : float, optional
-        The last ε, in units of cost. By default as small as proves the optimum: below 1/n for integers, 5e-13
-        of the largest for real costs. Integers that spread over 2**60 / (n² + n) or more leave no room for
-        that, and real costs far above most others hide what these differ by; then a gap may remain, and the
-        status tells.
+        The last ε, in units of cost. By default as small as proves the optimum: below 1/n for integers,
+        half of the door's tolerance for real costs. Integers that spread over 2**60 / (n² + n) or more leave
+        no room for that; then a small gap may remain, and the status tells.
     scaling : float
         Divisor of ε from one auction to the next; 1 is the paper's fixed ε.
     most_rounds : int

@@ -148,6 +148,11 @@ def _totals(arrays: list[NDArray]) -> list[int] | list[float]:
     return on.totals(arrays)
 
 
+def rounding(row_dual: NDArray) -> float:
+    """By how much a bound may be too high, for each real dual of a row is a rounded difference."""
+    return 0 if row_dual.dtype.kind == "i" else 2.0**-53 * float(abs(row_dual).sum())
+
+
 def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
     """Largest gap that rounding alone may leave: 0 for integers."""
     if problem.is_integer:

@@ -25,6 +25,8 @@ class Greedy(AbstractAssignmentSolver):
     ([0, 1], 10)
     """
 
+    is_exact = False
+
     def compute(self, problem: AssignmentProblem) -> Answer:
         from .greedy_cpu import take_free_pairs
 

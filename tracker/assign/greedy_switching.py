@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._arrays import array_module, free_device_memory, free_memory, kernels, on_device, to_device, to_host
 from .dense import readable
 from .points import matrix_of
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, largest_cost, on_host
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, cost_scales, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 _SWITCHES_A_CALL = 256
@@ -75,6 +75,7 @@ class GreedySwitching(AbstractAssignmentSolver):
     evaluation: str = "shared"
     mixed: bool = False
 
+    is_exact = False
     works_on_points = True
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
@@ -125,7 +126,9 @@ class GreedySwitching(AbstractAssignmentSolver):
                     goes_on = tried == _SWITCHES_A_CALL
                 stats["rounds"] += tried
                 stats["switches"] += done
-                improved |= done > 0
+                stalled = switching.is_stalled()
+                improved |= done > 0 and not stalled
+                goes_on &= not stalled
         return stats
 
 
@@ -198,6 +201,7 @@ class _Switching:
         self._evaluate = getattr(self.on, f"evaluate_{evaluation}")
         pairs = _PAIRS_A_CALL[on_device(problem.array)]
         self._step = max(1, pairs // max(rows, cols))
+        self._least_gain, self._cost = 2e-15 * cost_scales(problem)[0], np.inf
 
     def take_any(self, rng: np.random.Generator) -> None:
         """A random matching of the whole smaller side."""
@@ -232,6 +236,21 @@ class _Switching:
             if is_over():
                 return
             self._evaluate(self.state, first, min(first + self._step, lines))
+        self._drop_rounding()
+
+    def _drop_rounding(self) -> None:
+        """What switches of real costs save only because sums are rounded counts as nothing."""
+        if self._least_gain:
+            for gain in (self.state.row_gain, self.state.col_gain):
+                gain[gain <= self._least_gain] = 0
+
+    def is_stalled(self) -> bool:
+        """Whether real costs have not become lower since this was asked: switches may go round for ever."""
+        s, before = self.state, self._cost
+        if self._least_gain:
+            left = array_module(s.agent).where(s.agent < 0, s.col_out, 0)
+            self._cost = sum(float(to_host(cost).sum()) for cost in (s.row_held, left))
+        return self._cost >= before and bool(self._least_gain)
 
     def refuse_or_leave_pairs(self) -> None:
         """Refuse what is no perfect matching; leave unmatched what a pair does not help."""
@@ -320,7 +339,7 @@ def _finite(
     row_out, col_out = problem.unmatched()
     dtype = col_out.dtype
     # Dearer than any matching, yet sums of some are still numbers.
-    forbidden = dtype.type(4 * (int(largest_cost(problem)) + 1) * (sum(problem.shape) + 1))
+    forbidden = dtype.type(4 * (int(cost_scales(problem)[1]) + 1) * (sum(problem.shape) + 1))
     xp, costs = array_module(row_out), problem.costs
     if problem.is_perfect:
         row_out = xp.full_like(row_out, forbidden)

@@ -331,6 +331,21 @@ def largest_cost(problem: AssignmentProblem) -> float:
     return max([extent**2 if problem.costs.metric == "squared" else extent, *largest])
 
 
+def without_outliers(problem: AssignmentProblem) -> AssignmentProblem | None:
+    """The same with real costs far above most others lowered to what is usual; None where there are none.
+
+    An answer to it that takes no lowered pair is one to the problem itself, for no other became cheaper by
+    what was lowered, and its duals hold for both.
+    """
+    if not isinstance(problem.costs, DenseCosts) or not problem.is_perfect or problem.is_integer:
+        return None
+    usual, largest = cost_scales(problem)
+    if usual >= largest:
+        return None
+    xp, values = array_module(problem.array), problem.costs.values
+    return replace(problem, costs=DenseCosts(xp.where(xp.isinf(values), values, xp.minimum(values, usual))))
+
+
 def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
     """What rounding is measured by, 0 for integers, and the largest cost.
 

@@ -48,6 +48,9 @@ class AbstractAssignmentSolver(ABC):
             If some row cannot be matched that must be.
         """
 
+    is_exact = True
+    """Whether it finds the optimum; else it is a heuristic."""
+
     works_on_points = False
     """Whether `compute` takes `PointCosts`; else they are made a matrix before."""
 
