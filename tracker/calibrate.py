@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .calibration import Calibration
 from .candidates import Pairs, pairs_of
+from .choose import chosen, sobered
 from .detections import Detections
 from .divisions import Divisions, find_divisions
 from .drift import drift_of
@@ -35,8 +36,6 @@ PASSES = 20
 _LAST_PASSES, _MOST_LAST, _SMALL = 2, 6, 60_000
 """Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
 them together look at no more detections than the third."""
-_SOBER = 0.8
-"""Power of the odds of a link that comes nearest to the truth: 1/2 if two links could swap, 1 among many."""
 _DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
 _FLOWING = 4
@@ -96,7 +95,8 @@ def calibrate(
     Returns
     -------
     Calibration, Links
-        Cost is minus the log odds of a link; cost, margin and gap in nats.
+        Cost is minus the log odds of a link, less those from which on it is chosen; cost, margin and gap in
+        nats.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def calibrate(
     room = _ROOM * around.spacing
     step = np.full(movie.axes, sigma)
     static = Motion.static((sigma,) * movie.axes)
-    model = LinkModel(static, (0.9,), 0.05, 0.05, gate_of(step, room), two_sided=two_sided)
+    model = LinkModel(static, (0.9,), 0.1, 0.1, gate_of(step, room), two_sided=two_sided)
     means = _Means(room, max_gap, solver, workers, most_bytes)
     part = movie.part()
     work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]
@@ -133,10 +133,12 @@ def calibrate(
     if part is not movie:
         found = _told(movie, found, means, tell)
     found = _settled(movie, found, means, tell)
-    links, linking = links_of(movie, found.linking), found.linking
+    linking, daughters = found.linking, Divisions.none()
     if divisions:
         linking, daughters = find_divisions(movie, linking, found.pairs.log_density, found.shift)
-        links = _with_daughters(links_of(movie, linking), movie, daughters)
+    # Links and divisions are chosen together, by their likelihood.
+    linking = linking if len(daughters.mother) else chosen(linking, solver)
+    links = _with_daughters(links_of(movie, linking), movie, daughters)
     errors = uncertainty(found.learnt, len(movie.frame))
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
@@ -283,11 +285,7 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
 
 
 def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:
-    """Link the movie by the past and the future of the links themselves, until few change.
-
-    Links that were chosen make themselves more probable, and what all links tell does not know which were
-    chosen: the mean of both probabilities is nearest to the truth.
-    """
+    """Link the movie by the past and the future of the links themselves, until few change."""
     linking, shift, done = found.linking, found.shift, 0
     # What remembers no velocity has no past that would tell more.
     most = min(max(_SMALL // max(len(movie.frame), 1), _LAST_PASSES), _MOST_LAST)
@@ -302,16 +300,7 @@ def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], N
             break
         if found.crowd is not None:
             shift, _ = found.flow.foretold(_steps(movie, linking.follower))
-    before, same = np.zeros(len(movie.frame)), linking.follower[found.linking.row] == found.linking.col
-    before[found.linking.row[same]] = found.linking.probability[same]
-    linking = replace(linking, trust=(_sober(linking.trust) + _sober(before)) / 2)
-    return replace(found, linking=linking, shift=shift, passes=found.passes + done)
-
-
-def _sober(chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities with less extreme odds: belief propagation hears of itself wherever links could swap."""
-    yes, no = chance**_SOBER, (1 - chance) ** _SOBER
-    return np.asarray(yes / (yes + no))
+    return replace(found, linking=sobered(found.linking, linking), shift=shift, passes=found.passes + done)
 
 
 def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:

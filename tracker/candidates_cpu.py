@@ -47,3 +47,22 @@ def take_above(indptr, indices, gain, least, row, col, place):  # pragma: no cov
                 col[to] = indices[e]
                 place[to] = e
                 to += 1
+
+
+@njit(nogil=True, cache=True)
+def looked_up(row, col, known_row, known_col, known, found):  # pragma: no cover
+    """What is known of pairs, both lists row by row and in the same order within a row; 0 of strangers.
+
+    row, col (K,) i8; known_row, known_col (Q,) i8; known (Q,) f8. Written: found (K,) f8.
+    """
+    begin = 0
+    for k in range(len(row)):
+        while begin < len(known) and known_row[begin] < row[k]:
+            begin += 1
+        at = begin
+        while at < len(known) and known_row[at] == row[k] and known_col[at] != col[k]:
+            at += 1
+        there = at < len(known) and known_row[at] == row[k]
+        found[k] = known[at] if there else 0.0
+        if there:
+            begin = at + 1

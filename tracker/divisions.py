@@ -28,6 +28,8 @@ _FAMILIES = 20_000
 """And families."""
 _CLEAR = 2.0
 """Standard deviations by which more must be found forward than backward."""
+_MORE = 0.05
+"""And by this share of the starts: meetings need not begin exactly as often as they end."""
 _HOPELESS = -8.0
 """Log odds below which a family counts in no probability."""
 _ROUNDS = 2
@@ -55,6 +57,11 @@ class Divisions:
     daughter: NDArray[np.int64]
     probability: NDArray[np.float64]
 
+    @classmethod
+    def none(cls) -> Divisions:
+        """No divisions."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
 
 def find_divisions(
     movie: Movie, linking: Linking, log_density: NDArray[np.float64], shift: NDArray[np.float64]
@@ -76,7 +83,7 @@ def find_divisions(
     Linking, Divisions
         Links are other ones where a daughter had been linked to a neighbour.
     """
-    none = Divisions(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    none = Divisions.none()
     starts = _starts(movie, linking.before)
     families = families_of(movie, linking.follower, starts, log_density, shift)
     parting = _parting(movie, families, starts)
@@ -86,7 +93,8 @@ def find_divisions(
     chance, _ = probabilities(families, odds)
     forward = odds[_assigned(families, odds, chance, len(movie.frame))]
     backward = _backward(movie, linking, log_density, shift, parting)
-    if not (_real(odds, forward, backward) > _LEAST).any():
+    few = len(forward) - len(backward) < _MORE * len(starts)
+    if few or not (_real(odds, forward, backward) > _LEAST).any():
         return linking, none
     for _ in range(_ROUNDS):
         starts = _starts(movie, linking.before)

@@ -26,6 +26,10 @@ _MISSED = 0.05
 """Share of detections missed that is tried first."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
+_WORTH = 0.1
+"""Probability of a pair that is tried in matchings that are drawn;"""
+_SWEEPS, _WASTE = 5, 2
+"""how often, and how many of the first matchings tell too much of that with which they began."""
 _GROUPS = 8
 """Parts of the particles that are estimated apart, for the uncertainties."""
 
@@ -70,7 +74,7 @@ def learned(
     covariance, weight, step2 = _covariances(products.sum(axis=0))
     if weight[0] == 0:
         return Learnt(model, np.sqrt(step2), products)
-    follow, end, start = _rates(movie, linking, len(model.follow), max_gap)
+    follow, end, start = _rates(movie, linking, sampled(linking), len(model.follow), max_gap)
     certain = np.nonzero(linking.probability > 0.01)[0]
     certain = certain[:: max(1, len(certain) // _TAIL_SAMPLE)]
     freedom, scale = tail_from(
@@ -146,21 +150,50 @@ def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     return (square + _ALIKE * square.mean() / max(total, 1e-300)) / (total + _ALIKE)
 
 
+def sampled(linking: Linking) -> NDArray[np.float64]:
+    """(Q,) shares of the pairs in some matchings, drawn as likely as they are.
+
+    Where many links could swap, belief propagation takes what they exclude for a chance of none, and sees
+    two to four times as many ends as there are. Few matchings tell little of a pair, but enough of all.
+    Pairs that are hardly probable are not drawn: they are what a detection without a link may have.
+    """
+    from .sampling_cpu import sample_matchings
+
+    row, col, chance, count = linking.row, linking.col, linking.probability, len(linking.follower)
+    worth = (chance > _WORTH) | (linking.follower[row] == col)
+    few, drawn = np.nonzero(~worth)[0], np.nonzero(worth)[0]
+    # Odds of each against no link at all, and of all those of a row or of a column together.
+    odds = [
+        chance[few] / np.maximum(1 - np.bincount(ends, chance, count), 1e-9)[ends[few]] for ends in (row, col)
+    ]
+    rest = [np.bincount(ends[few], each, count) for ends, each in zip((row, col), odds, strict=True)]
+    gain = linking.odds[drawn] - np.log1p(rest[0])[row[drawn]] - np.log1p(rest[1])[col[drawn]]
+    share = np.empty(len(row))
+    seen = np.empty(len(drawn))
+    sample_matchings(
+        np.searchsorted(row[drawn], np.arange(count + 1)), col[drawn], gain, linking.follower.copy(),
+        linking.before.copy(), _SWEEPS, _WASTE, seen,
+    )  # fmt: skip
+    free = 1 - np.bincount(row[drawn], seen, count)
+    share[drawn], share[few] = seen, (free / (1 + rest[0]))[row[few]] * odds[0]
+    return share
+
+
 def _rates(
-    movie: Movie, linking: Linking, tried: int, max_gap: int
+    movie: Movie, linking: Linking, chance: NDArray[np.float64], tried: int, max_gap: int
 ) -> tuple[tuple[float, ...], float, float]:
     """Probabilities of being seen next after 1, 2, … frames (some were tried), of an end and of a start."""
     count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
     gap = movie.frame[linking.col] - movie.frame[linking.row]
     reach = max(int(gap.max(initial=1)), tried)
-    leaves = np.minimum(np.bincount(linking.row, linking.probability, count), 1)
-    reached = np.minimum(np.bincount(linking.col, linking.probability, count), 1)
+    leaves = np.bincount(linking.row, chance, count)
+    reached = np.bincount(linking.col, chance, count)
     # Only where the movie is long enough to show what happens.
     early, late = movie.frame <= last - reach, movie.frame >= first + reach
     if not early.any():
         early, late = movie.frame < last, movie.frame > first
     seen = early[linking.row]
-    shares = np.bincount(gap[seen], linking.probability[seen], reach + 1)[1:] + 0.5
+    shares = np.bincount(gap[seen], chance[seen], reach + 1)[1:] + 0.5
     lost = float(np.sum(1 - leaves[early])) + 0.5
     total = float(shares.sum())
     # Misses are taken to be independent: links over two frames tell those over three, which get lost easily.

@@ -1,0 +1,136 @@
+"""The final choice of links, and matchings drawn as likely as they are: against all matchings there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from outbid.tracker.candidates_cpu import looked_up
+from outbid.tracker.choose import chosen, sobered
+from outbid.tracker.learn import sampled
+from outbid.tracker.linking import Linking
+from outbid.tracker.sampling_cpu import sample_matchings
+
+
+def matchings(row, col):
+    """Every set of pairs in which no row and no column comes twice, as a boolean each."""
+    for taken in product((False, True), repeat=len(row)):
+        some = np.array(taken)
+        if len(set(row[some])) == some.sum() == len(set(col[some])):
+            yield some
+
+
+def linking_of(row, col, odds, probability, count):
+    """A linking of these pairs that has chosen the likeliest matching."""
+    best = max(matchings(row, col), key=lambda some: odds[some].sum())
+    follower, before, trust = np.full(count, -1), np.full(count, -1), np.zeros(count)
+    follower[row[best]], before[col[best]] = col[best], row[best]
+    trust[row[best]] = probability[best]
+    return replace(
+        Linking.none(count), follower=follower, before=before, trust=trust, row=row, col=col, odds=odds,
+        probability=probability,
+    )  # fmt: skip
+
+
+def scene(seed):
+    """Four detections that may be followed by four others."""
+    rng = np.random.default_rng(seed)
+    row, col = np.nonzero(rng.random((4, 4)) < 0.7)
+    return row, col + 4, rng.normal(1.0, 1.5, len(row))
+
+
+def exact(row, col, odds):
+    """Probability of each pair, by all matchings."""
+    every = np.array(list(matchings(row, col)))
+    weight = np.exp(every @ odds)
+    return weight @ every / weight.sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_matchings_are_drawn_as_likely_as_they_are(seed):
+    row, col, odds = scene(seed)
+    seen, none = np.empty(len(row)), np.full(8, -1)
+    sample_matchings(
+        np.searchsorted(row, np.arange(9)), col, odds, none.copy(), none.copy(), 40_000, 100, seen
+    )
+    assert seen == pytest.approx(exact(row, col, odds), abs=0.02)
+
+
+def test_swaps_bring_no_ends():
+    """Where all could swap, belief propagation sees many ends; what is drawn does not."""
+    pairs = 300
+    row = np.repeat(np.arange(2 * pairs), 2)
+    col = 2 * pairs + np.column_stack([np.arange(2 * pairs), np.arange(2 * pairs) ^ 1]).ravel()
+    odds, count = np.full(len(row), np.log(100.0)), 4 * pairs
+    one = exact(np.array([0, 0, 1, 1]), np.array([2, 3, 2, 3]), odds[:4])[0]
+    follower, before = np.full(count, -1), np.full(count, -1)
+    follower[: 2 * pairs], before[2 * pairs :] = np.arange(2 * pairs, count), np.arange(2 * pairs)
+    believed = 0.475  # what belief propagation says: b (1 - b) = 100 (1 - 2 b)²
+    linking = replace(
+        Linking.none(count), follower=follower, before=before, row=row, col=col, odds=odds,
+        probability=np.full(len(row), believed),
+    )  # fmt: skip
+    assert sampled(linking).mean() == pytest.approx(one, abs=0.01)
+
+
+def test_improbable_pairs_are_not_drawn_but_counted():
+    """A detection whose candidates are many and none of them probable still has a link as often."""
+    many, each = 400, 8
+    row = np.repeat(np.arange(many), each)
+    col = many + np.arange(many * each)
+    odds = np.full(len(row), np.log(0.1))
+    true = 0.1 / (1 + 0.1 * each)
+    linking = replace(
+        Linking.none(many * (each + 1)), row=row, col=col, odds=odds, probability=np.full(len(row), true)
+    )
+    assert sampled(linking).sum() == pytest.approx(true * len(row), rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_choice_is_expected_to_agree_with_the_truth_as_well_as_any(seed):
+    row, col, odds = scene(seed)
+    probability = exact(row, col, odds)
+    linking = linking_of(row, col, odds, probability, 8)
+    expected = (linking.follower >= 0).sum()
+
+    def f1(some):
+        return 2 * probability[some].sum() / max(some.sum() + expected, 1)
+
+    best = chosen(linking, "bid_and_augment")
+    taken = best.follower[row] == col
+    assert f1(taken) >= 0.97 * max(f1(some) for some in matchings(row, col))
+    assert best.trust[row[taken]].tolist() == probability[taken].tolist()
+    assert (best.gain[row[taken]] > 0).all()
+    assert best.gap == 0
+
+
+def test_links_that_are_mostly_wrong_are_chosen_where_all_are():
+    row, col = np.array([0, 1, 2]), np.array([3, 4, 5])
+    likely = linking_of(row, col, np.ones(3), np.full(3, 0.3), 6)
+    assert (chosen(likely, "bid_and_augment").follower[:3] == col).all()
+    mixed = linking_of(row, col, np.ones(3), np.array([0.95, 0.9, 0.1]), 6)
+    assert chosen(mixed, "bid_and_augment").follower[:3].tolist() == [3, 4, -1]
+
+
+def test_sober_probabilities_are_between_those_of_both_passes():
+    row, col = np.array([0, 1]), np.array([2, 3])
+    soft = linking_of(row, col, np.ones(2), np.array([0.6, 0.5]), 4)
+    settled = linking_of(row, col, np.ones(2), np.array([0.99, 0.5]), 4)
+    both = sobered(soft, settled)
+    assert 0.6 < both.probability[0] < 0.97
+    assert both.probability[1] == pytest.approx(0.5)
+    assert both.trust[:2].tolist() == both.probability.tolist()
+    assert sobered(soft, soft).probability[0] < 0.6
+
+
+def test_pairs_are_looked_up_in_another_list():
+    row, col = np.array([0, 0, 2, 2, 5]), np.array([7, 8, 9, 6, 6])
+    known_row, known_col = np.array([0, 0, 1, 2, 2, 4]), np.array([9, 8, 6, 9, 6, 6])
+    found = np.empty(5)
+    looked_up(row, col, known_row, known_col, np.arange(1.0, 7.0), found)
+    assert found.tolist() == [0, 2, 4, 5, 0]
+    looked_up(row, col, known_row[:0], known_col[:0], np.empty(0), found)
+    assert found.tolist() == [0] * 5

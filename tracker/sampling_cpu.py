@@ -1,0 +1,98 @@
+"""CPU kernels of sampling: matchings drawn as likely as they are.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .sweep_cpu import transpose
+
+
+@njit(nogil=True, cache=True)
+def _try_each(indptr, indices, gain, follower, before, held, state):  # pragma: no cover
+    """Try one pair of every row, drawn at random (Metropolis): each move is its own way back.
+
+    If its column is free, the row moves there or takes it; if both have it, they part; if another row has it,
+    the two rows exchange columns, where the other may have that one. indptr (R+1,) i8, indices (P,) i4,
+    gain (P,) f8; follower (R,), before (C,) i8; held (R,) f8 gain of the pair of each row; state u8: the
+    random number so far. Returns the next.
+    """
+    for i in range(len(indptr) - 1):
+        many = indptr[i + 1] - indptr[i]
+        if many == 0:
+            continue
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        draw = (state >> np.uint64(11)) * (1.0 / (1 << 53)) * many
+        e = indptr[i] + int(draw)
+        j, c, chance = indices[e], follower[i], draw - int(draw)
+        h, change, other = before[j], gain[e], 0.0
+        if c == j:
+            change = -change
+        elif h < 0:
+            if c >= 0:
+                change -= held[i]
+        else:
+            if c < 0:
+                continue
+            at = indptr[h]
+            while at < indptr[h + 1] and indices[at] != c:
+                at += 1
+            if at == indptr[h + 1]:
+                continue
+            other = gain[at]
+            change += other - held[i] - held[h]
+        if change < 0 and chance >= math.exp(change):
+            continue
+        if c == j:
+            follower[i] = before[j] = -1
+            continue
+        if c >= 0:
+            before[c] = h
+        if h >= 0:
+            follower[h], held[h] = c, other
+        follower[i], before[j], held[i] = j, i, gain[e]
+    return state
+
+
+@njit(nogil=True, cache=True)
+def sample_matchings(indptr, indices, gain, follower, before, sweeps, waste, seen):  # pragma: no cover
+    """How often each pair is in matchings that are drawn as likely as the exp of their gains.
+
+    Rows and columns are tried in turn. indptr (N+1,) i8, indices (P,) i4 pairs of N rows with N columns;
+    gain (P,) f8; follower, before (N,) i8 the matching to begin with, -1 for none, changed in place; sweeps:
+    how often each row and each column is tried; waste: sweeps at first that do not count.
+    Written: seen (P,) f8 share of the sweeps.
+    """
+    count = len(follower)
+    back, rows, place = np.empty_like(indptr), np.empty_like(indices), np.empty(len(indices), np.int64)
+    transpose(indptr, indices, back, rows, place)
+    back_gain, held, back_held = np.empty(len(gain)), np.empty(count), np.empty(count)
+    for e in range(len(gain)):
+        back_gain[place[e]] = gain[e]
+    for i in range(count):
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] == follower[i]:
+                held[i] = gain[e]
+    seen[:] = 0.0
+    state = np.uint64(88172645463325252)
+    for sweep in range(sweeps):
+        state = _try_each(indptr, indices, gain, follower, before, held, state)
+        for i in range(count):
+            if follower[i] >= 0:
+                back_held[follower[i]] = held[i]
+        state = _try_each(back, rows, back_gain, before, follower, back_held, state)
+        for i in range(count):
+            for e in range(indptr[i], indptr[i + 1]):
+                if indices[e] == follower[i]:
+                    held[i] = gain[e]
+                    if sweep >= waste:
+                        seen[e] += 1 / (sweeps - waste)
