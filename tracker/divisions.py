@@ -7,6 +7,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
 _TOLD = 1500
 """Starts that tell enough of how daughters part."""
-_FAMILIES = 20_000
+_FAMILIES = 10_000
 """And families."""
 _CLEAR = 2.0
 """Standard deviations by which more must be found forward than backward."""
@@ -85,10 +86,12 @@ def find_divisions(
     """
     none = Divisions.none()
     starts = _starts(movie, linking.before)
-    families = families_of(movie, linking.follower, starts, log_density, shift)
-    parting = _parting(movie, families, starts)
+    every = max(1, len(starts) // _TOLD)
+    some = families_of(movie, linking.follower, starts, log_density, shift, every=every)
+    parting = _parting(movie, some, starts[movie.frame[starts] % every == 0])
     if parting is None:
         return linking, none
+    families = families_of(movie, linking.follower, starts, log_density, shift) if every > 1 else some
     odds = log_odds(families, parting)
     chance, _ = probabilities(families, odds)
     forward = odds[_assigned(families, odds, chance, len(movie.frame))]
@@ -150,7 +153,7 @@ def _parting(
 ) -> Parting | None:
     """How daughters part, from as many frames as tell enough."""
     earlier = np.zeros(len(families)) if earlier is None else earlier
-    thin = max(1, len(starts) // _TOLD, len(families) // _FAMILIES)
+    thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
     if thin > 1:
         some = movie.frame[families.second] % thin == 0
         families, earlier = families.only(some), earlier[some]

@@ -76,6 +76,8 @@ def families_of(
     starts: NDArray[np.int64],
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
+    *,
+    every: int = 1,
 ) -> Families:
     """Measure every pair of a mother and a start near her, or two starts if she ends.
 
@@ -90,9 +92,12 @@ def families_of(
         Log of the detections per volume around each.
     shift : (N, axes) float64 array
         Displacement in one frame that is foretold of each.
+    every : int
+        Only daughters in every so many-th frame: a sample.
     """
+    often, starts = len(starts), starts[movie.frame[starts] % every == 0]
     spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
-    mother, start = _near(movie, starts, shift, _REACH * spacing)
+    mother, start = _near(movie, starts, shift, _REACH * spacing, every)
     after = follower[mother]
     goes_on = (after >= 0) & (movie.frame[after] == movie.frame[mother] + 1)
     ends = after < 0
@@ -102,22 +107,25 @@ def families_of(
     second = np.concatenate([start[goes_on], start[ends][right]])
     order = np.argsort(mothers, kind="stable")
     return _measured(
-        movie, mothers[order], first[order], second[order], follower, len(starts), log_density, shift, spacing
-    )
+        movie, mothers[order], first[order], second[order], follower, often, log_density, shift, spacing,
+        every,
+    )  # fmt: skip
 
 
 def _near(
-    movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float
+    movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float, every: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Detections and the starts of the next frame near where they are foretold, sorted by the former."""
-    points, ahead = np.zeros((2, len(movie.frame), 3))
-    points[:, : movie.axes], ahead[:, : movie.axes] = movie.position, movie.position + shift
+    before = np.nonzero((movie.frame + 1) % every == 0)[0]
+    points, ahead = np.zeros((len(starts), 3)), np.zeros((len(before), 3))
+    points[:, : movie.axes] = movie.position[starts]
+    ahead[:, : movie.axes] = movie.position[before] + shift[before]
     numbers = np.arange(movie.frame[0], movie.frame[-1] + 2) if len(movie.frame) else np.zeros(1)
-    here, there = np.searchsorted(movie.frame, numbers), np.searchsorted(movie.frame[starts], numbers)
+    here, there = (np.searchsorted(movie.frame[taken], numbers) for taken in (before, starts))
     # Starts are few: to look from them is quicker.
-    near = pairs_within(points[starts], ahead, radius, there, here, (-1, -1))
+    near = pairs_within(points, ahead, radius, there, here, (-1, -1))
     start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
-    mother = near.cols.order[near.indices].astype(np.int64)
+    mother = before[near.cols.order[near.indices]]
     order = np.lexsort((start, mother))
     return mother[order], start[order]
 
@@ -146,6 +154,7 @@ def _measured(
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
     spacing: float,
+    every: int,
 ) -> Families:
     position, axes = movie.position, movie.axes
     ahead = position[mother] + shift[mother]
@@ -154,14 +163,14 @@ def _measured(
     middle, distance2 = here + apart / 2 - ahead, np.maximum(_dot(apart, apart), 1e-300)
     along2 = _dot(middle, apart) ** 2 / distance2
     aside2 = np.maximum(_dot(middle, middle) - along2, 0.0)
-    linked = np.nonzero(follower >= 0)[0]
-    linked = linked[movie.frame[follower[linked]] == movie.frame[linked] + 1]
+    linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
+    lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
+    linked = linked[::every]
     steps = position[follower[linked]] - position[linked] - shift[linked]
     steps2 = _dot(steps, steps)
     usual2 = float(np.median(steps2)) / (axes * float(fdtri(axes, FREEDOM, 0.5))) if len(linked) else 0.0
     usual2 = max(usual2, (1e-6 * spacing) ** 2, 1e-300)
     ended = follower[mother] < 0
-    lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
     as_usual = log_t(_dot(here - ahead, here - ahead), axes, usual2, FREEDOM)
     chance = np.where(ended, log_density[first] + math.log(max(lost, 1e-300)), as_usual)
     crowd = -log_density[mother] / axes - math.log(max(spacing, 1e-300))

@@ -84,13 +84,13 @@ def parting_of(
     """
     if not len(families):
         return None
-    families = _renumbered(families)
+    families, needed = _renumbered(families), 0.5 * _LEARNED * math.log(max(starts, 2))
     if begun is None:
         first = [_climbed(families, starts, earlier, _begun(families, apart), _FIRST) for apart in _APART]
         begun, _ = max(first, key=lambda reached: reached[1])
-    parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS)
+    parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS, needed)
     wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
-    return None if evidence < 0.5 * _LEARNED * math.log(max(starts, 2)) or wide else parting
+    return None if evidence < needed or wide else parting
 
 
 def _renumbered(families: Families) -> Families:
@@ -145,16 +145,22 @@ def _begun(families: Families, apart: float) -> Parting:
 
 
 def _climbed(
-    families: Families, starts: int, earlier: NDArray[np.float64], parting: Parting, rounds: int
+    families: Families,
+    starts: int,
+    earlier: NDArray[np.float64],
+    parting: Parting,
+    rounds: int,
+    needed: float = -math.inf,
 ) -> tuple[Parting, float]:
-    """A likelier way, and the log likelihood that it gains."""
+    """A likelier way, and the log likelihood that it gains; no further where that cannot be enough."""
     evidence = -math.inf
-    for _ in range(rounds):
+    for left in range(rounds, 0, -1):
         used, before = parting, evidence
         chance, explained = probabilities(families, log_odds(families, used) + earlier)
         evidence = explained + starts * math.log(1 - used.share)
         parting = _likeliest(families, starts, chance, used)
-        if evidence < before + _STILL:
+        # Gains fall from round to round.
+        if evidence < before + _STILL or evidence + left * (evidence - before) < needed:
             break
     return used, evidence
 
