@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -40,6 +41,24 @@ def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=
 def f1_of(links, truth: Tracks) -> float:
     found = Tracks(truth.detections, links.pairs)
     return score(found, truth, families=("links",)).values["link_f1"]
+
+
+def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):
+    """Kernels would read beyond the rates: once in some hundred runs that left no link at all."""
+    module = sys.modules["outbid.tracker.calibrate"]
+    monkeypatch.setattr(module, "_RARE", 1.1)
+    monkeypatch.setattr(module, "PASSES", 2)
+    link_pass, weighed = module.link_pass, []
+
+    def watched(movie, pairs, model, *others, **settings):
+        frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
+        weighed.append((int(frames.max()), len(model.follow)))
+        return link_pass(movie, pairs, model, *others, **settings)
+
+    monkeypatch.setattr(module, "link_pass", watched)
+    calibrate(simulated(OrnsteinUhlenbeckWalk(0.2, 5.0), particles=200, miss=0.1).detections)
+    assert weighed
+    assert all(longest <= known for longest, known in weighed)
 
 
 # ---------------------------------------------------------------- estimates

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from outbid.tracker import Detections, SettingsError, match
-from outbid.tracker.candidates import over_gaps, pairs_of
+from outbid.tracker.candidates import no_longer, over_gaps, pairs_of
 from outbid.tracker.flow import Flow
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
@@ -128,6 +128,7 @@ def test_pairs_over_gaps_are_those_that_distances_tell():
     chosen = np.isin(np.arange(120), rows)[:, None] & np.isin(np.arange(120), cols)
     assert_pairs(near, allowed & (gap == 1))
     assert_pairs(pairs, allowed & ((gap == 1) | chosen))
+    assert_pairs(no_longer(seen, pairs, 2), allowed & ((gap == 1) | (chosen & (gap == 2))))
 
 
 def assert_pairs(pairs, expected):

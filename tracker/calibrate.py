@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calibration import Calibration
-from .candidates import Pairs, pairs_of
+from .candidates import Pairs, no_longer, pairs_of
 from .choose import chosen, sobered
 from .detections import Detections
 from .divisions import Divisions, find_divisions
@@ -243,6 +243,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
         )
         if stuck or (done >= _FEWEST and same and changes[-1] <= _SETTLED * count):
             break
+    pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
 
 

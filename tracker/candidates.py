@@ -115,6 +115,15 @@ def kept_above(
     return kept, row, col, place
 
 
+def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
+    """The pairs at most so many frames apart."""
+    frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
+    if frames.max(initial=0) <= most:
+        return pairs
+    indptr, _, indices, _ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
+    return replace(pairs, indptr=indptr, indices=indices)
+
+
 class _Found(NamedTuple):
     """Pairs as rows and columns of their own, and which of the movie's those are."""
 
