@@ -24,7 +24,7 @@ from .divisions import Divisions, find_divisions
 from .drift import drift_of
 from .estimates import first_step, neighbour_distances
 from .flow import Flow
-from .learn import Learnt, gate_of, learned, uncertainty
+from .learn import Learnt, gate_of, learned, motion_learned, uncertainty
 from .link import Links
 from .linking import Linking, LinkModel
 from .motion import Motion
@@ -278,11 +278,9 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         shift, crowd = flow.foretold(_steps(movie, linking.follower))
         if int(linking.changed.sum()) <= _SETTLED * count:
             break
-    learnt = learned(movie, linking, shift, model, len(model.follow) - 1, means.room)
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
-    rates = replace(learnt.model, follow=model.follow, end=model.end, start=model.start)
-    learnt = replace(learnt, model=rates)
-    return _Found(linking, pairs, rates, learnt, shift, crowd, flow, passes)
+    learnt = motion_learned(movie, linking, shift, model, means.room)
+    return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes)
 
 
 def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ near, and whole frames may jump."""
 _TAIL_SAMPLE = 20_000
 _WALL = 3.0
 """Steps in one frame, in standard deviations, within which a wall may turn a particle."""
-_SAMPLE = 100_000
+_SAMPLE = 50_000
 _LEAST = 1e-9
 """Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
 _MISSED = 0.05
@@ -70,11 +70,21 @@ def learned(
     room : float
         Radius that the gate has at least, as far as steps allow.
     """
+    learnt = motion_learned(movie, linking, shift, model, room)
+    if learnt.model is model:
+        return learnt
+    follow, end, start = _rates(movie, linking, sampled(linking), len(model.follow), max_gap)
+    return replace(learnt, model=replace(learnt.model, follow=follow, end=end, start=start))
+
+
+def motion_learned(
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, room: float
+) -> Learnt:
+    """As `learned`, but for the rates, which stay as they are."""
     products = _products(movie, linking, shift, np.sqrt(model.motion.step_variance(1)))
     covariance, weight, step2 = _covariances(products.sum(axis=0))
     if weight[0] == 0:
         return Learnt(model, np.sqrt(step2), products)
-    follow, end, start = _rates(movie, linking, sampled(linking), len(model.follow), max_gap)
     certain = np.nonzero(linking.probability > 0.01)[0]
     certain = certain[:: max(1, len(certain) // _TAIL_SAMPLE)]
     freedom, scale = tail_from(
@@ -82,9 +92,8 @@ def learned(
     )
     # Particles that never move would leave no room to look in.
     step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.bounds).max()), 1.0))
-    motion = motion_from(covariance, weight)
-    model = LinkModel(motion, follow, end, start, gate_of(step, room), freedom, scale, model.two_sided)
-    return Learnt(model, step, products)
+    motion, gate = motion_from(covariance, weight), gate_of(step, room)
+    return Learnt(replace(model, motion=motion, gate=gate, freedom=freedom, scale=scale), step, products)
 
 
 def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
