@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from threading import Barrier
 
 import numpy as np
 import pytest
 from commands import run
 
 from outbid.tracker import Detections, TrackingSettings, batches, match, track
-from outbid.tracker._arrays import stages_timed, to_device, to_host
+from outbid.tracker._arrays import cupy_module, stages_timed, to_device, to_host
 from outbid.tracker._lanes import in_lanes
 from outbid.tracker.formats import read_record, read_tracks, write_detections
 from outbid.tracker.link import LinkCosts, link_frames
@@ -49,6 +50,34 @@ def test_pieces_of_a_file_get_the_tracks_of_the_whole(movie, tmp_path):
     assert stats["worst_gap"] == 0
     np.testing.assert_array_equal(read_tracks(out).links, expected.links)
     np.testing.assert_array_equal(read_tracks(out).track_id, expected.track_id)
+
+
+@pytest.mark.parametrize(("limit", "halvings", "on_host"), [(60_000_000, 4, 0), (8_000_000, 4, 5)])
+def test_memory_that_runs_out_in_earnest_halves_the_batch(movie, limit, halvings, on_host):
+    """Searches for paths take 40 MB for a single pair of frames, 67 for two."""
+    expected = link_frames(movie, movie.position, LinkCosts(0.6))
+    pool = cupy_module().get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(size=limit)
+    try:
+        found = link_frames(movie, movie.position, LinkCosts(0.6), place=to_device)
+    finally:
+        pool.set_limit(size=0)
+    np.testing.assert_array_equal(found.pairs, expected.pairs)
+    assert (found.batches.halvings, found.batches.on_host) == (halvings, on_host)
+    assert found.batches.count == 5 - on_host
+
+
+def test_lanes_have_streams_of_their_own():
+    both = Barrier(2, timeout=60)
+
+    def stream(_: int) -> int:
+        both.wait()
+        return cupy_module().cuda.get_current_stream().ptr
+
+    first, second = in_lanes(stream, range(2), 2)
+    assert 0 not in (first, second)
+    assert first != second
 
 
 @pytest.mark.parametrize("room", [0, 1000])
@@ -109,7 +138,7 @@ def test_the_record_tells_what_became_of_the_memory(movie, tmp_path):
         assert record["device"] == "gpu"
         assert f"The GPU linked {record['batches']} batches" in done.stderr
     assert [of["batches"] for of in told] == [1, 2]  # the last frame of a file comes by itself
-    assert told[0]["planned_bytes"] > 1700 * batches.DETECTION_BYTES // 2
+    assert told[0]["planned_bytes"] > batches.BATCH_BYTES
 
 
 def test_stages_are_told_apart(movie):

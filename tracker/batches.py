@@ -13,8 +13,10 @@ from .gating import pairs_within
 
 PAIR_BYTES = 16
 """Memory that a candidate pair takes on a GPU: index, squared distance and cost."""
-DETECTION_BYTES = 360
+DETECTION_BYTES = 240
 """And a detection that is linked, with one to link to: both in cells, prices, bids, paths and the proof."""
+BATCH_BYTES = 136_000_000
+"""And a batch: room for the trees of all searches at once."""
 _MARGIN = 1.25
 """By which a sample of the candidates may be too few."""
 _FRAMES, _SOURCES, _TARGETS = 8, 500, 20_000
@@ -119,20 +121,20 @@ def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) 
     >>> plan(np.arange(0, 50_000_000, 1_000_000), 14.5, memory=10**11).runs[:2]
     [(0, 2), (2, 4)]
     >>> plan(np.arange(0, 50_000_000, 1_000_000), 14.5, memory=10**9)[1:]
-    (1, 650000000)
+    (1, 666000000)
     """
     needed = bytes_of_frames(frame_start, pairs_a_detection)
     most = int(needed.max(initial=0))
-    at_once = max(1, min(LANES, memory // max(most, 1)))
-    cuts = runs(frame_start, FULL, needed, memory // at_once)
+    at_once = max(1, min(LANES, memory // (most + BATCH_BYTES)))
+    cuts = runs(frame_start, FULL, needed, memory // at_once - BATCH_BYTES)
     before = np.concatenate([[0], np.cumsum(needed)])
-    taken = sorted((int(before[last] - before[first]) for first, last in cuts), reverse=True)
+    taken = sorted((int(before[last] - before[first]) + BATCH_BYTES for first, last in cuts), reverse=True)
     at_once = min(at_once, max(1, len(taken)))
     return Plan(cuts, at_once, sum(taken[:at_once]))
 
 
 def bytes_of_frames(frame_start: NDArray[np.int64], pairs_a_detection: float) -> NDArray[np.int64]:
-    """(F,) int64: memory that linking each frame to the next takes on a GPU."""
+    """(F,) int64: memory that linking each frame to the next adds to a batch."""
     size = np.diff(frame_start).astype(np.float64)
     after = np.append(size[1:], 0)
     usual = size[size > 0].mean() if size.any() else 1.0
@@ -142,14 +144,14 @@ def bytes_of_frames(frame_start: NDArray[np.int64], pairs_a_detection: float) ->
 
 
 def bytes_for(detections: float, pairs: float) -> int:
-    """Memory that linking takes on a GPU, by the detections to link from, or to, and their candidates.
+    """Memory that a batch takes on a GPU, by the detections to link from, or to, and their candidates.
 
     Examples
     --------
     >>> bytes_for(1_000_000, 14_500_000)
-    650000000
+    666000000
     """
-    return int(_bytes(detections, pairs))
+    return int(_bytes(detections, pairs)) + BATCH_BYTES
 
 
 def _bytes(detections: Any, pairs: Any) -> Any:
@@ -161,10 +163,10 @@ def room_for_candidates(detections: int, memory: int) -> int:
 
     Examples
     --------
-    >>> room_for_candidates(0, 1600), room_for_candidates(10, 1600)
-    (1200, 0)
+    >>> room_for_candidates(1_000_000, 666_000_000), room_for_candidates(0, 1000)
+    (217500000, 0)
     """
-    return max(0, memory - DETECTION_BYTES * detections) * 12 // PAIR_BYTES
+    return max(0, memory - DETECTION_BYTES * detections - BATCH_BYTES) * 12 // PAIR_BYTES
 
 
 def runs(

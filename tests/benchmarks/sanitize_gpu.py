@@ -26,7 +26,7 @@ from outbid.tracker._arrays import to_device, to_host
 from outbid.tracker.assign import SOLVERS
 from outbid.tracker.assign.problem import on_gpu
 
-SIZE = 400
+SIZE = 150
 
 
 def check_gated(rng: np.random.Generator) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +23,9 @@ from .memory import refuse_if_larger_than_memory
 from .records import record_bytes, record_from
 
 RECORD = b"outbid"
+
+_ROWS = 1 << 20
+"""Rows that are packed as one group, and then brought to the disk."""
 
 
 def read_detections(path: Path) -> Detections:
@@ -114,13 +120,37 @@ def _write(path: Path, rows: pa.Table, record: Mapping[str, object] | None, over
         rows = rows.replace_schema_metadata({RECORD: record_bytes(record)})
 
     def write(file: BinaryIO) -> None:
-        with writer(file, rows.schema) as output:
-            output.write_table(rows)
+        with packed(file, rows.schema) as (_, add):
+            add(rows)
 
     write_whole(path, write, overwrite=overwrite)
 
 
-def writer(file: BinaryIO, schema: pa.Schema) -> pa.parquet.ParquetWriter:
+@contextmanager
+def packed(
+    file: BinaryIO, schema: pa.Schema
+) -> Iterator[tuple[pa.parquet.ParquetWriter, Callable[[pa.Table], None]]]:
+    """A writer to a file, and what adds rows to it.
+
+    What is packed is brought to the disk while more is packed: else all of a large file would wait for that
+    at its end.
+    """
+    on_disk: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as disk:
+        with _writer(file, schema) as output:
+
+            def add(rows: pa.Table) -> None:
+                for begin in range(0, len(rows), _ROWS):
+                    output.write_table(rows[begin : begin + _ROWS])
+                    if begin + _ROWS < len(rows):
+                        on_disk.append(disk.submit(os.fsync, file.fileno()))
+
+            yield output, add
+        for done in on_disk:
+            done.result()  # a full disk may be told only once
+
+
+def _writer(file: BinaryIO, schema: pa.Schema) -> pa.parquet.ParquetWriter:
     """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
 
     Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries

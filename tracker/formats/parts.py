@@ -24,7 +24,7 @@ from ..tracks import Tracks
 from . import table
 from .arrow import column_of, integers_of
 from .atomic import move_whole, refuse_output, write_whole
-from .parquet import RECORD, writer
+from .parquet import RECORD, packed
 from .records import record_bytes
 
 _FACTS = b"outbid.part"
@@ -163,10 +163,10 @@ class Parts:
         rows = self._ready.get()
         empty = table.table_of_tracks(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
         schema = (rows if isinstance(rows, pa.Table) else empty).schema
-        with writer(file, schema) as output:
+        with packed(file, schema) as (output, add):
             while isinstance(rows, pa.Table):
                 lap("waiting")
-                output.write_table(rows.cast(schema))
+                add(rows.cast(schema))
                 lap("output")
                 rows = self._ready.get()
             if rows is None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .._arrays import kernels
+from .._arrays import in_threads, kernels
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
@@ -125,7 +125,7 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
     {'track_id': [0, 1, 2], 'parent': [None, 0, 0]}
     """
     rank = _rank_among_incoming(tracks)
-    parents, measures = {}, {}
+    parents, of_links = {}, {}
     for k in range(int(rank.max(initial=0)) + 1):
         suffix = f"_{k + 1}" if k else ""
         chosen = rank == k if rank.any() else slice(None)
@@ -133,7 +133,9 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
         if parent is not None:
             parents["parent" + suffix] = column_of(parent, parent < 0)
         for name, of_link in tracks.measures.items():
-            measures[name + suffix] = _at_targets(tracks, chosen, of_link)
+            of_links[name + suffix] = tracks, chosen, of_link
+    columns = in_threads(lambda given: _at_targets(*given), of_links.values(), len(of_links))
+    measures = dict(zip(of_links, columns, strict=True))
     return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
 
 
