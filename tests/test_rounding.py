@@ -51,6 +51,16 @@ def test_costs_that_defeat_candidates_are_solved_among_them(family, share):
     assert answer.status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_usual_need_not_be_a_number_of_the_type(dtype, seed):
+    rng = np.random.default_rng(seed)
+    costs = (10.0 ** rng.uniform(-4, 4, (8, 12))).astype(dtype)
+    answer = assign(AssignmentProblem(DenseCosts(costs)))
+    best = costs[linear_sum_assignment(costs)].astype(float).sum()
+    assert answer.primal_cost == pytest.approx(best, rel=1e-12)
+
+
 def test_a_bound_of_rounded_duals_is_no_proof():
     class Coarse(BidAndAugment):
         def compute(self, problem):

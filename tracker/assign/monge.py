@@ -58,7 +58,7 @@ def solved_by_order(matrix: Matrix, never: NDArray, rounding: float) -> Answer |
         most = matrix.pairs(rows[:-1], cols[1:]).astype(dtype) - held[:-1]
         least = held[1:] - matrix.pairs(rows[1:], cols[:-1]).astype(dtype)
         room = most - least
-    if not bool(((room >= 0) & (room < never[1:])).all()):
+    if not bool((held < never).all() and ((room >= 0) & (room < never[1:])).all()):
         return None
     v, u = xp.zeros_like(never), never.copy()
     v[cols[1:]] = xp.cumsum(least + (room // 2 if dtype.kind == "i" else room / 2))
