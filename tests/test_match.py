@@ -10,7 +10,7 @@ from problems import moved_cloud
 from scipy.optimize import linear_sum_assignment
 from strategies import points
 
-from outbid.tracker import SettingsError, match
+from outbid.tracker import InputError, SettingsError, match
 
 
 def least_cost(source, target, max_distance, power, unmatched) -> float:
@@ -110,3 +110,46 @@ def test_distances_and_costs_that_make_no_sense_are_refused(worth):
         match(empty, empty, 1.0, cost="manhattan")
     with pytest.raises(SettingsError, match="over 1000 times"):
         match(empty, empty, 1.0, unmatched_cost=1e9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.timeout(20)
+def test_a_coordinate_that_is_no_finite_number_is_refused(wrong, side):
+    clouds = np.random.default_rng(0).random((2, 5, 3))
+    clouds[side, 3, 1] = wrong
+    with pytest.raises(InputError, match="Point 3 of 5"):
+        match(*clouds, 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u1", "f2", "f4", ">f8"])
+def test_points_of_every_real_type_are_read(dtype):
+    points = np.array([[0, 0, 0], [0, 0, 5], [0, 9, 9]])
+    found = match(points.astype(dtype), points[::-1] + np.array([0, 0, 1]), 3.0)
+    assert found.target.tolist() == [2, 1, 0]
+    assert found.cost.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [complex, object, str, bool])
+def test_points_that_are_no_real_numbers_are_refused(dtype):
+    with pytest.raises(InputError, match="real numbers"):
+        match(np.ones((2, 3)), np.ones((2, 3), dtype), 1.0)
+
+
+def test_a_distance_whose_square_no_float_holds_is_refused():
+    with pytest.raises(SettingsError, match="another unit"):
+        match(np.zeros((2, 3)), np.zeros((2, 3)), 1e-200)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        (([1, 0], [0, 1]), "source_block decreases"),
+        (([0, 1], [1]), "target_block needs a number for each of 2"),
+        (([0, 1], None), "target_block needs"),
+    ],
+)
+def test_blocks_that_are_none_are_refused(blocks, words):
+    numbers = [None if block is None else np.array(block) for block in blocks]
+    with pytest.raises(InputError, match=words):
+        match(np.zeros((2, 3)), np.zeros((2, 3)), 1.0, source_block=numbers[0], target_block=numbers[1])

@@ -97,7 +97,8 @@ def match(
     SettingsError
         If a distance or cost is negative, NaN or of an unknown name.
     InputError
-        If the points are no arrays with three columns.
+        If the points are no arrays of finite real numbers with three columns, or a block number is missing or
+        below the one before.
     ResourceError
         If the candidates would take more than `most_bytes`.
 
@@ -110,9 +111,7 @@ def match(
     ([0, 1], [1, 0], [1.0, 1.0], 0)
     """
     power = check_costs(max_distance, cost, unmatched_cost)
-    for name, points in (("source", source), ("target", target)):
-        if getattr(points, "shape", (0,))[1:] != (3,):
-            raise InputError(f"{name} is no array of shape (N, 3): z, y, x. In a plane, let z be 0.")
+    source, target = _points("source", source), _points("target", target)
     row_start, col_start = _block_starts(len(source), len(target), source_block, target_block)
     radius = max_distance
     if unmatched_cost is not None:
@@ -133,6 +132,14 @@ def match(
     return Match(rows, cols, pair_cost, margin, assignment, unit)
 
 
+def _points(name: str, points: NDArray) -> NDArray[np.float64]:
+    if getattr(points, "shape", (0,))[1:] != (3,):
+        raise InputError(f"{name} is no array of shape (N, 3): z, y, x. In a plane, let z be 0.")
+    if points.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be real numbers; got an array of {points.dtype}.")
+    return points.astype(np.float64, copy=False)
+
+
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
     """Power of the distance that `cost` names.
 
@@ -145,6 +152,8 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
         raise SettingsError(f"There is no cost {cost!r}. Choose one of: {', '.join(COSTS)}.")
     if math.isnan(max_distance) or max_distance < 0:
         raise SettingsError(f"max_distance is {max_distance}; it must be 0 or more.")
+    if 0 < max_distance < 1e-140:
+        raise SettingsError(f"max_distance is {max_distance}, whose square is no float. Choose another unit.")
     if unmatched_cost is not None:
         if not (math.isfinite(unmatched_cost) and unmatched_cost >= 0):
             raise SettingsError(f"unmatched_cost is {unmatched_cost}; it must be finite and 0 or more.")
@@ -160,8 +169,14 @@ def _block_starts(
     rows: int, cols: int, row_block: NDArray | None, col_block: NDArray | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each block starts among rows and among columns, over the blocks that either has."""
-    if row_block is None or col_block is None:
+    if row_block is None and col_block is None:
         return np.array([0, rows]), np.array([0, cols])
+    for name, block, points in (("source", row_block, rows), ("target", col_block, cols)):
+        if block is None or len(block) != points:
+            raise InputError(f"{name}_block needs a number for each of {points} points.")
+        if (block[1:] < block[:-1]).any():
+            raise InputError(f"{name}_block decreases. Sort the points by it.")
+    assert row_block is not None and col_block is not None  # noqa: PT018
     ends = [int(block[end]) for block in (row_block, col_block) if len(block) for end in (0, -1)]
     number = np.arange(min(ends, default=0), max(ends, default=-1) + 2)
     return _first_not_below(row_block, number), _first_not_below(col_block, number)
