@@ -61,6 +61,18 @@ def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone
     assert all(longest <= known for longest, known in weighed)
 
 
+def test_frames_that_hardly_fit_leave_rates_between_0_and_1():
+    """Many pairs, none of them sure: their shares may sum to more than one in a column."""
+    for seed in (2, 9, 41, 51, 64):
+        rng = np.random.default_rng(seed)
+        first, second, frames = (int(rng.integers(*limits)) for limits in ((5, 80), (5, 80), (2, 4)))
+        frame = np.repeat(np.arange(frames), [first, second, first][:frames])
+        place = rng.uniform(0, rng.uniform(1, 6), (len(frame), 3))
+        learned, _ = calibrate(Detections.from_table(frame, place))
+        assert 0 < learned.model.start <= 0.5
+        assert 0 < learned.model.end <= 0.5
+
+
 # ---------------------------------------------------------------- estimates
 
 

@@ -212,5 +212,6 @@ def _rates(
     odds = missed ** np.arange(max_gap + 1)
     follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
     end = lost / (total + lost)
-    start = (float(np.sum(1 - reached[late])) + 0.5) / (int(late.sum()) + 1.0)
+    # Where hardly any link is sure, shares of one column may exceed 1.
+    start = (max(float(np.sum(1 - reached[late])), 0.0) + 0.5) / (int(late.sum()) + 1.0)
     return follow, min(end, 0.5), min(start, 0.5)
