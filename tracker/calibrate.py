@@ -217,7 +217,9 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     changes: list[int] = []
     for done in range(1, PASSES + 1):
         known = linking
-        if crowd is not None or done <= _FEWEST or not _alike(model, looked):
+        if done == 1:  # nobody is known to remember anything yet
+            linking = link_pass(movie, near, model, known, shift, **means.solving)
+        elif crowd is not None or done <= _FEWEST or not _alike(model, looked):
             pairs, looked = with_gaps(movie, near, model, shift, doubt=_DOUBT, **means.looking), model
             linking, pairs = soft_pass(movie, pairs, model, known, shift, **means.solving)
         else:
@@ -264,7 +266,7 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         static = replace(
             model, motion=Motion.static(tuple(before.learnt.step.tolist())), follow=model.follow[:1]
         )
-        linking, _ = soft_pass(movie, near, static, linking, shift, **means.solving)
+        linking = link_pass(movie, near, static, linking, shift, **means.solving)
         shift, crowd = flow.foretold(_steps(movie, linking.follower))
         tell(count)
         passes += 1

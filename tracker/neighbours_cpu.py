@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_SPHERE = 4.0  # cells that a sphere fills whose radius is a cell's edge
+_A_CELL = 12.0  # neighbours asked for each point in a cell
 _ROUNDED = 1 - 1e-9  # walls are known but for rounding
 
 
@@ -73,7 +73,7 @@ def nearest_of_frames(
         start, stop = frame_start[asking + offset], frame_start[asking + offset + 1]
         if start == stop:
             continue
-        edge = _grid(position, start, stop, 1 + count / _SPHERE, low, size)
+        edge = _grid(position, start, stop, 1 + count / _A_CELL, low, size)
         begin = np.zeros(size[0] * size[1] * size[2] + 1, np.int64)
         key = np.empty(stop - start, np.int64)
         for j in range(start, stop):
