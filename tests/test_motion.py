@@ -43,7 +43,7 @@ def test_the_kernel_filters_as_predict_and_update_do(motion, seed):
     state = first_state(motion, seen[:1])
     for gap, position in zip(gaps, seen[1:], strict=True):
         state = update(motion, predict(motion, state, int(gap)), position[None])
-    mean, cov = filtered(motion, seen, np.arange(-1, 5), np.array([0, *gaps]))
+    mean, cov = filtered(motion, seen, np.cumsum([0, *gaps]), np.arange(-1, 5))
     np.testing.assert_allclose(mean[-1:], state.mean, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(cov[-1:], state.covariance, rtol=1e-6, atol=1e-8)
 
@@ -79,7 +79,7 @@ def test_the_odds_of_a_pair_are_the_likelihood_of_one_track_against_two(halves, 
 
 def test_links_that_are_not_believed_leave_the_particle_as_new():
     seen = np.array([[0.0, 0, 0], [1, 2, 3]])
-    mean, cov = filtered(WALK, seen, np.array([-1, 0]), np.array([0, 1]), trust=np.zeros(2))
+    mean, cov = filtered(WALK, seen, np.array([0, 1]), np.array([-1, 0]), trust=np.zeros(2))
     new = first_state(WALK, seen)
     np.testing.assert_allclose(mean, new.mean, atol=1e-12)
     np.testing.assert_allclose(cov, new.covariance, atol=1e-12)
@@ -130,14 +130,14 @@ def table_of(motion: Motion) -> np.ndarray:
     return np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, 5)])
 
 
-def filtered(motion, seen, before, frames, *, backward=False, trust=None):
+def filtered(motion, seen, frame, before, *, backward=False, trust=None):
     count, axes = seen.shape
     mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
     trust = np.ones(count) if trust is None else trust
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     shift = np.zeros_like(seen)
     motion_cpu.filter_tracks(
-        seen, before, frames, shift, trust, table_of(motion), speed2, noise2, backward, mean, cov
+        seen, frame, before, shift, trust, table_of(motion), speed2, noise2, backward, mean, cov
     )
     return mean, cov
 
@@ -147,9 +147,8 @@ def pair_gain(motion, seen, frame, first, freedom=0.0) -> float:
     count, axes = seen.shape
     before, follower = np.arange(-1, count - 1), np.append(np.arange(1, count), -1)
     before[first], follower[first - 1] = -1, -1
-    gap_before, gap_after = np.diff(frame, prepend=0), np.diff(frame, append=0)
-    past = filtered(motion, seen, before, np.where(before >= 0, gap_before, 0))
-    future = filtered(motion, seen, follower, np.where(follower >= 0, gap_after, 0), backward=True)
+    past = filtered(motion, seen, frame, before)
+    future = filtered(motion, seen, frame, follower, backward=True)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     motion_cpu.messages(seen, follower, *future, speed2, noise2, place, weight, constant)

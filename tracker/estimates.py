@@ -218,14 +218,14 @@ def tail_from(
     sizes = np.unique(size)
     counts = [np.bincount(bins[size == m], weights=weight[size == m], minlength=len(near)) for m in sizes]
     gauss = -sum(float((count * near).sum()) for count in counts) / 2
-    freedom = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])[:, None, None]
-    scale = np.geomspace(0.25, 1.6, 22)[:, None]
-    fallen = np.log1p(near / (freedom * scale))
+    freedom = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])[:, None]
+    scale = np.geomspace(0.25, 1.6, 22)
+    fallen = np.log1p(near / (freedom * scale)[..., None])
     value = np.zeros((freedom.size, scale.size))
     for m, count in zip(sizes, counts, strict=True):
         constant = gammaln((freedom + m) / 2) - gammaln(freedom / 2) - m / 2 * np.log(freedom * scale / 2)
-        value += (count * (constant - (freedom + m) / 2 * fallen)).sum(axis=-1)
+        value += constant * count.sum() - (freedom + m) / 2 * (fallen @ count)
     best = float(value.max())
     which = np.unravel_index(np.argmax(value), value.shape)
-    found = float(freedom[which[0], 0, 0]), float(scale[which[1], 0])
+    found = float(freedom[which[0], 0]), float(scale[which[1]])
     return found if best > gauss + 0.001 * total else (0.0, 1.0)

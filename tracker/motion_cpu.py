@@ -17,21 +17,24 @@ _HOPELESS = -100.0  # log odds of all pairs that are less likely
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_tracks(
-    position, before, frames, shift, trust, table, speed2, noise2, backward, mean, cov
+    position, frame, before, shift, trust, table, speed2, noise2, backward, mean, cov
 ):  # pragma: no cover
     """Filter every track from its first detection on, or from its last if `backward`.
 
-    position (N, A) f8; before (N,) i8: the detection that comes before in the chosen direction, or -1;
-    frames (N,) i8 between the two; shift (N, A) f8 known displacement on the way from it; trust (N,) f8
-    probability that it really is the one before: the belief is the mixture of that and of a new
-    particle, as one Gaussian of the same mean and covariance; table (G+1, A, 5) f8 transitions; speed2,
-    noise2 (A,) f8 variances.
+    position (N, A) f8; frame (N,) i8; before (N,) i8: the detection that comes before in the chosen
+    direction, or -1; shift (N, A) f8 known displacement in a frame from each, forward in time; trust (N,) f8
+    probability that the link that leaves each, forward in time, is right: the belief is the mixture of that
+    and of a new particle, as one Gaussian of the same mean and covariance; table (G+1, A, 5) f8 transitions;
+    speed2, noise2 (A,) f8 variances.
     Written: mean (N, A, 2) f8, cov (N, A, 3) f8, with each detection itself taken in.
     """
     count, axes = position.shape
     for step in range(count):
         i = count - 1 - step if backward else step
         b = before[i]
+        earlier = i if backward else b
+        gap = abs(frame[i] - frame[b])
+        ahead = -gap if backward else gap
         for k in range(axes):
             y = position[i, k]
             if b < 0:
@@ -41,9 +44,9 @@ def filter_tracks(
                 cov[i, k, 1] = 0.0
                 cov[i, k, 2] = speed2[k]
                 continue
-            reach, kept, q_xx, q_xv, q_vv = table[frames[i], k]
+            reach, kept, q_xx, q_xv, q_vv = table[gap, k]
             xx, xv, vv = cov[b, k, 0], cov[b, k, 1], cov[b, k, 2]
-            x = mean[b, k, 0] + shift[i, k] + reach * mean[b, k, 1]
+            x = mean[b, k, 0] + ahead * shift[earlier, k] + reach * mean[b, k, 1]
             v = kept * mean[b, k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + q_xx
             p_xv = kept * (xv + reach * vv) + q_xv
@@ -54,7 +57,7 @@ def filter_tracks(
             cov[i, k, 0] = (1 - gain_x) * p_xx
             cov[i, k, 1] = (1 - gain_x) * p_xv
             cov[i, k, 2] = p_vv - gain_v * p_xv
-            q = trust[i]
+            q = trust[earlier]
             if q < 1:
                 x, v = mean[i, k, 0] - y, mean[i, k, 1]
                 mean[i, k, 0] = y + q * x

@@ -285,18 +285,15 @@ def _chained(
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
+    ahead = movie.frame[known.follower] - movie.frame
+    table = motion.transitions(int(ahead[known.follower >= 0].max(initial=1)))
 
     def filtered(way: tuple[NDArray[np.int64], bool]) -> Belief:
         neighbour, backward = way
-        linked = neighbour >= 0
-        earlier = np.arange(count) if backward else neighbour
-        frames = np.where(linked, np.abs(movie.frame - movie.frame[neighbour]), 0)
-        on_way = np.where(linked[:, None], (-1 if backward else 1) * frames[:, None] * shift[earlier], 0.0)
         mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
         kernels.filter_tracks(
-            movie.position, neighbour, frames, on_way, trust[earlier],
-            motion.transitions(int(frames.max(initial=1))),
-            np.square(motion.speed), np.square(motion.noise), backward, mean, cov,
+            movie.position, movie.frame, neighbour, shift, trust, table, np.square(motion.speed),
+            np.square(motion.noise), backward, mean, cov,
         )  # fmt: skip
         return mean, cov
 
