@@ -129,3 +129,21 @@ def test_an_integer_spread_too_large_for_a_proof_is_told():
     assert answer.primal_cost - answer.gap <= costs[linear_sum_assignment(costs)].sum() <= answer.primal_cost
     assert (answer.status is Status.OPTIMAL) == (answer.gap == 0)
     assert answer.gap < 30
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_an_auction_comes_back_so_often_that_it_can_be_cancelled(kind, monkeypatch):
+    rounds_of, calls = getattr(auction_cpu, f"{kind}_rounds"), []
+
+    def cancelled_at_the_second_call(*given):
+        assert given[-1] <= 10_000
+        calls.append(given[-1])
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return rounds_of(*given)
+
+    monkeypatch.setattr(auction_cpu, f"{kind}_rounds", cancelled_at_the_second_call)
+    costs = DenseCosts(np.array([[0.0, 0, 1], [0, 0, 1], [0, 0, 1]]))  # three rows fight for two columns
+    problem = AssignmentProblem(costs if kind == "dense" else costs.sparse())
+    with pytest.raises(KeyboardInterrupt):
+        assign(problem, Auction(epsilon=1e-9, scaling=1))
