@@ -33,7 +33,7 @@ from .refine import link_pass, links_of, soft_pass, with_gaps
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
-_LAST_PASSES, _MOST_LAST, _SMALL = 2, 6, 60_000
+_LAST_PASSES, _MOST_LAST, _SMALL = 1, 6, 60_000
 """Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
 them together look at no more detections than the third."""
 _DOUBT = 5.0
@@ -53,7 +53,7 @@ _PATIENT = 8
 """Passes after which they end as well if"""
 _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
-_ALIKE = 0.2
+_ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
