@@ -114,3 +114,28 @@ def test_powers_by_roots_are_those_by_logs(power):
     quarters = int(4 * power) if 4 * power == int(4 * power) else 0
     for z in (0.0, 1e-9, 0.3, 15.0, 1e6):
         assert sweep_cpu.fallen(z, power, quarters) == pytest.approx((1 + z) ** -power, rel=1e-13)
+
+
+def test_what_has_none_before_it_may_be_clutter():
+    """Of three in the last frame but one, two that were seen before go on; the third is likelier clutter."""
+    rows = [(t, (0, 0, x + 0.01 * t)) for t in range(4) for x in (0.0, 10.0)] + [(2, (0, 0, 20.0))]
+    frame, place = zip(*sorted(rows), strict=True)
+    movie = movie_of(Detections.from_table(list(frame), [list(one) for one in place]), (1, 1, 1))
+    plain = LinkModel(Motion.static((1.0,)), gate=(5.0,), **RATES)
+    model = LinkModel(Motion.static((1.0,)), gate=(5.0,), clutter=0.05, **RATES)
+    still = np.zeros_like(movie.position)
+    past, future = swept(movie, pairs_of(movie, model.gate), model, still).beliefs.alone
+    lone = np.nonzero(movie.position[:, 0] > 15)[0]
+    assert past[lone] == pytest.approx(0.5)  # half of the starts are clutter
+    assert future[lone] == pytest.approx(0.5)
+    assert (past[movie.frame == 0] == 0.05).all()  # nobody knows what was before
+    followed = np.setdiff1d(np.nonzero(movie.frame == 2)[0], lone)
+    assert (past[followed] < 0.05).all()
+    links = [
+        weighed(
+            movie, pairs_of(movie, one.gate), one, swept(movie, pairs_of(movie, one.gate), one, still).beliefs,
+            Linking.none(len(movie.frame)), still,
+        )
+        for one in (plain, model)
+    ]  # fmt: skip
+    assert (links[1].gain[followed] > links[0].gain[followed] + 0.5).all()

@@ -43,6 +43,8 @@ _FLOWING = 4
 _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 
+_LOST, _CLUTTER = 0.1, 0.03
+"""Shares of detections without one after or before, and of clutter among all, with which learning begins."""
 _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
 _SETTLED = 0.005
@@ -119,7 +121,9 @@ def calibrate(
     room = _ROOM * around.spacing
     step = np.full(movie.axes, sigma)
     static = Motion.static((sigma,) * movie.axes)
-    model = LinkModel(static, (0.9,), 0.1, 0.1, gate_of(step, room), two_sided=two_sided)
+    model = LinkModel(
+        static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER
+    )
     means = _Means(room, max_gap, solver, workers, most_bytes)
     part = movie.part()
     work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]

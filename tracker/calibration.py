@@ -66,8 +66,8 @@ class Calibration:
             f"Localisation noise: {_each(motion.noise, axes)} (± {error.get('noise', 0):.1g}). "
             f"Gate: {_each(model.gate, axes)}.\n"
             f"Tracks end: {model.end:.2%} (± {error.get('end', 0):.2%}) and start: {model.start:.2%} "
-            f"(± {error.get('start', 0):.2%}) a detection; next seen after 1, 2, … frames: "
-            f"{', '.join(f'{share:.2%}' for share in model.follow)}."
+            f"(± {error.get('start', 0):.2%}) a detection, {model.clutter:.2%} are clutter; "
+            f"next seen after 1, 2, … frames: {', '.join(f'{share:.2%}' for share in model.follow)}."
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -83,6 +83,7 @@ class Calibration:
             "follow": list(self.model.follow),
             "end": self.model.end,
             "start": self.model.start,
+            "clutter": self.model.clutter,
             "freedom": self.model.freedom,
             "scale": self.model.scale,
             "crowd": self.crowd,

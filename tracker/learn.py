@@ -30,6 +30,8 @@ _WORTH = 0.1
 """Probability of a pair that is tried in matchings that are drawn;"""
 _SWEEPS, _WASTE = 5, 2
 """how often, and how many of the first matchings tell too much of that with which they began."""
+_MOST_CLUTTER = 0.98
+"""Share of ends and starts that may be clutter."""
 _GROUPS = 8
 """Parts of the particles that are estimated apart, for the uncertainties."""
 
@@ -73,8 +75,11 @@ def learned(
     learnt = motion_learned(movie, linking, shift, model, room)
     if learnt.model is model:
         return learnt
-    follow, end, start = _rates(movie, linking, sampled(linking), len(model.follow), max_gap)
-    return replace(learnt, model=replace(learnt.model, follow=follow, end=end, start=start))
+    drawn = sampled(linking)
+    follow, end, start = _rates(movie, linking, drawn, len(model.follow), max_gap)
+    clutter = min(_clutter(movie, linking, drawn, model), _MOST_CLUTTER * min(end, start))
+    rates = replace(learnt.model, follow=follow, end=end, start=start, clutter=clutter)
+    return replace(learnt, model=rates)
 
 
 def motion_learned(
@@ -186,6 +191,18 @@ def sampled(linking: Linking) -> NDArray[np.float64]:
     free = 1 - np.bincount(row[drawn], seen, count)
     share[drawn], share[few] = seen, (free / (1 + rest[0]))[row[few]] * odds[0]
     return share
+
+
+def _clutter(movie: Movie, linking: Linking, chance: NDArray[np.float64], model: LinkModel) -> float:
+    """Share of detections that are no particle, by a model's links: those without any on either side."""
+    inner = (movie.frame > movie.frame[0]) & (movie.frame < movie.frame[-1])
+    if not inner.any() or model.clutter == 0:
+        return 0.0
+    leaves, reached = (np.bincount(ends, chance, len(inner))[inner] for ends in (linking.row, linking.col))
+    lone = float(np.mean(np.maximum(1 - leaves, 0) * np.maximum(1 - reached, 0)))
+    # Particles that start and end at once are alone as well.
+    short = (model.end - model.clutter) * (model.start - model.clutter) / (1 - model.clutter)
+    return lone * model.clutter / (model.clutter + short)
 
 
 def _rates(

@@ -34,6 +34,8 @@ class LinkModel:
         in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
     two_sided : bool
         Whether the future of a detection counts as its past does; live data have none.
+    clutter : float
+        Probability that a detection is no particle: then it both starts and ends.
 
     Raises
     ------
@@ -49,12 +51,49 @@ class LinkModel:
     freedom: float = 0.0
     scale: float = 1.0
     two_sided: bool = True
+    clutter: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.follow or not all(0 <= share <= 1 for share in self.follow):
             raise SettingsError(f"follow is {self.follow}; give probabilities for 1, 2, … frames.")
         if not (0 < self.end < 1 and 0 < self.start < 1):
             raise SettingsError(f"end is {self.end} and start {self.start}; they must be between 0 and 1.")
+        if not 0 <= self.clutter < min(self.end, self.start):
+            raise SettingsError(
+                f"clutter is {self.clutter}; it must be 0 or more, and less than end and start."
+            )
+
+    def strange(self, new: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
+        """(N,) probability that each is clutter, by how likely it is that it has no link on one side.
+
+        Parameters
+        ----------
+        new : (N,) float64 array
+            That probability. Belief propagation sees too many where many could swap: hence the power.
+        unlinked : float
+            The same of any detection: start or end.
+        """
+        return np.asarray(self.clutter / unlinked * new**1.5)
+
+    def freedom_to_link(self, alone: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
+        """(N,) log odds of a link on one side, against those of any detection: clutter has none.
+
+        Parameters
+        ----------
+        alone : (N,) float64 array
+            Probability that it is clutter, by the other side.
+        unlinked : float
+            Probability that a detection has no link on this side: end or start.
+
+        Examples
+        --------
+        >>> model = LinkModel(Motion.static((1.0,)), (0.9,), 0.1, 0.1, gate=(5.0,), clutter=0.05)
+        >>> model.freedom_to_link(np.array([0.0, 0.05, 0.5]), 0.1).round(2).tolist()
+        [0.69, 0.0, -2.3]
+        """
+        real = (unlinked - self.clutter) / (1 - self.clutter)
+        known = (1 - alone) / (1 - self.clutter)
+        return np.asarray(np.log(known * unlinked / ((1 - alone) * real + alone)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -241,7 +241,8 @@ def weighed(
         movie.position, beliefs.followed, *beliefs.future, speed2, noise2, place, weight, constant
     )
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
-    gain_of_col = -np.log(model.start) - pairs.log_density
+    before, after = beliefs.alone
+    gain_of_col = model.freedom_to_link(after, model.start) - np.log(model.start) - pairs.log_density
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
 
     def weigh(run: tuple[int, int]) -> None:
@@ -253,6 +254,7 @@ def weighed(
     parts = workers if len(gain) > _WORTH_A_THREAD else 1
     cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
     list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
+    gain += np.repeat(model.freedom_to_link(before, model.end), np.diff(pairs.indptr))
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
     return _solved(pairs, known.follower, gain, distance2, size, solver)
 
@@ -298,7 +300,18 @@ def _chained(
         return mean, cov
 
     past, future = in_threads(filtered, [(known.before, False), (follower, True)], workers)
-    return Beliefs(past, future, follower >= 0)
+    return Beliefs(past, future, follower >= 0, _alone(movie, model, known))
+
+
+def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Probabilities that each is clutter, from its past and from its future, as far as links tell of them."""
+    found, frame = [], movie.frame
+    for ends, unlinked, edge in ((known.col, model.start, frame[:1]), (known.row, model.end, frame[-1:])):
+        new = np.maximum(1 - np.bincount(ends, known.probability, len(frame)), 0)
+        blind = (frame == edge) if len(ends) else True
+        found.append(np.where(blind, model.clutter, model.strange(new, unlinked)))
+    before, after = found
+    return before, after if model.two_sided else np.full(len(frame), model.clutter)
 
 
 def _solved(

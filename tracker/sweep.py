@@ -9,6 +9,7 @@ What one side believes knows nothing of the other, so that the two together coun
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,14 @@ class Beliefs:
         Velocities of the future run backward in time.
     followed : (N,) bool array
         Whether the future says more than the detection itself.
+    alone : (N,), (N,) float64 arrays
+        Probabilities that each is clutter, from its past and from its future.
     """
 
     past: Belief
     future: Belief
     followed: NDArray[np.bool_]
+    alone: tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,36 +98,42 @@ def swept(
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
 
-    def one_way(
-        backward: bool, indptr: NDArray[np.int64], indices: NDArray[np.int32]
-    ) -> tuple[Belief, NDArray[np.float64], NDArray[np.float64]]:
+    def one_way(backward: bool, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> _Side:
         mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
-        known, odds = np.empty(count), np.empty(len(indices))
+        known, alone, odds = np.empty(count), np.empty(count), np.empty(len(indices))
+        new, lost = (model.end, model.start) if backward else (model.start, model.end)
         kernels.sweep(
             movie.position, movie.frame, movie.frame_start, backward, indptr, indices, shift, table, speed2,
-            noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale, _ROUNDS, mean, cov, known,
-            odds,
+            noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale, model.clutter,
+            model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
         )  # fmt: skip
-        return (mean, cov), known, odds
+        return _Side((mean, cov), known, alone, odds)
 
-    def turned(backward: bool) -> tuple[Belief, NDArray[np.float64], NDArray[np.float64]]:
+    def turned(backward: bool) -> _Side:
         if not backward:
             return one_way(False, pairs.indptr, pairs.indices)
         indptr, rows = np.empty_like(pairs.indptr), np.empty_like(pairs.indices)
         place = np.empty(len(rows), dtype=np.int64)
         kernels.transpose(pairs.indptr, pairs.indices, indptr, rows, place)
-        belief, known, odds = one_way(True, indptr, rows)
-        return belief, known, odds[place]
+        found = one_way(True, indptr, rows)
+        return found._replace(odds=found.odds[place])
 
     if model.two_sided and not forward:
-        ways = in_threads(turned, (False, True), workers)
-        (past, _, odds), (future, followed, from_future) = ways
-        np.minimum(odds, from_future, out=odds)
+        past, future = in_threads(turned, (False, True), workers)
+        odds, followed, after = np.minimum(past.odds, future.odds), future.known, future.alone
     else:
-        past, _, odds = turned(False)
-        future, followed = past, np.zeros(count)
+        past = future = turned(False)
+        odds, followed, after = past.odds, np.zeros(count), np.full(count, model.clutter)
     indptr, _, indices, place = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
     odds = odds[place]
-    return Swept(
-        Beliefs(past, future, followed > 0), Pairs(indptr, indices, pairs.log_density), odds / (1 + odds)
-    )
+    beliefs = Beliefs(past.belief, future.belief, followed > 0, (past.alone, after))
+    return Swept(beliefs, Pairs(indptr, indices, pairs.log_density), odds / (1 + odds))
+
+
+class _Side(NamedTuple):
+    """What one sweep found: beliefs, probabilities of one before and of clutter (N,), odds of pairs (P,)."""
+
+    belief: Belief
+    known: NDArray[np.float64]
+    alone: NDArray[np.float64]
+    odds: NDArray[np.float64]

@@ -78,10 +78,14 @@ def sweep(
     later,
     freedom,
     scale,
+    clutter,
+    strangers,
+    unlinked,
     rounds,
     mean,
     cov,
     known,
+    alone,
     free_odds,
 ):  # pragma: no cover
     """Beliefs of all detections from one side in time, as mixtures over all links, of one Gaussian each.
@@ -92,15 +96,20 @@ def sweep(
     i8, indices (P,) i4: pairs by the detection that comes first in this direction, shorter gaps first; shift
     (N, A) f8 known displacement in a frame from each, forward; table (G+1, A, 5) f8 transitions; speed2,
     noise2 (A,) f8; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
-    an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs.
+    an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs;
+    clutter f8 share of the detections that are no particle, strangers f8 of those without one before;
+    unlinked f8 probability that none comes after.
     Written: mean (N, A, 2), cov (N, A, 3) f8, with each detection itself taken in; known (N,) f8 probability
-    that there was one before; free_odds (P,) f8 odds of each pair, against all others, from this side alone.
+    that there was one before; alone (N,) f8 that it is clutter; free_odds (P,) f8 odds of each pair, against
+    all others, from this side alone.
     """
     count, axes = position.shape
     frames, gaps = len(frame_start) - 1, len(table) - 1
     most = 0
     for f in range(frames):
         most = max(most, frame_start[f + 1] - frame_start[f])
+    real = (unlinked - clutter) / (1 - clutter)
+    free = np.ones(count)  # odds of a link from each, against those from any
     at, spent = indptr[:-1].copy(), np.ones(count)
     free_odds[:] = 0.0
     # Of the pairs into one frame, those that count, source by source.
@@ -191,7 +200,7 @@ def sweep(
         for _ in range(rounds):
             total[: last - first] = 1.0
             for s in range(sources):
-                least = spent[source[s]] + later[gap_of[s]]
+                least = spent[source[s]] + later[gap_of[s]] * free[source[s]]
                 whole = least
                 for c in range(begin[s], begin[s + 1]):
                     whole += odds[c] * to_row[c]
@@ -225,7 +234,10 @@ def sweep(
                     part[j, k, 4] += q * (told[s, k, 5] + u * u)
         for j in range(first, last):
             known[j] = taken[j - first]
-            new = 1 - known[j]
+            new = max(1 - known[j], 0.0)
+            # Where many could swap, belief propagation sees too many that are new (LinkModel.strange).
+            alone[j] = strangers * new * math.sqrt(new) if turn > 0 else clutter
+            free[j] = (1 - alone[j]) / (1 - clutter) * unlinked / ((1 - alone[j]) * real + alone[j])
             for k in range(axes):
                 a, u = part[j - first, k, 0], part[j - first, k, 1]
                 mean[j, k, 0] = position[j, k] + a
