@@ -131,11 +131,9 @@ def test_what_has_none_before_it_may_be_clutter():
     assert (past[movie.frame == 0] == 0.05).all()  # nobody knows what was before
     followed = np.setdiff1d(np.nonzero(movie.frame == 2)[0], lone)
     assert (past[followed] < 0.05).all()
-    links = [
-        weighed(
-            movie, pairs_of(movie, one.gate), one, swept(movie, pairs_of(movie, one.gate), one, still).beliefs,
-            Linking.none(len(movie.frame)), still,
-        )
-        for one in (plain, model)
-    ]  # fmt: skip
+    links = []
+    for one in (plain, model):
+        near = pairs_of(movie, one.gate)
+        beliefs = swept(movie, near, one, still).beliefs
+        links.append(weighed(movie, near, one, beliefs, Linking.none(len(movie.frame)), still))
     assert (links[1].gain[followed] > links[0].gain[followed] + 0.5).all()
