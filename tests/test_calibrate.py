@@ -219,24 +219,6 @@ def test_misses_and_clutter_are_learnt():
     assert (~right[unsure]).sum() > 0.5 * (~right).sum()
 
 
-@pytest.mark.parametrize(("clutter", "share"), [(0.0, 0.0), (0.1, 0.09)])
-def test_clutter_is_told_from_births_and_deaths(clutter, share):
-    truth = simulated(BrownianWalk(0.15), noise=0.03, clutter=clutter)
-    learned, links = calibrate(truth.detections)
-    assert learned.model.clutter == pytest.approx(share, abs=0.035)
-    assert learned.model.end == pytest.approx(0.02 + share, abs=0.03)
-    # A plain link at the best gate reaches .964 and .939.
-    assert f1_of(links, truth) > (0.945 if clutter else 0.963)
-
-
-@pytest.mark.parametrize("persistence", [0.0, 3.0])
-def test_ends_are_not_overrated_where_many_links_could_swap(persistence):
-    """Belief propagation sees .08 to .15, which are .02."""
-    motion = OrnsteinUhlenbeckWalk(0.33, persistence) if persistence else BrownianWalk(0.3)
-    learned, _ = calibrate(simulated(motion, noise=0.03).detections)
-    assert learned.model.end < 0.045
-
-
 def test_track_with_no_option_learns_and_says_what():
     truth = simulated(BrownianWalk(0.2), particles=300, frames=8)
     run = track(truth.detections, TrackingSettings())
