@@ -11,12 +11,15 @@ from scipy.spatial import cKDTree
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, track
+from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.tracker.calibrate import calibrate
+from outbid.tracker.divisions import _real
 
 
-def tissue(seed: int = 0, cells: int = 150, frames: int = 30, apart: float = 0.25) -> Tracks:
-    """Cells in a growing box that jitter; 2 % a frame divide, the daughters parting to both sides."""
+def tissue(
+    seed: int = 0, cells: int = 150, frames: int = 30, apart: float = 0.25, rate: float = 0.02
+) -> Tracks:
+    """Cells in a growing box that jitter; some divide in each frame, the daughters parting to both sides."""
     rng = np.random.default_rng(seed)
     place, name = rng.uniform(0, cells ** (1 / 3), (cells, 3)), np.arange(cells)
     frame, position, track_id, parent = [], [], [], []
@@ -27,7 +30,7 @@ def tissue(seed: int = 0, cells: int = 150, frames: int = 30, apart: float = 0.2
         position.append(place)
         track_id.append(name)
         parent.append(mother)
-        divides = rng.random(len(place)) < 0.02
+        divides = rng.random(len(place)) < rate
         axis = rng.normal(size=(divides.sum(), 3))
         axis *= apart / np.linalg.norm(axis, axis=1, keepdims=True)
         new = named + np.arange(2 * divides.sum())
@@ -60,6 +63,58 @@ def test_divisions_are_found(apart):
     assert np.bincount(links.pairs[:, 0]).max() == 2
     assert links.probability is not None
     assert ((links.probability >= 0) & (links.probability <= 1)).all()
+
+
+@pytest.mark.parametrize("rate", [0.0001, 0.0005, 0.001])
+def test_few_divisions_are_found_and_no_others(rate):
+    """From none to eight in a movie."""
+    true, right, found = 0, 0, 0
+    for seed in range(10):
+        truth = tissue(seed, apart=0.15, rate=rate)
+        values = divisions_of(truth)
+        true, right = true + values["n_true_divisions"], right + values["n_right_divisions"]
+        found += values["n_found_divisions"]
+    assert true > 5
+    assert right > 0.6 * true
+    assert found - right <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last", "divisions"),
+    [
+        ("formats/tidy_mamut_lineagetree.csv", 160, 199, 1),
+        ("mouse_geff/tidy.csv", 500, 509, 1),
+        ("mouse_geff/tidy.csv", 470, 479, 2),
+        ("mouse_geff/tidy.csv", 0, 39, 0),
+    ],
+)
+def test_a_few_frames_of_real_embryos(real_data, name, first, last, divisions):
+    values = divisions_of(between(read_tracks(real_data / name), first, last))
+    assert values["n_true_divisions"] == divisions
+    assert values["n_right_divisions"] == values["n_found_divisions"] == divisions
+
+
+def divisions_of(truth: Tracks) -> dict[str, float]:
+    """How well divisions are found with no option set."""
+    return score(track(truth.detections, TrackingSettings()).tracks, truth, families=["divisions"]).values
+
+
+def between(truth: Tracks, first: int, last: int) -> Tracks:
+    """The truth from one frame to another."""
+    seen = truth.detections
+    kept = (seen.frame >= first) & (seen.frame <= last)
+    links = truth.links[kept[truth.links].all(axis=1)]
+    return Tracks(Detections.from_table(seen.frame[kept], seen.position[kept]), (np.cumsum(kept) - 1)[links])
+
+
+def test_what_is_found_backward_as_well_is_not_real():
+    many, good = np.arange(10.0), np.array([8.0])
+    none = np.empty(0)
+    assert _real(good, good, none, 1.0) > 0.5  # one, and nothing at all backward
+    assert _real(good, many, none, 10.0) > 0.9
+    for backward, claimed in ((many[2:], 10.0), (none, 40.0)):  # meetings; and much that is vague
+        assert _real(good, many, backward, claimed) == 0
+    assert _real(good, many[:3], many[:2], 3.0) == 0
 
 
 def test_divisions_can_be_left_out():

@@ -20,7 +20,9 @@ def families(mother: list[int], first: list[int], second: list[int]) -> Families
     """Families of which nothing but the rows is known."""
     rows = [np.array(side, dtype=np.int64) for side in (mother, first, second)]
     zero = np.zeros(len(mother))
-    return Families(*rows, zero > 0, zero, zero, np.zeros((len(mother), 3)), zero, zero, zero, zero, 1.0)
+    return Families(
+        *rows, zero > 0, zero, zero, np.zeros((len(mother), 3)), zero, zero, zero, zero, 1.0, 1e-4
+    )
 
 
 def some(rng: np.random.Generator, daughters: int, strangers: int) -> Families:

@@ -11,14 +11,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from .assign.gains import best_pairs
 from .families import Families, families_of
 from .generations import Lives
 from .linking import Linking
 from .movie import Movie
-from .parting import Parting, log_odds, parting_of, probabilities
+from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
 
 _LEAST = 0.5
@@ -27,10 +28,15 @@ _TOLD = 1500
 """Starts that tell enough of how daughters part."""
 _FAMILIES = 10_000
 """And families."""
-_CLEAR = 2.0
-"""Standard deviations by which more must be found forward than backward."""
+_CLEAR = 3.0
+"""Standard deviations by which more must be found forward than backward, if anything is."""
 _MORE = 0.05
 """And by this share of the starts: meetings need not begin exactly as often as they end."""
+_UNSEEN = 0.25
+"""False ones expected beside as many as are found backward. Spots that cross also meet: of 368 movies without
+divisions, three show some forward and none backward."""
+_NEXT_TO_NONE = 1 / 3
+"""Share of false ones below which few divisions are enough."""
 _HOPELESS = -8.0
 """Log odds below which a family counts in no probability."""
 _ROUNDS = 2
@@ -96,8 +102,8 @@ def find_divisions(
     chance, _ = probabilities(families, odds)
     forward = odds[_assigned(families, odds, chance, len(movie.frame))]
     backward = _backward(movie, linking, log_density, shift, parting)
-    few = len(forward) - len(backward) < _MORE * len(starts)
-    if few or not (_real(odds, forward, backward) > _LEAST).any():
+    few, claimed = len(forward) - len(backward) < _MORE * len(starts), float(chance.sum())
+    if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
         return linking, none
     for _ in range(_ROUNDS):
         starts = _starts(movie, linking.before)
@@ -106,7 +112,7 @@ def find_divisions(
         families = families.only(_sensible(families, linking.follower, starts))
         parting = _refined(movie, linking, families, starts, parting)
         odds = log_odds(families, parting)
-        odds += np.log(np.maximum(_real(odds, forward, backward), 1e-9))
+        odds += np.log(np.maximum(_real(odds, forward, backward, claimed), 1e-9))
         families, odds = families.only(odds > _HOPELESS), odds[odds > _HOPELESS]
         choice, chance = _aged(movie, linking, families, choice_of(linking, families, odds, among), odds)
         linking, chosen = relinked(linking, families, choice)
@@ -178,7 +184,7 @@ def _backward(
     shift: NDArray[np.float64],
     parting: Parting,
 ) -> NDArray[np.float64]:
-    """The log odds of the divisions that are found in the movie run backward."""
+    """The log odds of the divisions found in the movie run backward, where their share is another."""
     count = len(movie.frame)
 
     def turned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -192,35 +198,56 @@ def _backward(
     )  # fmt: skip
     came = np.where(linking.before >= 0, linking.before, np.arange(count))
     follower, before = turned(linking.before), turned(linking.follower)
-    families = families_of(back, follower, _starts(back, before), log_density[::-1], -shift[came][::-1])
+    starts = _starts(back, before)
+    families = families_of(back, follower, starts, log_density[::-1], -shift[came][::-1])
     odds = log_odds(families, parting)
-    chance, _ = probabilities(families, odds)
-    return odds[_assigned(families, odds, chance, count)]
+    own = odds + share_gain(families, odds, len(starts), parting)
+    chance, _ = probabilities(families, own)
+    return odds[_assigned(families, own, chance, count)]
 
 
 def _real(
-    odds: NDArray[np.float64], forward: NDArray[np.float64], backward: NDArray[np.float64]
+    odds: NDArray[np.float64], forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float
 ) -> NDArray[np.float64]:
     """(P,) share of true divisions among all found forward that look as good or better.
 
-    As many false ones are expected as are found backward, and one more. No share is true unless clearly more
-    are found forward.
+    As many false ones are expected as are found backward, and a part of one more. No share is true unless
+    clearly more are found forward, in all and where they look good.
+
+    Parameters
+    ----------
+    odds : (P,) float64 array
+        Log odds of each family.
+    forward, backward : (F,), (B,) float64 arrays
+        Log odds of what is found in the movie as it is, and run backward.
+    claimed : float
+        Sum of the probabilities of all families. What belongs to families that are not found tells of
+        chance.
 
     Examples
     --------
-    >>> _real(np.array([8.0, 1.0]), np.arange(10.0), np.array([2.0])).round(2).tolist()
-    [0.86, 0.8]
+    >>> _real(np.array([8.0, 1.0]), np.arange(10.0), np.array([2.0]), 10.0).round(2).tolist()
+    [0.96, 0.88]
+    >>> _real(np.array([8.0]), np.array([8.0]), np.empty(0), 1.0).tolist()
+    [0.75]
     """
     forward, backward = np.sort(forward), np.sort(backward)
-    found, false = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
-    clear = found - false > _CLEAR * np.sqrt(found + false)
+    vague = max(claimed - len(forward), 0.0)
     # Some threshold is crossed more often forward in every movie: all of them together must tell.
-    if len(forward) - len(backward) <= _CLEAR * np.sqrt(len(forward) + len(backward)):
+    if not _clear(expit(forward).sum(), len(backward) + vague):
         return np.zeros(len(odds))
+    found, seen = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
+    share = np.where(_clear(found, seen), 1 - (seen + _UNSEEN) / found, 0.0)
     # A family may look worse than others and still be in no worse company.
-    real = np.maximum.accumulate(np.where(clear, 1 - (false + 1) / found, 0.0))
     rank = np.searchsorted(forward, odds, side="right") - 1
-    return real[np.maximum(rank, 0)]
+    return np.asarray(np.maximum.accumulate(share)[np.maximum(rank, 0)])
+
+
+def _clear(found: ArrayLike, seen: ArrayLike) -> NDArray[np.bool_]:
+    """Whether more were found than those seen backward can explain, or next to none was seen."""
+    forward, false = np.asarray(found), np.asarray(seen) + _UNSEEN
+    many = forward - false > _CLEAR * np.sqrt(2 * false)  # both numbers vary
+    return np.asarray(many | (false < _NEXT_TO_NONE * forward))
 
 
 def _assigned(

@@ -46,6 +46,8 @@ class Families:
         Log of the spacing around the mother, against the usual one.
     spacing : float
         Of the detections, in the unit of the positions.
+    usual2 : float
+        Variance of what is not foretold of the usual steps.
     """
 
     mother: NDArray[np.int64]
@@ -60,6 +62,7 @@ class Families:
     usual_growth: NDArray[np.float64]
     crowd: NDArray[np.float64]
     spacing: float
+    usual2: float
 
     def __len__(self) -> int:
         return len(self.mother)
@@ -189,6 +192,7 @@ def _measured(
         of_growth,
         crowd,
         spacing,
+        usual2,
     )
 
 

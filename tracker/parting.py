@@ -9,7 +9,8 @@ odds are
 .. math:: \frac{w}{1 - w} \frac{t(m) \, t(\log r) \, r^{-d} \, N(g)}{\rho f(v) h(g)}
 
 with ρ, f and h the densities of starts, of the steps v of all particles and of the growth by chance, d the
-number of axes.
+number of axes. All that is learned begins at what is usual, believed as much as two divisions, so that one
+that is clear tells enough. Divisions are believed where the evidence is strong, less what learning costs.
 """
 
 from __future__ import annotations
@@ -24,14 +25,25 @@ from .families import FREEDOM, Families, log_t
 
 _APART = (0.15, 0.3, 0.6, 1.0)
 """Distances between daughters to begin with, in spacings: the likelihood has several peaks."""
+_USUAL_APART, _USUAL_SPREAD = 0.45, 0.5
+"""Distance between daughters before anything is learned, in spacings, and the spread of its log: embryos,
+cultured cells and bacteria lie between .17 and .85."""
+_USUAL_MIDDLE = 0.05
+"""By how much the middle between them strays, and they part further, in spacings."""
+_BEFORE = 2.0
+"""Divisions that this is worth."""
 _FIRST, _ROUNDS, _STILL = 6, 30, 0.05
 """Rounds from each of those, rounds from the best of them, fewer once they gain less than so many nats."""
 _WIDEST = 0.5
 """Largest spread of the middle, in spacings; chance neighbours spread wider."""
-_LEARNED = 10
-"""Numbers that are learned: each must gain half the log of the starts in nats (Schwarz 1978)."""
+_LEARNED = 9
+"""Numbers that are learned."""
 _ALIKE = 5.0
 """Divisions' worth of belief that daughters part along all axes alike."""
+_STRONG = 3.0
+"""Nats of evidence for divisions that are strong, 20 to 1 (Kass & Raftery 1995)."""
+_SHARE = 0.5
+"""Daughters, and as many other starts, that are taken to be seen before any (Jeffreys' prior)."""
 _LARGEST = 500.0
 """Log odds are cut there: their exponentials must be finite."""
 
@@ -84,13 +96,23 @@ def parting_of(
     """
     if not len(families):
         return None
-    families, needed = _renumbered(families), 0.5 * _LEARNED * math.log(max(starts, 2))
+    families = _renumbered(families)
     if begun is None:
         first = [_climbed(families, starts, earlier, _begun(families, apart), _FIRST) for apart in _APART]
         begun, _ = max(first, key=lambda reached: reached[1])
-    parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS, needed)
+    parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS, judged=True)
     wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
-    return None if evidence < needed or wide else parting
+    return None if evidence < _needed(starts, parting.share) or wide else parting
+
+
+def _needed(starts: int, share: float) -> float:
+    """Nats that divisions must gain: strong evidence, and half the log of what is known after against before.
+
+    A share of s starts is known s times as well as that of one; what is learned from D divisions is known
+    1 + D / 2 times as well as before (`_BEFORE`).
+    """
+    learned = 0.5 * _LEARNED * math.log1p(starts * share / _BEFORE)
+    return _STRONG + 0.5 * math.log(1 + starts) + learned
 
 
 def _renumbered(families: Families) -> Families:
@@ -122,6 +144,32 @@ def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
     return odds
 
 
+def share_gain(families: Families, odds: NDArray[np.float64], starts: int, parting: Parting) -> float:
+    """What the log odds of families that part like others gain by the share of daughters among their starts.
+
+    Parameters
+    ----------
+    families : Families
+    odds : (P,) float64 array
+        Log odds with the share of `parting`.
+    starts : int
+    parting : Parting
+    """
+    told = math.log(parting.share / (1 - parting.share))
+    gain = 0.0
+    for _ in range(_ROUNDS):
+        chance, _ = probabilities(families, odds + gain)
+        share, before = _share(float(chance.sum()), starts), gain
+        gain = math.log(share / (1 - share)) - told
+        if abs(gain - before) < _STILL:
+            break
+    return gain
+
+
+def _share(daughters: float, starts: int) -> float:
+    return min((daughters + _SHARE) / (starts + 2 * _SHARE), 1 - 1e-3)
+
+
 def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """(P,) probability of each family among all that want its starts; and the log of all explanations.
 
@@ -150,7 +198,8 @@ def _climbed(
     earlier: NDArray[np.float64],
     parting: Parting,
     rounds: int,
-    needed: float = -math.inf,
+    *,
+    judged: bool = False,
 ) -> tuple[Parting, float]:
     """A likelier way, and the log likelihood that it gains; no further where that cannot be enough."""
     evidence = -math.inf
@@ -160,7 +209,8 @@ def _climbed(
         evidence = explained + starts * math.log(1 - used.share)
         parting = _likeliest(families, starts, chance, used)
         # Gains fall from round to round.
-        if evidence < before + _STILL or evidence + left * (evidence - before) < needed:
+        hopeless = judged and evidence + left * (evidence - before) < _needed(starts, used.share)
+        if evidence < before + _STILL or hopeless:
             break
     return used, evidence
 
@@ -170,15 +220,18 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
     from . import parting_cpu as kernels
 
     stretch, found, least = np.empty_like(used.axes), np.empty(9), (1e-4 * families.spacing) ** 2
+    middle = (_USUAL_MIDDLE * families.spacing) ** 2 + families.usual2
+    before = (
+        _BEFORE, middle, math.log(_USUAL_APART * families.spacing), _USUAL_SPREAD**2,
+        _USUAL_MIDDLE * families.spacing, middle + families.usual2,
+    )  # fmt: skip
     kernels.likeliest(
         chance, families.along2, families.aside2, families.apart2, families.growth, families.crowd, used.axes,
-        _numbers(families, used), _ALIKE, FREEDOM, stretch, found,
+        _numbers(families, used), before, _ALIKE, FREEDOM, stretch, found,
     )  # fmt: skip
-    total, along, aside, apart, spread, slope, growth, growth_spread, grown = found.tolist()
-    if grown < 1:
-        growth, growth_spread = used.growth, used.growth_spread
+    total, along, aside, apart, spread, slope, growth, growth_spread, _ = found.tolist()
     return Parting(
-        share=min(max(total / max(starts, 1), 1e-6), 1 - 1e-3),
+        share=_share(total, starts),
         along=max(along, least),
         aside=max(aside, least),
         apart=apart,

@@ -66,15 +66,17 @@ def log_odds(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def likeliest(
-    probability, along2, aside2, apart2, growth, crowd, axes, numbers, alike, freedom, stretch, found
+    probability, along2, aside2, apart2, growth, crowd, axes, numbers, before, alike, freedom, stretch, found
 ):  # pragma: no cover
     """Weighted moments of all that is learned; each family counts as much as it is probable.
 
-    probability (P,) f8; along2 to numbers as in `log_odds`, as they were used; alike: divisions' worth of
-    belief that all axes are alike. Written: stretch (A,) f8 the new axes; found (9,) f8: sum of the
+    probability (P,) f8; along2 to numbers as in `log_odds`, as they were used; before: how many divisions'
+    worth is known before, then variance of the middle, apart, spread, growth, its spread; alike: divisions'
+    worth of belief that all axes are alike. Written: stretch (A,) f8 the new axes; found (9,) f8: sum of the
     probabilities, along, aside, apart, spread, slope, growth, its spread, and the sum where growth is known.
     """
     along, aside, apart, spread, _, _, _, least2 = numbers
+    worth, usual_middle, usual_apart, usual_spread, usual_growth, usual_growth_spread = before
     dimensions = len(axes)
     total = _LEAST
     stretch[:] = 0.0
@@ -106,15 +108,16 @@ def likeliest(
             square += p * (crowd[e] - room) ** 2
     slope = min(max(rises / square, 0.0), 1.5)
     found[:] = 0.0
-    heard = _LEAST
+    found[1], found[2] = worth * usual_middle / (total + worth), worth * usual_middle / (total + worth)
+    found[3], found[6], heard = worth * usual_apart, worth * usual_growth, worth
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
             shrunk = math.exp(-slope * crowd[e])
             middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
             heed = p * (freedom + dimensions) / (freedom + middle2) * shrunk * shrunk
-            found[1] += heed * along2[e] / total
-            found[2] += heed * aside2[e] / total / max(dimensions - 1, 1)
+            found[1] += heed * along2[e] / (total + worth)
+            found[2] += heed * aside2[e] / (total + worth) / max(dimensions - 1, 1)
             left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
             heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
             heard += heed
@@ -123,14 +126,16 @@ def likeliest(
                 found[8] += p
                 found[6] += p * growth[e] * shrunk
     found[3] /= heard
-    found[6] /= max(found[8], _LEAST)
+    found[6] /= found[8] + worth
+    found[4] = worth * (usual_spread + (usual_apart - found[3]) ** 2) / (total + worth)
+    found[7] = worth * (usual_growth_spread + (usual_growth - found[6]) ** 2)
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
             left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
             heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
-            found[4] += heed * (left - found[3]) ** 2 / total
+            found[4] += heed * (left - found[3]) ** 2 / (total + worth)
             if growth[e] == growth[e]:
                 found[7] += p * (growth[e] * math.exp(-slope * crowd[e]) - found[6]) ** 2
-    found[7] /= max(found[8], _LEAST)
+    found[7] /= found[8] + worth
     found[0], found[5] = total, slope

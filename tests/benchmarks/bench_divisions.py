@@ -1,7 +1,8 @@
 """Divisions of real embryos, identities removed and no option set: precision, recall and F1 within one frame.
 
-At every k-th frame a true division is one from a frame to the next that is left. The movies are found as in
-`bench_real`.
+At every k-th frame a true division is one from a frame to the next that is left. With ``--pieces`` movies are
+cut into pieces of some frames, of which many hold few divisions: those that are true, found and right, by how
+many are true in a piece. The movies are found as in `bench_real`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import measure
+import numpy as np
 from bench_real import DATA, every
 
-from outbid.tracker import TrackingSettings, read_tracks, score, track
+from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
 
 MOVIES = (
     *(f"celegans/{name}.csv" for name in ("L1", "L2", "L5")),
     *(f"ascidian/{name}.csv" for name in ("Pm05", "Pm07", "Pm08")),
 )
 STRIDES = (1, 3, 5)
+PIECES = (
+    ("mouse_geff/tidy.csv", 1, 20), ("mouse_geff/tidy.csv", 1, 10), ("mouse_geff/tidy.csv", 3, 12),
+    ("hela_geff/Fluo-N2DL-HeLa-01.zarr", 1, 6), ("celegans/L1.csv", 1, 10), ("celegans/L5.csv", 1, 10),
+    ("ascidian/Pm08.csv", 1, 8), ("ascidian/Pm05.csv", 1, 8), ("formats/tidy_mamut_lineagetree.csv", 1, 40),
+)  # fmt: skip
+"""Movies, every how many-th frame, and how many of those make a piece."""
+HELD = ("none", "one", "2 to 4", "5 to 9", "more")
 
 
 def found(name: str, stride: int) -> measure.Row:
@@ -29,6 +38,34 @@ def found(name: str, stride: int) -> measure.Row:
     return {"seconds": seconds, "without": without} | {name: values[name] for name in shown}
 
 
+def pieces(name: str, stride: int, frames: int) -> Iterator[Tracks]:
+    """The truth in so many frames after the other; pieces of hardly any detections are left out."""
+    truth = every(read_tracks(DATA / name), stride)
+    seen = truth.detections
+    for first in range(seen.first_frame, int(seen.frame[-1]), frames * stride):
+        kept = (seen.frame >= first) & (seen.frame < first + frames * stride)
+        number = np.cumsum(kept) - 1
+        if number[-1] >= 20:
+            piece = Detections.from_table(seen.frame[kept], seen.position[kept])
+            yield Tracks(piece, number[truth.links[kept[truth.links].all(axis=1)]])
+
+
+def found_in_pieces(name: str, stride: int, frames: int) -> measure.Row:
+    counts = np.zeros((len(HELD), 4), dtype=np.int64)
+    for truth in pieces(name, stride, frames):
+        run = track(truth.detections, TrackingSettings())
+        values = score(run.tracks, truth, families=("divisions",)).values
+        true, *others = (int(values[f"n_{which}_divisions"]) for which in ("true", "found", "right"))
+        counts[np.searchsorted([0, 1, 4, 9], true)] += [1, true, *others]
+    return {held: "/".join(map(str, row)) for held, row in zip(HELD, counts.tolist(), strict=True)}
+
+
+def table_of_pieces(limit: float) -> Iterator[measure.Row]:
+    for name, stride, frames in PIECES:
+        told = measure.in_process(found_in_pieces, name, stride, frames, limit=limit)
+        yield {"movie": name, "every": stride, "frames": frames, "shown": "pieces/true/found/right"} | told
+
+
 def table(limit: float) -> Iterator[measure.Row]:
     for stride in STRIDES:
         for name in MOVIES:
@@ -36,7 +73,9 @@ def table(limit: float) -> Iterator[measure.Row]:
 
 
 if __name__ == "__main__":
-    chosen = measure.options(__doc__).parse_args()
+    parser = measure.options(__doc__)
+    parser.add_argument("--pieces", action="store_true", help="few divisions: movies in pieces")
+    chosen = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit(f"There is no folder {DATA}. Name the one with the movies: OUTBID_DATA=folder.")
-    measure.show(table(chosen.limit), chosen.csv)
+    measure.show((table_of_pieces if chosen.pieces else table)(chosen.limit), chosen.csv)
