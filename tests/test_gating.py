@@ -102,3 +102,14 @@ def test_points_of_a_cell_keep_their_order():
     points = np.zeros((5, 3))
     found = pairs_within(points, points, 1.0, np.array([0, 5]), np.array([0, 5]))
     assert found.rows.order.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_pairs_at_the_radius_are_found_wherever_cells_begin(axis):
+    rows, cols = np.zeros((2, 2000, 3))
+    rows[:, axis] = np.random.default_rng(axis).uniform(0, 9, 2000)
+    cols[:, axis] = rows[:, axis] + (1 - 1e-9)
+    block = np.array([0, 2000])
+    found = pairs_within(rows, cols, 1.0, block, block)
+    apart = np.abs(rows[:, None, axis] - cols[None, :, axis])
+    assert found.indptr[-1] == (apart <= 1).sum()

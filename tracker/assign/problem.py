@@ -54,6 +54,11 @@ class DenseCosts:
 
         return extremes(self.values)
 
+    @cached_property
+    def largest(self) -> float:
+        """Largest magnitude among finite costs; remembered as well."""
+        return largest_number(self.values, self.extremes)
+
     def transposed(self) -> DenseCosts:
         return DenseCosts(array_module(self.values).ascontiguousarray(self.values.T))
 
@@ -323,7 +328,7 @@ def largest_cost(problem: AssignmentProblem) -> float:
     unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
     largest = [largest_number(cost) for cost in unmatched]
     if isinstance(problem.costs, DenseCosts):
-        return max([largest_number(problem.costs.values, problem.costs.extremes), *largest])
+        return max([problem.costs.largest, *largest])
     if isinstance(problem.costs, SparseCosts):
         return max([largest_number(problem.costs.values), *largest])
     points = array_module(problem.array).concatenate([problem.costs.source, problem.costs.target])
