@@ -100,9 +100,20 @@ def nearest_of_frames(
                 cell[k] = np.int64(min(max((middle[k] - low[k]) / edge, 0.0), size[k] - 1.0))
             found, shell = 0, 0
             while shell < farthest:
-                for z in range(max(cell[0] - shell, 0), min(cell[0] + shell, size[0] - 1) + 1):
-                    for y in range(max(cell[1] - shell, 0), min(cell[1] + shell, size[1] - 1) + 1):
+                for turn in range(2 * shell + 1):
+                    # From the middle outwards, so that what is far is soon known to be too far.
+                    z = cell[0] + ((turn + 1) // 2 if turn % 2 else -(turn // 2))
+                    if z < 0 or z >= size[0]:
+                        continue
+                    for y_turn in range(2 * shell + 1):
+                        y = cell[1] + ((y_turn + 1) // 2 if y_turn % 2 else -(y_turn // 2))
+                        if y < 0 or y >= size[1]:
+                            continue
                         row = (z * size[1] + y) * size[2]
+                        z_gap = max(low[0] + z * edge - middle[0], middle[0] - low[0] - (z + 1) * edge, 0.0)
+                        y_gap = max(low[1] + y * edge - middle[1], middle[1] - low[1] - (y + 1) * edge, 0.0)
+                        if found == count and (z_gap**2 + y_gap**2) * _ROUNDED > square[count - 1]:
+                            continue
                         # Inside the shell a row has but its two ends left.
                         inner = abs(z - cell[0]) < shell and abs(y - cell[1]) < shell
                         for end in range(2 if inner else 1):
