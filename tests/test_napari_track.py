@@ -109,6 +109,28 @@ def test_divisions_stand_in_the_graph(window: "Window") -> None:
     assert window.viewer.layers[-1].graph == {}
 
 
+def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:
+    from test_divisions import tissue
+
+    window.viewer.add_points(rows_of(tissue(cells=60, frames=20).detections), name="tissue", size=0.1)
+    form = window.form("Track particles")
+    run(window, form)
+    divided = named(window, "Tracks of tissue")
+    assert divided.graph
+    form.result.choose(divided)
+    window.tick(form.divisions, False)
+    run(window, form)
+    single = named(window, "Tracks of tissue")
+    assert single.graph == {}
+    assert form.result.layer() is single
+    assert not form.divisions.isChecked()
+    window.tick(form.divisions)
+    run(window, form)
+    assert [layer.name for layer in window.viewer.layers] == ["tissue", "Tracks of tissue"]
+    assert form.result.layer() is single
+    assert len(single.graph) >= 10
+
+
 def test_settings_come_back_from_a_result_and_a_run_replaces_it(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")

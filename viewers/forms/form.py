@@ -179,8 +179,14 @@ class Form(QWidget):
     def show_layer(self, layer: Layer, place: Place, record: Mapping[str, object]) -> Any:
         """Show a result: as a new layer, or as that whose settings were edited."""
         self.live.setChecked(False)
-        self.shown = show(self.viewer, layer, place, record=record, instead_of=self.result.layer())
+        edited = self.result.layer()
+        self.shown = show(self.viewer, layer, place, record=record, instead_of=edited)
         self.result.renew()  # it carries a record now
+        if edited is not None and self.result.layer() is not self.shown:
+            # Another layer stands for the one that was edited; the fields have its settings already.
+            self.result.blockSignals(True)
+            self.result.choose(self.shown)
+            self.result.blockSignals(False)
         return self.shown
 
     def show_preview_layer(self, layer: Layer, place: Place) -> Any:
