@@ -24,7 +24,7 @@ from .track import WORTH_A_GPU, TrackingSettings, links_of, run_of
 from .tracks import Tracks
 
 _ROWS = 4_000_000
-"""Detections read at a time: enough to fill a GPU, about a gigabyte of memory in all."""
+"""Detections read at a time: enough to fill a GPU, some four gigabytes of memory in all."""
 
 
 def settings_for(source: Path, output: Path, settings: TrackingSettings) -> TrackingSettings:
