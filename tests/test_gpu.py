@@ -100,7 +100,8 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
         monkeypatch.setattr(gpu, "_BLOCKS_A_PROCESSOR", [4, 1, 2][k % 3])
         monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
         # And of everything else: candidates, costs and the proof.
-        monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 64, 512][k % 3])
+        monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 512][k % 2])
+        monkeypatch.setattr(import_module("outbid.tracker.gating_gpu"), "_MOST_BLOCKS", [512, 7, 64][k % 3])
         matched = match(*there, 1.5)
         for name in ("source", "target", "cost", "margin"):
             assert to_host(getattr(matched, name)).tobytes() == to_host(getattr(whole, name)).tobytes()
