@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from outbid.simulate.scenes import Scene
@@ -40,3 +41,17 @@ def test_ends_are_not_overrated_where_many_links_could_swap(persistence):
     """Belief propagation sees .08 to .15, which are .02."""
     learned, _ = calibrate(Scene(0.3, persistence, particles=800).film(1).detections)
     assert learned.model.end < 0.045
+
+
+def test_misses_that_last_are_learnt():
+    """Particles that meet are seen as one for some frames: more links over three than independent misses."""
+    whole = Scene(0.1, 5.0, turnover=0.0, particles=500, frames=30).film(3)
+    kept = ~(np.isin(whole.detections.frame, [9, 10, 19, 20]) & (whole.track_id % 10 == 0))
+    seen, track_id = whole.detections.take(kept), whole.track_id[kept]
+    order = np.lexsort((seen.frame, track_id))
+    pairs = np.column_stack([order[:-1], order[1:]])[np.diff(track_id[order]) == 0]
+    over = set(map(tuple, pairs[seen.frame[pairs[:, 1]] - seen.frame[pairs[:, 0]] == 3].tolist()))
+    assert len(over) == 100
+    learned, links = calibrate(seen)
+    assert learned.model.follow[2] == pytest.approx(len(over) / len(pairs), rel=0.3)
+    assert len(over & set(map(tuple, links.pairs.tolist()))) > 90

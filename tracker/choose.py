@@ -11,7 +11,7 @@ from .assign.gains import best_pairs
 from .candidates import kept_above
 from .linking import Linking
 
-_SOBER = 0.8
+_SOBER = 0.75
 """Power of the odds of a link that comes nearest to the truth: 1/2 if two links could swap, 1 among many."""
 _WORTH = 0.4
 """Share of the F1 from which on a link is chosen: 1/2 gives the best F1, somewhat less longer tracks."""

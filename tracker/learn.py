@@ -222,11 +222,14 @@ def _rates(
     shares = np.bincount(gap[seen], chance[seen], reach + 1)[1:] + 0.5
     lost = float(np.sum(1 - leaves[early])) + 0.5
     total = float(shares.sum())
-    # Misses are taken to be independent: links over two frames tell those over three, which get lost easily.
-    # What was not tried yet starts with the odds of a rare miss.
+    # Links over three frames get lost easily: misses that are independent tell how many there are at least.
+    # But particles that meet are seen as one for some frames. What was not tried yet begins with a rare miss.
     over = np.arange(1, reach + 1)
     missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if tried > 1 else _MISSED
     odds = missed ** np.arange(max_gap + 1)
+    odds /= odds.sum()
+    if tried > max_gap:
+        odds = np.maximum(odds, shares[: max_gap + 1] / total)
     follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
     end = lost / (total + lost)
     # Where hardly any link is sure, shares of one column may exceed 1.
