@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from commands import run
 from outbid.tracker import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid.tracker import stream as streaming
 from outbid.tracker.formats import read_record, read_tracks, write_detections
+from outbid.tracker.formats.parquet import packed
 from outbid.tracker.formats.parts import Parts
 from outbid.tracker.stream import track_stream
 from outbid.tracker.track import links_of
@@ -176,3 +178,16 @@ def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
     other = run("track", path, "-o", tmp_path / "out.csv", "--max-distance", "0.6", "--stream")
     assert other.exit_code == 2
     assert "parquet" in other.output.lower()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, a disk that is always full")
+@pytest.mark.parametrize("rows", [10, 3 << 20])
+def test_a_disk_that_is_full_is_told_by_the_thread_that_packs(rows):
+    """Few rows reach the disk at the end only; of many, the first pages fail while others are packed."""
+    table = pa.table({"x": np.random.default_rng(0).random(rows)})
+    with (
+        Path("/dev/full").open("wb", buffering=0) as full,
+        pytest.raises(OSError, match="No space"),
+        packed(full, table.schema) as (_, add),
+    ):
+        add(table)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +28,8 @@ RECORD = b"outbid"
 
 _ROWS = 1 << 20
 """Rows that are packed as one group, and then brought to the disk."""
+_PIECES = 256
+"""Pages that may wait for the disk, of a megabyte or less."""
 
 
 def read_detections(path: Path) -> Detections:
@@ -132,25 +136,55 @@ def packed(
 ) -> Iterator[tuple[pa.parquet.ParquetWriter, Callable[[pa.Table], None]]]:
     """A writer to a file, and what adds rows to it.
 
-    What is packed is brought to the disk while more is packed: else all of a large file would wait for that
-    at its end.
+    What is packed is brought to the disk by a thread while more is packed: else packing would wait for the
+    disk, and the end of a large file for all of it.
     """
-    on_disk: list[Future[None]] = []
-    with ThreadPoolExecutor(1) as disk:
-        with _writer(file, schema) as output:
+    with _Behind(file) as behind, _writer(behind, schema) as output:
 
-            def add(rows: pa.Table) -> None:
-                for begin in range(0, len(rows), _ROWS):
-                    output.write_table(rows[begin : begin + _ROWS])
-                    if begin + _ROWS < len(rows):
-                        on_disk.append(disk.submit(os.fsync, file.fileno()))
+        def add(rows: pa.Table) -> None:
+            for begin in range(0, len(rows), _ROWS):
+                output.write_table(rows[begin : begin + _ROWS])
+                if begin + _ROWS < len(rows):
+                    behind.sync()
 
-            yield output, add
-        for done in on_disk:
-            done.result()  # a full disk may be told only once
+        yield output, add
 
 
-def _writer(file: BinaryIO, schema: pa.Schema) -> pa.parquet.ParquetWriter:
+class _Behind(RawIOBase):
+    """A file to which a thread writes; what goes wrong there is told at the next write, or at the end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._disk = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[object]] = deque()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        data = bytes(data)  # itself, if it is bytes
+        self._do(self._file.write, data)
+        return len(data)
+
+    def sync(self) -> None:
+        self._do(lambda: os.fsync(self._file.fileno()))
+
+    def close(self) -> None:
+        """Wait until all is written."""
+        try:
+            while self._waiting:
+                self._waiting.popleft().result()
+        finally:
+            self._disk.shutdown(cancel_futures=True)
+            super().close()
+
+    def _do(self, work: Callable[..., object], *given: bytes) -> None:
+        while self._waiting and (self._waiting[0].done() or len(self._waiting) > _PIECES):
+            self._waiting.popleft().result()
+        self._waiting.append(self._disk.submit(work, *given))
+
+
+def _writer(file: RawIOBase, schema: pa.Schema) -> pa.parquet.ParquetWriter:
     """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
 
     Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries
