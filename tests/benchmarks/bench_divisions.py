@@ -1,8 +1,9 @@
-"""Divisions of real embryos, identities removed and no option set: precision, recall and F1 within one frame.
+"""Divisions of real embryos and cultured cells: precision, recall and F1 within one frame.
 
-At every k-th frame a true division is one from a frame to the next that is left. With ``--pieces`` movies are
-cut into pieces of some frames, of which many hold few divisions: those that are true, found and right, by how
-many are true in a piece. The movies are found as in `bench_real`.
+Identities are removed and no option is set. At every k-th frame a true division is one from a frame to
+the next that is left. With ``--pieces`` movies are cut into pieces of some frames, of which many hold
+few divisions: those that are true, found and right, by how many are true in a piece. The movies are
+found as in `bench_real`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, sc
 MOVIES = (
     *(f"celegans/{name}.csv" for name in ("L1", "L2", "L5")),
     *(f"ascidian/{name}.csv" for name in ("Pm05", "Pm07", "Pm08")),
+    "mouse_geff/tidy.csv",
+    "hela_geff/Fluo-N2DL-HeLa-01.zarr",
 )
 STRIDES = (1, 3, 5)
 PIECES = (
