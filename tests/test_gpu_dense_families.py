@@ -12,8 +12,8 @@ import pytest
 from problems import ALL_FAMILIES, optional
 from test_assign import EXACT, assert_certified, reference_cost
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker._arrays import to_host
+from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, Status, assign
+from outbid.tracker._arrays import to_device, to_host
 from outbid.tracker.assign import SOLVERS, Assignment
 from outbid.tracker.assign.greedy import Greedy
 from outbid.tracker.assign.problem import on_gpu
@@ -120,3 +120,35 @@ def test_a_gpu_that_is_full_is_left_to_others_and_the_host_answers():
     assert answer.stats["fallbacks"] == 1
     assert isinstance(answer.col_of_row, np.ndarray)
     assert answer.primal_cost == pytest.approx(assign(problem).primal_cost, rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", ["dense", "sparse", "points"])
+@pytest.mark.parametrize("optional_sides", [False, True])
+def test_arrays_with_gaps_in_memory_are_read_right(solver, kind, optional_sides):
+    """Kernels know no strides; only every second number is meant."""
+    rng = np.random.default_rng(10)
+
+    def with_gaps(array):
+        for axis in range(array.ndim):
+            array = np.repeat(array, 2, axis)
+        return to_device(array)[(slice(None, None, 2),) * array.ndim]
+
+    costs = DenseCosts(rng.integers(0, 50, (12, 12)))
+    stored, points = costs.sparse(), rng.random((2, 12, 3))
+    there = {
+        "dense": DenseCosts(with_gaps(costs.values)),
+        "points": PointCosts(*map(with_gaps, points)),
+        "sparse": SparseCosts(
+            *(with_gaps(array) for array in (stored.indptr, stored.indices.astype(np.int64), stored.values)),
+            stored.shape,
+        ),
+    }[kind]
+    unmatched = [np.arange(12) / 20 if kind == "points" else 3 * np.arange(12)] * (2 * optional_sides)
+    here = AssignmentProblem(PointCosts(*points) if kind == "points" else costs, *unmatched)
+    answer = assign(AssignmentProblem(there, *map(with_gaps, unmatched)), solver)
+    if solver in EXACT:
+        assert answer.primal_cost == pytest.approx(assign(here).primal_cost, rel=1e-12)
+        assert answer.status is Status.OPTIMAL
+    else:
+        assert answer.primal_cost == pytest.approx(assign(here, solver).primal_cost, rel=1e-12)

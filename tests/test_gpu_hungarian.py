@@ -11,7 +11,7 @@ from problems import FAMILIES, optional
 from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
 from outbid.tracker._arrays import on_device, to_device, to_host
 from outbid.tracker.assign.hungarian import Hungarian
-from outbid.tracker.assign.problem import on_gpu
+from outbid.tracker.assign.problem import on_gpu, on_host
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("tree", "classical")
@@ -85,3 +85,15 @@ def test_a_row_with_more_tight_pairs_than_slots_is_compressed_whole():
     costs = np.random.default_rng(6).integers(0, 2, (200, 200))
     assert_twins(AssignmentProblem(DenseCosts(costs)), "classical")
     assert_twins(AssignmentProblem(DenseCosts(costs.astype(np.float32))), "classical")
+
+
+@pytest.mark.parametrize("variant", ["tree", "classical"])
+def test_columns_in_a_row_in_memory_are_read_right(variant):
+    rng = np.random.default_rng(9)
+    costs = to_device(np.asfortranarray(rng.integers(0, 100, (30, 40))))
+    assert not costs.flags.c_contiguous
+    unmatched = [to_device(np.full(count, 40)) for count in costs.shape]
+    for problem in (AssignmentProblem(DenseCosts(costs)), AssignmentProblem(DenseCosts(costs), *unmatched)):
+        answer = assign(problem, Hungarian(variant))
+        assert answer.gap == 0
+        assert answer.primal_cost == assign(on_host(problem)).primal_cost

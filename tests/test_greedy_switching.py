@@ -10,7 +10,7 @@ from problems import FAMILIES, gated, moved_cloud, optional
 
 from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
 from outbid.tracker.assign import greedy_switching_cpu
-from outbid.tracker.assign.greedy_switching import GreedySwitching
+from outbid.tracker.assign.greedy_switching import GreedySwitching, _Switching
 
 VARIANTS = {
     f"{'parallel' if parallel else 'sequential'}, {start} start": GreedySwitching(parallel, start)
@@ -175,3 +175,14 @@ def test_an_unknown_start_is_refused():
         assign(geom(5, 0), GreedySwitching(start="best"))
     with pytest.raises(ValueError, match="shared, global"):
         assign(geom(5, 0), GreedySwitching(evaluation="local"))
+
+
+def test_difference_evaluation_ends_when_time_is_over():
+    work = _Switching(geom(60, 1), "shared")
+    work.take_any(np.random.default_rng(0))
+    work._step = 20
+    over = iter([False, True])
+    work.evaluate(lambda: next(over))
+    assert work.state.row_gain[:20].any()
+    assert not work.state.row_gain[20:].any()
+    assert not work.state.col_gain.any()

@@ -154,3 +154,11 @@ def test_initial_reduction_and_compression_hold_the_pairs_without_slack():
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ValueError, match="tree, classical"):
         assign(AssignmentProblem(DenseCosts(np.ones((2, 2)))), Hungarian("fast"))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("cols", [50, 70])
+def test_rows_that_reach_all_columns_alike_share_them_out_at_once(cols, variant):
+    answer = assign(AssignmentProblem(DenseCosts(np.full((50, cols), 3))), Hungarian(variant))
+    assert answer.stats["iterations"] == 1
+    assert answer.col_of_row.tolist() == list(range(50))

@@ -13,7 +13,15 @@ from .._arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, on_host, without_outliers
+from .problem import (
+    AssignmentProblem,
+    DenseCosts,
+    PointCosts,
+    SparseCosts,
+    as_kernels_read,
+    on_host,
+    without_outliers,
+)
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -111,6 +119,7 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
         problem = replace(problem, costs=DenseCosts(problem.costs.values))
     try:
         check_problem(problem)
+        problem = as_kernels_read(problem)
         return solve_and_certify(problem, solver)
     except MemoryError:
         if not on_device(problem.array):

@@ -288,7 +288,7 @@ def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
             "Choose solver bid_and_augment for sparse problems."
         )
     if isinstance(stored, DenseCosts):
-        costs = stored.values.astype(dtype)
+        costs = stored.values.astype(dtype, order="C")
     else:
         costs = xp.full((rows, cols), forbidden(dtype))
         costs[stored.rows, stored.indices] = stored.values

@@ -284,7 +284,8 @@ class AssignmentProblem:
         if self.row_unmatched is None or self.col_unmatched is None:
             xp = array_module(self.array)
             return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
-        return self.row_unmatched.astype(dtype, copy=False), self.col_unmatched.astype(dtype, copy=False)
+        laid = array_module(self.array).ascontiguousarray
+        return laid(self.row_unmatched, dtype), laid(self.col_unmatched, dtype)
 
 
 def _unmasked(values: ArrayLike) -> NDArray:
@@ -292,6 +293,16 @@ def _unmasked(values: ArrayLike) -> NDArray:
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("The array is masked. Forbid pairs by infinity, such as costs.filled(np.inf).")
     return np.asarray(values)
+
+
+def as_kernels_read(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with the arrays of sparse costs in the types and without the gaps that a GPU reads over."""
+    costs = problem.costs
+    if not isinstance(costs, SparseCosts):
+        return problem
+    laid = array_module(costs.values).ascontiguousarray
+    pairs = laid(costs.indptr, np.int64), laid(costs.indices, np.int32), laid(costs.values)
+    return replace(problem, costs=SparseCosts(*pairs, costs.shape))
 
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
