@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
@@ -74,3 +76,24 @@ def test_places_that_are_no_integers_are_refused(name):
     costs = SparseCosts(**good | {name: good[name].astype(float)}, shape=(1, 2))
     with pytest.raises(TypeError, match=f"{name} must be integers"):
         assign(AssignmentProblem(costs))
+
+
+def test_what_does_not_fit_a_device_is_solved_on_the_host(monkeypatch):
+    """As tests/test_gpu_dense_families.py does in earnest, here with a device that is none."""
+    door, released = import_module("outbid.tracker.assign"), []
+
+    class Large(BidAndAugment):
+        def works_on_device(self, _):
+            return True
+
+        def compute(self, problem):
+            if not released:
+                raise MemoryError
+            return super().compute(problem)
+
+    monkeypatch.setattr(door, "on_device", lambda _: True)
+    monkeypatch.setattr(door, "on_host", lambda problem: problem)
+    monkeypatch.setattr(door, "release_device_memory", lambda: released.append(True))
+    answer = assign(AssignmentProblem(DenseCosts(np.array([[0, 9], [9, 0]]))), Large())
+    assert answer.stats["fallbacks"] == 1
+    assert answer.primal_cost == 0
