@@ -27,7 +27,7 @@ class SelfCalibration(Experiment):
     """Errors of what is learned are relative: 0.1 is 10 % too much."""
 
     shows = "What is learned against what was simulated: step, persistence, noise, gate, confidence."
-    takes = "an hour; 20 s with --quick, which takes two cells"
+    takes = "some 2 minutes; seconds with --quick, which takes two cells"
     size = Size(seeds=5, frames=50, particles=2000)
     quick = Size(seeds=2, frames=15, particles=300)
     cell = ("kappa", "persistence", "miss", "clutter")

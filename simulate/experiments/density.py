@@ -16,7 +16,7 @@ class Density(BesideTheory):
     """The same particles in boxes of other sizes."""
 
     shows = "Accuracy against density at one and the same step: kappa is .09 to .4; theory beside it."
-    takes = "some 4 minutes; 10 s with --quick"
+    takes = "half a minute; seconds with --quick"
     varied = ("density",)
     scenes = tuple(_scene(density) for density in (0.1, 0.3, 1.0, 3.0, 8.0))
 

@@ -25,7 +25,7 @@ class Figure5(Comparison):
     """No births, deaths, misses, clutter or noise, as in the paper; its step is not told and is .3 here."""
 
     shows = "Vasconcelos & Rosenhahn's Figure 5: 500 particles in 3D, persistence 0 to 1, their matching."
-    takes = "some 3 minutes; 10 s with --quick"
+    takes = "half a minute; seconds with --quick"
     size = Size(seeds=5, frames=20, particles=500)
     varied = ("persistence",)
     scenes = tuple(

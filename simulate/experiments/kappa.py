@@ -14,7 +14,7 @@ class Kappa(BesideTheory):
     """Precision is what theory tells of the nearest neighbour."""
 
     shows = "Accuracy against kappa, the step over the spacing, for Brownian particles; theory beside it."
-    takes = "some 5 minutes; 10 s with --quick"
+    takes = "half a minute; seconds with --quick"
     varied = ("kappa",)
     scenes = tuple(Scene(kappa) for kappa in (0.05, 0.1, 0.15, 0.2, 0.3, 0.4))
 

@@ -12,7 +12,7 @@ class Persistence(Comparison):
     """Walks of Fürth with the same step over one frame."""
 
     shows = "Accuracy against persistence at kappa .3, beside a one-step velocity prediction."
-    takes = "some 5 minutes; 10 s with --quick"
+    takes = "half a minute; seconds with --quick"
     varied = ("persistence",)
     scenes = tuple(Scene(0.3, persistence) for persistence in (0.0, 1.0, 3.0, 10.0, 30.0))
     linkers = ("plain", "velocity", "outbid")

@@ -15,9 +15,7 @@ class Rivals(Comparison):
     """The grid of kappa, persistence, misses and clutter."""
 
     shows = "Other packages against Outbid on persistent walks: kappa, persistence, misses, clutter."
-    takes = (
-        "days, most of them laptrack's gap closing: choose with --where; --quick takes minutes for two cells"
-    )
+    takes = "hours, most of them ByoTrack's: choose with --where; --quick takes minutes for two cells"
     size = Size(seeds=5, frames=50, particles=2000)
     quick = Size(seeds=2, frames=6, particles=150)
     varied = ("kappa", "persistence", "miss", "clutter")
