@@ -10,6 +10,7 @@ from problems import gated, moved_cloud
 
 from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
 from outbid.tracker._arrays import launch, to_device, to_host
+from outbid.tracker.errors import InputError
 from outbid.tracker.gating import pairs_within
 
 pytestmark = pytest.mark.gpu
@@ -116,6 +117,15 @@ def test_searches_too_large_for_the_gpu_end_on_the_host(monkeypatch):
     answer = assign(on_device(problem))
     assert answer.gap == 0
     assert answer.primal_cost == assign(problem).primal_cost
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("side", [0, 1])
+def test_points_that_are_no_finite_numbers_are_refused(side, bad):
+    clouds = list(moved_cloud(np.random.default_rng(1), 300, 0.2))
+    clouds[side][7, 1] = bad
+    with pytest.raises(InputError, match="Point 7 of"):
+        match(*map(to_device, clouds), 0.8)
 
 
 @pytest.mark.parametrize("solver", ["greedy", "jonker_volgenant"])

@@ -9,6 +9,7 @@ struct Grid {
     long long size[3];                // cells along z, y, x, one empty cell at either end of an axis
     long long cells;                  // in a block
     int shift;
+    int is_finite;  // 0 if some coordinate is no finite number
 };
 static_assert(sizeof(Grid) <= 96, "gating_gpu.py reserves so much");
 
@@ -30,6 +31,7 @@ extern "C" __global__ void make_grid(const double* row_point, long long rows, co
     for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < points; i += stride)
         for (int axis = 0; axis < 3; ++axis) {
             double x = coordinate(row_point, rows, col_point, i, axis);
+            if (isnan(x)) x = __longlong_as_double(0x7ff0000000000000LL);  // infinite, for fmin passes over NaN
             value[axis] = fmin(value[axis], x), value[3 + axis] = fmax(value[3 + axis], x);
         }
     for (int turn = 0; turn < 2; ++turn) {
@@ -59,9 +61,11 @@ extern "C" __global__ void make_grid(const double* row_point, long long rows, co
             }
     }
     if (threadIdx.x) return;
-    grid->cells = 1, grid->shift = 0;
+    grid->cells = 1, grid->shift = 0, grid->is_finite = 1;
+    for (int k = 0; k < 6; ++k) grid->is_finite &= isfinite(value[k]);
+    bool any = points && grid->is_finite;
     for (int axis = 0; axis < 3; ++axis) {
-        double low = points ? value[axis] : 0, extent = points ? value[3 + axis] - low : 0;
+        double low = any ? value[axis] : 0, extent = any ? value[3 + axis] - low : 0;
         double edge = fmax(least_edge, extent / (double)(most - 4));
         if (!(edge > 0)) edge = 1;
         grid->origin[axis] = low, grid->per_length[axis] = 1 / edge;
@@ -181,7 +185,7 @@ __device__ __forceinline__ void visit_columns(long long i, int member, const dou
 }
 
 // Columns within the radius of every row. row_point (3, R), row_key (R,), col_point (3, C), col_key (C,) sorted; start
-// as in sort_points, that of the columns; count (R + 1,) i8, in place i + 1 those of row i.
+// as in sort_points, that of the columns; count (R + 1,) i8, in place i + 1 those of row i, or -1 if not all is finite.
 extern "C" __global__ void count_pairs(const double* row_point, const long long* row_key, long long rows,
                                        const double* col_point, const long long* col_key, long long cols,
                                        const int* start, const Grid* grid, int frames, int first_offset,
@@ -190,6 +194,10 @@ extern "C" __global__ void count_pairs(const double* row_point, const long long*
     if (i == 0) count[0] = 0;
     if (i >= rows) return;
     Grid here = *grid;
+    if (!here.is_finite) {
+        count[i + 1] = -1;
+        return;
+    }
     Columns columns{col_point, col_key, start, rows, cols, here.shift};
     int found = 0;
     visit_columns<1>(i, 0, row_point, row_key, columns, here, frames, first_offset, last_offset, radius2,

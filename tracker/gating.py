@@ -7,13 +7,12 @@ each other in memory, which is what makes the solvers that follow fast.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import array_module, kernels, on_device, to_host
+from ._arrays import array_module, kernels, on_device
 from .errors import InputError, ResourceError
 
 
@@ -112,10 +111,9 @@ def pairs_within(
     >>> found.indptr.tolist(), found.distance2.tolist()
     ([0, 2, 4, 5], [0.0, 1.0, 1.0, 0.0, 0.0])
     """
-    on, xp = kernels("outbid.tracker.gating", rows), array_module(rows)
-    finite = xp.stack([xp.isfinite(points).all() for points in (rows, cols)])
+    on = kernels("outbid.tracker.gating", rows)
     if not on_device(rows):
-        _refuse_infinite(rows, cols, finite)
+        _refuse_infinite(rows, cols)
     # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.
     least_edge = min(radius, np.finfo(float).max / 4) * (1 + 1e-9)
     # Three axes and the block together fit a 64-bit key.
@@ -127,8 +125,9 @@ def pairs_within(
     )
     reach = (row_cloud, col_cloud, cells, offsets, float(radius) * radius, workers)
     indptr = on.count_pairs(*reach)
-    pairs, *finite = to_host(xp.concatenate([indptr[-1:], finite])).tolist()
-    _refuse_infinite(rows, cols, finite)  # here, for the host waits for the number of pairs anyway
+    pairs = int(indptr[-1])
+    if pairs < 0:  # as a GPU tells, for the host waits for the number of pairs anyway
+        _refuse_infinite(rows, cols)
     if most_bytes is not None and pairs * 12 > most_bytes:
         raise ResourceError(
             f"{pairs:,} pairs are within {radius:g}: {pairs * 12 / 1e9:.1f} GB, more than the "
@@ -137,10 +136,11 @@ def pairs_within(
     return Candidates(row_cloud, col_cloud, indptr, *on.fill_pairs(*reach, indptr, pairs))
 
 
-def _refuse_infinite(rows: NDArray, cols: NDArray, finite: Sequence[int]) -> None:
-    for points, are in zip((rows, cols), finite, strict=True):
-        if not are:
-            row = int(array_module(points).isfinite(points).all(axis=1).argmin())
+def _refuse_infinite(rows: NDArray, cols: NDArray) -> None:
+    for points in (rows, cols):
+        finite = array_module(points).isfinite(points)
+        if not finite.all():
+            row = int(finite.all(axis=1).argmin())
             raise InputError(
                 f"Point {row} of {len(points)} has a coordinate that is no finite number. Leave it out."
             )

@@ -56,7 +56,10 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):  
 
 
 def count_pairs(rows, cols, cells, offsets, radius2, workers):  # noqa: ARG001
-    """Where each row's pairs start, (R + 1,) i8; rows, cols are gating.Cloud."""
+    """Where each row's pairs start, (R + 1,) i8, falling if some coordinate is no finite number.
+
+    rows, cols are gating.Cloud.
+    """
     xp = array_module(rows.key)
     count = xp.zeros(1, np.int64) if len(rows) == 0 else xp.empty(len(rows) + 1, np.int64)
     launch(
