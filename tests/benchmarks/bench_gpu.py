@@ -109,7 +109,7 @@ def main() -> None:
         begin_record(outcome(chosen.record))
         pairs, movies = recorded("frame_pairs", pairs, 90), recorded("movies", movies, 30)
     measure.show(pairs, chosen.csv)
-    measure.show(movies, None)
+    measure.show(movies, measure.beside(chosen.csv, "movies"))
 
 
 if __name__ == "__main__":

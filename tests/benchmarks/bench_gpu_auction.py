@@ -122,7 +122,8 @@ def main() -> None:
         "switching": switching(chosen.switching, chosen.seeds),
     }
     for name, rows in tables.items():
-        measure.show(recorded(name, rows, 60) if chosen.record else rows, None)
+        where = measure.beside(chosen.csv, name)
+        measure.show(recorded(name, rows, 60) if chosen.record else rows, where)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def main() -> None:
             rows = recorded("hungarian", rows, 60)
         measure.show(rows, chosen.csv)
     if chosen.cpu:
-        measure.show(on_the_cpu(chosen.cpu, chosen.repeats), None)
+        measure.show(on_the_cpu(chosen.cpu, chosen.repeats), measure.beside(chosen.csv, "cpu"))
 
 
 if __name__ == "__main__":

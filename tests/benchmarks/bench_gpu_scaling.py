@@ -112,7 +112,7 @@ def main() -> None:
         told["exponent"], told["last_exponent"] = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
         print(f"exponent from 10^5 on: {told['exponent']}, from 10^6 on: {told['last_exponent']}")
     if chosen.many:
-        told["many"] = measure.show(many(chosen.many, 2.0), None)
+        told["many"] = measure.show(many(chosen.many, 2.0), measure.beside(chosen.csv, "many"))
     if chosen.record:
         add_to_long_record("scaling", told)
 

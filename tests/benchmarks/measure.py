@@ -69,9 +69,14 @@ def best_of(repeats: int, work: Callable[[], object]) -> tuple[float, Any]:
 def options(description: str | None) -> argparse.ArgumentParser:
     """Options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--csv", type=Path, help="write the table there, too")
+    parser.add_argument("--csv", type=Path, help="write the table there, too; further tables beside it")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which a case is given up")
     return parser
+
+
+def beside(csv_path: Path | None, name: str) -> Path | None:
+    """Where another table of the same program goes."""
+    return csv_path and csv_path.with_stem(f"{csv_path.stem}_{name}")
 
 
 def show(rows: Iterable[Row], csv_path: Path | None) -> list[Row]:
