@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import active_count
 
 import numpy as np
 import pyarrow as pa
@@ -162,9 +163,21 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     assert_refused(track(tmp_path / "none.csv"), 3, "none.csv", "no file", "Check the name")
     assert_refused(track(tmp_path / "folder.csv"), 3, "folder.csv", "folder")
+    threads = active_count()
     assert_refused(track(tmp_path / "pipe.csv"), 3, "pipe.csv", "Give a file")
+    assert active_count() == threads  # none waits for what will never come
     assert_refused(track(tmp_path / "spots.docx"), 3, "spots.docx", "unknown format", *FORMATS)
     assert_refused(track(tmp_path / "spots"), 3, "no file")
+
+
+def test_a_file_that_never_ends_holds_up_no_command(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    words = ("track", "pipe.parquet", "-o", "t.parquet", "--stream", "--max-distance", "1")
+    command = [str(Path(sys.executable).with_name("outbid")), *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "Give a file" in done.stderr) == (3, True), done.stderr
+    streamed = run("track", tmp_path / "none.parquet", "-o", tmp_path / "t.parquet", *words[-3:])
+    assert_refused(streamed, 3, "none.parquet", "no file", "Check the name")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from types import ModuleType
 from typing import Any, TypeVar, TypeVarTuple, cast
 
@@ -78,16 +78,23 @@ def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
 
 
 def begun(work: Callable[[*_Arguments], _Made], *given: *_Arguments) -> Future[_Made]:
-    """Work that a thread does from now on; `result` waits for it.
+    """Work that a thread does from now on; `result` waits for it, the end of the program does not.
 
     Examples
     --------
     >>> begun(abs, -2).result()
     2
     """
-    pool = ThreadPoolExecutor(1)
-    made = pool.submit(timed_beside(work), *given)
-    pool.shutdown(wait=False)
+    made: Future[_Made] = Future()
+    timed = timed_beside(work)
+
+    def make() -> None:
+        try:
+            made.set_result(timed(*given))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=make, daemon=True).start()
     return made
 
 

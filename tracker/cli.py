@@ -187,16 +187,16 @@ def _in_memory(
     from .track import track as run_track
 
     formats.check_output(output, overwrite=overwrite)
-    hashed = begun(formats.input_of, source)
     detections = formats.read_detections(source)
     lap("read")
-    origin = hashed.result()
-    lap("hash")
-    _tell_other_input(origin)
+    hashed = begun(formats.input_of, source)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     with compilation_told(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
+    origin = hashed.result()
+    lap("hash")
+    _tell_other_input(origin)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     told = {name: run.stats[name] for name in TOLD if name in run.stats}
     record = _track_record(origin, run.settings) | told | learned
@@ -215,6 +215,7 @@ def _stream(
     from ._arrays import begun, lap
     from .stream import settings_for, track_stream
 
+    formats.check_input(source)
     hashed = begun(formats.input_of, source)
     used = settings_for(source, output, settings)
     origin = hashed.result()

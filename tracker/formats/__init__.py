@@ -22,8 +22,8 @@ from .records import record_from, sha256_of
 from .unknown import advice
 
 __all__ = [
-    "FORMATS", "READERS", "check_output", "holds_tracks", "input_of", "read_detections", "read_record",
-    "read_tracks", "write_detections", "write_tracks",
+    "FORMATS", "READERS", "check_input", "check_output", "holds_tracks", "input_of", "read_detections",
+    "read_record", "read_tracks", "write_detections", "write_tracks",
 ]  # fmt: skip
 
 FORMATS: Mapping[str, str] = {
@@ -223,6 +223,18 @@ def write_tracks(
     {'command': 'track'}
     """
     _output(path, overwrite).write_tracks(Path(path), tracks, record, overwrite)
+
+
+def check_input(path: _Path) -> None:
+    """Complain about an input now that could not be read later.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or none of a known format.
+    """
+    with _reading(path):
+        pass
 
 
 def check_output(path: _Path, *, overwrite: bool = False) -> None:
