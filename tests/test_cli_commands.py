@@ -22,7 +22,7 @@ from outbid.tracker import (
 )
 from outbid.tracker.cli import main
 from outbid.tracker.match import COSTS
-from outbid.tracker.track import DEVICES
+from outbid.tracker.track import DEVICES, WORTH_A_GPU
 
 
 @pytest.fixture
@@ -54,6 +54,11 @@ def test_help_of_a_command_begins_with_examples(command: str) -> None:
     done = run(command, "-h")
     assert done.exit_code == 0
     assert done.output.index(f"  outbid {command}") < done.output.index("Options:")
+
+
+def test_help_tells_from_how_many_detections_on_a_gpu_is_taken() -> None:
+    told = " ".join(run("track", "--help").output.split())
+    assert f"from {WORTH_A_GPU // 1_000_000} million detections on" in told
 
 
 @pytest.mark.parametrize("command", ["track", "score", "convert"])

@@ -28,7 +28,7 @@ def solved_by_order(matrix: Matrix, never: NDArray, rounding: float) -> Answer |
     first column, the second with the second and so on is optimal (Hoffman 1963). Steps of the column duals
     between c_kl - c_kj and c_il - c_ij of neighbours prove it. These matrices defeat candidates, for all
     pairs near the diagonal cost nearly the same (Machol and Wien's i·j is one). Where the matrix is not of
-    this kind some neighbours say so at once, from 2 n of its n² costs.
+    this kind some neighbours say so at once, from some 11 n of its n² costs.
 
     Parameters
     ----------
