@@ -16,6 +16,7 @@ from outbid.tracker import (
     Detections,
     TrackingSettings,
     cli,
+    info_cli,
     read_record,
     read_tracks,
     write_detections,
@@ -375,14 +376,14 @@ def test_info(monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(run("info", "--json").stdout)
     assert found["versions"]["numpy"] == np.__version__
     assert found["cpu_cores"] == len(os.sched_getaffinity(0))
-    monkeypatch.setattr(cli, "_version", lambda name: None if name == "pyarrow" else "1")
+    monkeypatch.setattr(info_cli, "_version", lambda name: None if name == "pyarrow" else "1")
     assert "pip install pyarrow" in run("info").stdout
     monkeypatch.setattr(
         metadata,
         "requires",
         lambda _: ["numpy>=2.0", 'geff>=1.1; extra == "geff"', "pytest; extra == 'test'"],
     )
-    monkeypatch.setattr(cli, "_version", lambda _: None)
+    monkeypatch.setattr(info_cli, "_version", lambda _: None)
     assert json.loads(run("info", "--json").stdout)["missing"][1:3] == [
         "numpy is not installed: pip install numpy",
         "geff is not installed: pip install 'outbid[geff]'",

@@ -22,7 +22,8 @@ def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
 
 
 def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry_points(monkeypatch, "gone=no_such_package.cli:main", "odd=math:pi", "fine=outbid.tracker.cli:info")
+    fine = "fine=outbid.tracker.info_cli:info"
+    entry_points(monkeypatch, "gone=no_such_package.cli:main", "odd=math:pi", fine)
     shown = run()
     assert re.search(r"^  gone +\(cannot be loaded: ModuleNotFoundError", shown.output, re.MULTILINE)
     assert re.search(r"^  track +Link", shown.output, re.MULTILINE)

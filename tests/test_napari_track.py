@@ -109,6 +109,20 @@ def test_divisions_stand_in_the_graph(window: "Window") -> None:
     assert window.viewer.layers[-1].graph == {}
 
 
+def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
+    from test_divisions import tissue
+    from test_merges import backward
+
+    seen = backward(tissue(cells=60, frames=20, apart=0.15)).detections
+    window.viewer.add_points(rows_of(seen), name="vesicles", size=0.1)
+    form = window.form("Track particles")
+    window.tick(form.merges)
+    run(window, form)
+    parents = [len(each) for each in named(window, "Tracks of vesicles").graph.values()]
+    assert parents.count(2) >= 10
+    assert set(parents) == {2}
+
+
 def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:
     from test_divisions import tissue
 

@@ -16,7 +16,7 @@ only, and `outbid.viewers` stands with the commands.
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `choose`             of all probable links those expected to agree best with the truth
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
-    `relink`             links and divisions together, as one assignment
+    `relink`             links and divisions together, as one assignment; `merges`: the same, backward
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `drift`              how far whole frames moved, by a vote of displacements

@@ -20,13 +20,14 @@ from .calibration import Calibration
 from .candidates import Pairs, no_longer, pairs_of
 from .choose import chosen, sobered
 from .detections import Detections
-from .divisions import Divisions, find_divisions
+from .divisions import Branches, find_divisions
 from .drift import drift_of
 from .estimates import first_step, neighbour_distances
 from .flow import Flow
 from .learn import Learnt, gate_of, learned, motion_learned, uncertainty
 from .link import Links
 from .linking import Linking, LinkModel
+from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
 from .refine import link_pass, links_of, soft_pass, with_gaps
@@ -68,6 +69,7 @@ def calibrate(
     max_gap: int = 2,
     two_sided: bool = True,
     divisions: bool = True,
+    merges: bool = False,
     solver: str = "bid_and_augment",
     workers: int = 1,
     most_bytes: int | None = None,
@@ -86,6 +88,8 @@ def calibrate(
         Whether links may use the future.
     divisions : bool
         Whether starts are joined to mothers where the movie gives evidence of divisions.
+    merges : bool
+        Whether ends are joined to what they became where it gives evidence that particles fuse.
     solver : str
     workers : int
         Threads.
@@ -137,12 +141,10 @@ def calibrate(
     if part is not movie:
         found = _told(movie, found, means, tell)
     found = _settled(movie, found, means, tell)
-    linking, daughters = found.linking, Divisions.none()
-    if divisions:
-        linking, daughters = find_divisions(movie, linking, found.pairs.log_density, found.shift)
+    linking, branches = _branched(movie, found, divisions=divisions, merges=merges)
     # Links and divisions are chosen together, by their likelihood.
-    linking = linking if len(daughters.mother) else chosen(linking, solver)
-    links = _with_daughters(links_of(movie, linking), movie, daughters)
+    linking = linking if len(branches) else chosen(linking, solver)
+    links = _with_branches(links_of(movie, linking), movie, branches)
     errors = uncertainty(found.learnt, len(movie.frame))
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
@@ -308,14 +310,24 @@ def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], N
     return replace(found, linking=sobered(found.linking, linking), shift=shift, passes=found.passes + done)
 
 
-def _with_daughters(links: Links, movie: Movie, found: Divisions) -> Links:
-    """The links and those to daughters, sorted by source; nothing is known of a daughter's margin."""
-    if not len(found.mother):
+def _branched(movie: Movie, found: _Found, *, divisions: bool, merges: bool) -> tuple[Linking, Branches]:
+    """The links, and those of divisions, or of merges where nothing divides."""
+    linking, branches = found.linking, Branches.none()
+    for asked, find in ((divisions, find_divisions), (merges, find_merges)):
+        if asked and not len(branches):
+            linking, branches = find(movie, found.linking, found.pairs.log_density, found.shift)
+    return linking, branches
+
+
+def _with_branches(links: Links, movie: Movie, found: Branches) -> Links:
+    """The links and those of branches, sorted by source and target; nothing is known of their margins."""
+    if not len(found):
         return links
-    daughters = np.column_stack([movie.order[found.mother], movie.order[found.daughter]])
-    pairs = np.concatenate([links.pairs, daughters])
+    pairs = np.concatenate(
+        [links.pairs, np.column_stack([movie.order[found.source], movie.order[found.target]])]
+    )
     cost = np.concatenate([links.cost, np.log1p(-found.probability) - np.log(found.probability)])
-    margin = np.concatenate([links.margin, np.zeros(len(daughters))])
+    margin = np.concatenate([links.margin, np.zeros(len(found))])
     trust = np.concatenate([_known(links.probability), found.probability])
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     return Links(pairs[order], cost[order], margin[order], links.gap, probability=trust[order])

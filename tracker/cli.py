@@ -1,13 +1,10 @@
-"""The commands `outbid track`, `score`, `convert` and `info`, and the group that all commands join."""
+"""The commands `outbid track`, `score` and `convert`, and the group that all commands join."""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
-import os
-import platform
-import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -22,11 +19,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
-_REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
-_NOT_SHOWN = {"test", "lint", "bench", "docs", "rivals", "all", "cuda12", "cuda13"}
-"""Extras; of CuPy the GPU's line tells."""
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
-_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
 @click.group(
@@ -115,6 +108,10 @@ class UnmatchedCost(click.ParamType):
     "--divisions/--no-divisions", default=True, show_default=True,
     help="Join starts to mothers where the movie gives evidence of divisions, if all is learned.",
 )  # fmt: skip
+@click.option(
+    "--merges/--no-merges", default=False, show_default=True,
+    help="Join ends to what they fused with where the movie gives evidence of that, if all is learned.",
+)  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
 @click.option(
@@ -143,6 +140,7 @@ def track(
     spacing: tuple[float, float, float],
     max_gap: int | None,
     divisions: bool,
+    merges: bool,
     gap_distance: float | None,
     solver: str,
     device: str,
@@ -162,8 +160,8 @@ def track(
     settings = Settings(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, solver=solver,
-        device=device,
+        spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
+        solver=solver, device=device,
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
     with stages_timed() as (stages, beside):
@@ -203,7 +201,9 @@ def _in_memory(
     formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
     lap("write")
     if run.learned is not None:
-        say(f"{run.learned if run.stats['links'] else _NOTHING}\nDivisions: {run.stats['divisions']}.")
+        merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
+        learnt = run.learned if run.stats["links"] else _NOTHING
+        say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
     return {**run.stats, **learned}
 
 
@@ -344,57 +344,3 @@ def convert(source: Path, output: Path, overwrite: bool) -> None:
         detections = formats.read_detections(source)
         formats.write_detections(output, detections, record=record, overwrite=overwrite)
         say(f"{len(detections)} detections: {output}")
-
-
-@click.command(
-    help="""Show versions, devices and what is missing.
-
-    \b
-    Examples:
-      outbid info
-      outbid info --json
-    """,
-)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@common_options
-def info(as_json: bool) -> None:
-    """Show versions and devices."""
-    from ._arrays import gpu_names
-
-    packages = _packages()
-    versions = {name: _version(name) for name in packages}
-    missing = [f"{name} is not installed: {line}" for name, line in packages.items() if not versions[name]]
-    versions["cupy"] = next((found for name in _CUPY if (found := _version(name))), None)
-    try:
-        gpus = gpu_names()
-    except RuntimeError as error:
-        gpus = []
-        missing.append(str(error))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if as_json:
-        python = {"python": platform.python_version(), "platform": platform.platform(), "versions": versions}
-        click.echo(json.dumps(python | {"cpu_cores": cores, "gpus": gpus, "missing": missing}))
-        return
-    click.echo(f"python      {platform.python_version()} on {platform.platform()}")
-    for name, version in versions.items():
-        click.echo(f"{name:<11} {version or 'missing'}")
-    click.echo(f"cpu         {cores} cores")
-    click.echo(f"gpu         {', '.join(gpus) or 'none'}")
-    for advice in missing:
-        click.echo(advice)
-
-
-def _packages() -> dict[str, str]:
-    """Outbid and what it can use, with the line that installs it."""
-    found = {"outbid": "pip install outbid"}
-    for name, extra in _REQUIREMENT.findall("\n".join(metadata.requires("outbid") or [])):
-        if extra not in _NOT_SHOWN:
-            found[name] = f"pip install 'outbid[{extra}]'" if extra else f"pip install {name}"
-    return found
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

@@ -8,7 +8,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from scipy.special import expit
 from .assign.gains import best_pairs
 from .families import Families, families_of
 from .generations import Lives
-from .linking import Linking
+from .linking import Linking, shift_backward, turned
 from .movie import Movie
 from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
@@ -48,31 +48,34 @@ _LIVES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Divisions:
-    """Links to daughters, beside the links of the tracks.
+class Branches:
+    """Links to daughters, beside the links of the tracks; or from those that merge, as in `find_merges`.
 
     Parameters
     ----------
-    mother, daughter : (D,) int64 arrays
-        Rows of the movie; a mother stands here once, for the daughter that the tracks do not link, or
-        twice if they link none.
+    source, target : (D,) int64 arrays
+        Rows of the movie. A mother stands among the sources once, for the daughter that the tracks do not
+        link, or twice if they link none.
     probability : (D,) float64 array
         Of this family against a start by chance and all other families.
     """
 
-    mother: NDArray[np.int64]
-    daughter: NDArray[np.int64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
     probability: NDArray[np.float64]
 
     @classmethod
-    def none(cls) -> Divisions:
+    def none(cls) -> Branches:
         """No divisions."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.source)
 
 
 def find_divisions(
     movie: Movie, linking: Linking, log_density: NDArray[np.float64], shift: NDArray[np.float64]
-) -> tuple[Linking, Divisions]:
+) -> tuple[Linking, Branches]:
     """Assign starts to mothers by the odds of a division against a neighbour by chance.
 
     Parameters
@@ -87,10 +90,10 @@ def find_divisions(
 
     Returns
     -------
-    Linking, Divisions
+    Linking, Branches
         Links are other ones where a daughter had been linked to a neighbour.
     """
-    none = Divisions.none()
+    none = Branches.none()
     starts = _starts(movie, linking.before)
     every = max(1, len(starts) // _TOLD)
     some = families_of(movie, linking.follower, starts, log_density, shift, every=every)
@@ -121,7 +124,7 @@ def find_divisions(
     chosen = chosen[chance[chosen] > _LEAST]
     found, chance = families.only(chosen), chance[chosen]
     also = found.ended
-    return linking, Divisions(
+    return linking, Branches(
         np.concatenate([found.mother, found.mother[also]]),
         np.concatenate([found.second, found.first[also]]),
         np.concatenate([chance, chance[also]]),
@@ -185,21 +188,11 @@ def _backward(
     parting: Parting,
 ) -> NDArray[np.float64]:
     """The log odds of the divisions found in the movie run backward, where their share is another."""
-    count = len(movie.frame)
-
-    def turned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.where(rows >= 0, count - 1 - rows, -1)[::-1]
-
-    start = movie.frame_start[-1] - movie.frame_start[::-1]
-    last = movie.frame[-1:]
-    back = replace(
-        movie, frame=(last - movie.frame)[::-1], position=movie.position[::-1], order=movie.order[::-1],
-        frame_start=start,
-    )  # fmt: skip
-    came = np.where(linking.before >= 0, linking.before, np.arange(count))
-    follower, before = turned(linking.before), turned(linking.follower)
-    starts = _starts(back, before)
-    families = families_of(back, follower, starts, log_density[::-1], -shift[came][::-1])
+    count, back = len(movie.frame), movie.backward()
+    starts = _starts(back, turned(linking.follower))
+    families = families_of(
+        back, turned(linking.before), starts, log_density[::-1], shift_backward(linking.before, shift)
+    )
     odds = log_odds(families, parting)
     own = odds + share_gain(families, odds, len(starts), parting)
     chance, _ = probabilities(families, own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,3 +140,35 @@ class Linking:
         no, zero = np.full(count, -1, dtype=np.int64), np.zeros(count)
         row, odds = np.empty(0, dtype=np.int64), np.empty(0)
         return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, row, zero > 0)
+
+    def backward(self) -> Linking:
+        """The same links in the movie run backward (`Movie.backward`)."""
+        row, col = len(self.follower) - 1 - self.col, len(self.follower) - 1 - self.row
+        order, reached = np.lexsort((col, row)), self.before >= 0
+        trust, gain, margin = (
+            np.where(reached, values[self.before], 0.0)[::-1].copy()
+            for values in (self.trust, self.gain, self.margin)
+        )
+        return replace(
+            self, follower=turned(self.before), before=turned(self.follower), trust=trust, gain=gain,
+            margin=margin, row=row[order], col=col[order], odds=self.odds[order],
+            probability=self.probability[order], distance2=self.distance2[order], size=self.size[order],
+            changed=(reached & self.changed[self.before])[::-1].copy(),
+        )  # fmt: skip
+
+
+def turned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N,) rows that belong to each row, or -1, in the movie run backward.
+
+    Examples
+    --------
+    >>> turned(np.array([2, -1, 1])).tolist()
+    [1, -1, 0]
+    """
+    return np.where(rows >= 0, len(rows) - 1 - rows, -1)[::-1].copy()
+
+
+def shift_backward(before: NDArray[np.int64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, axes) displacement foretold of each in the movie run backward: that of the one before, turned."""
+    came = np.where(before >= 0, before, np.arange(len(before)))
+    return -shift[came[::-1]]

@@ -61,6 +61,14 @@ class Movie:
         """The movie with every frame moved by its way (F, axes)."""
         return replace(self, position=self.position + np.repeat(way, np.diff(self.frame_start), axis=0))
 
+    def backward(self) -> Movie:
+        """The movie run backward: row i becomes row N - 1 - i."""
+        rows = slice(None, None, -1)
+        return replace(
+            self, frame=(self.frame[-1:] - self.frame)[rows].copy(), position=self.position[rows].copy(),
+            order=self.order[rows].copy(), frame_start=self.frame_start[-1] - self.frame_start[rows],
+        )  # fmt: skip
+
     def part(self) -> Movie:
         """Consecutive frames from the middle that tell enough of the movie, or itself if it is short."""
         start = self.frame_start

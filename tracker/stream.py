@@ -151,6 +151,7 @@ def _stats(facts: list[dict[str, Any]], tracks: int, device: str) -> dict[str, i
         "links": sum(fact["links"] for fact in facts),
         "gap_links": 0,
         "divisions": 0,
+        "merges": 0,
         "tracks": tracks,
         "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
         "device": device,

@@ -57,6 +57,10 @@ class TrackingSettings:
     divisions : bool
         Whether tracks that start beside another may be its daughters, where the movie gives evidence of
         divisions; only where all is learned.
+    merges : bool
+        Whether tracks that end beside another may have fused with it, where the movie gives evidence of
+        that; only where all is learned. A movie shows divisions or merges: as many of both are spots that
+        cross, and none is believed.
     solver : str
         A name in `outbid.tracker.assign.SOLVERS`.
     device : {"auto", "cpu", "gpu"}
@@ -83,6 +87,7 @@ class TrackingSettings:
     max_gap: int | None = None
     gap_distance: float | None = None
     divisions: bool = True
+    merges: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
 
@@ -135,9 +140,10 @@ class TrackingRun:
     settings : TrackingSettings
         As they were used: `device` is the one that computed.
     stats : mapping
-        links, gap_links, divisions, tracks: counts; worst_gap: the largest gap between cost and lower bound
-        among the assignments, 0 if all are proved optimal; device; fallbacks: how often a problem did not
-        fit the GPU's memory and was halved or solved on the host. On a GPU also what `Batches` tells.
+        links, gap_links, divisions, merges, tracks: counts; worst_gap: the largest gap between cost and
+        lower bound among the assignments, 0 if all are proved optimal; device; fallbacks: how often a
+        problem did not fit the GPU's memory and was halved or solved on the host. On a GPU also what
+        `Batches` tells.
     learned : Calibration or None
         What the movie told of itself, if no `max_distance` was set.
     """
@@ -240,8 +246,8 @@ def _learned(
     gap = 2 if settings.max_gap is None else settings.max_gap
     used = replace(settings, device="cpu", max_gap=gap)
     learned, links = calibrate(
-        detections, spacing=used.spacing, max_gap=gap, divisions=used.divisions, solver=used.solver,
-        workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
+        detections, spacing=used.spacing, max_gap=gap, divisions=used.divisions, merges=used.merges,
+        solver=used.solver, workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
     )  # fmt: skip
     source, target = detections.frame[links.pairs].astype("int64").T
     over_gaps = target - source > 1.5 * learned.interval
@@ -261,6 +267,7 @@ def run_of(
         "links": len(links.pairs),
         "gap_links": gap_links,
         "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
+        "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "device": used.device,

@@ -1,8 +1,8 @@
 """Scores of tracks against the truth: matched once, then one file a family of scores.
 
 `links` asks which links are right, `particles` what the ISBI 2012 challenge asks, and `identity`
-whether what is followed stays the same particle; `divisions` asks which divisions are found. A link score
-hides how long a particle is followed: report an identity score beside it.
+whether what is followed stays the same particle; `divisions` and `merges` ask which of those are found. A
+link score hides how long a particle is followed: report an identity score beside it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .divisions import division_scores
 from .identity import identity_scores
 from .links import link_scores
 from .matched import MatchedTracks, pair_up
+from .merges import merge_scores
 from .particles import particle_scores
 
 __all__ = ["FAMILIES", "Scores", "score"]
@@ -29,6 +30,7 @@ FAMILIES: Mapping[str, Callable[[MatchedTracks], dict[str, float]]] = {
     "particles": particle_scores,
     "identity": identity_scores,
     "divisions": division_scores,
+    "merges": merge_scores,
 }
 """Families of scores by name."""
 
@@ -78,18 +80,21 @@ class Scores:
         >>> Scores({"division_f1": float("nan"), "n_true_divisions": 0, "n_found_divisions": 0}, {}).remark
         'Neither the tracks nor the truth have divisions: there are none to score.'
         """
-        counts = [self.values.get(name) for name in ("n_true_divisions", "n_found_divisions")]
-        if counts != [0, 0]:
+        if not self._without("division"):
             return ""
         return "Neither the tracks nor the truth have divisions: there are none to score."
 
+    def _without(self, kind: str) -> bool:
+        """Whether there are none of a kind to score."""
+        return [self.values.get(f"n_{side}_{kind}s") for side in ("true", "found")] == [0, 0]
+
     def _shown(self) -> dict[str, str]:
-        """Counts as they are, other scores to four places; without divisions where there are none."""
-        left_out = "division" if self.remark else None
+        """Counts as they are, other scores to four places; without divisions and merges where none are."""
+        left_out = [kind for kind in ("division", "merge") if self._without(kind)]
         return {
             name: f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
             for name, value in self.values.items()
-            if left_out is None or left_out not in name
+            if not any(kind in name for kind in left_out)
         }
 
 
@@ -115,7 +120,7 @@ def score(
         What is true, in the same unit and with the same frame numbers.
     gate : float
         Detections this far apart or farther are never the same, in the unit of the positions.
-    families : sequence of {"links", "particles", "identity", "divisions"}
+    families : sequence of {"links", "particles", "identity", "divisions", "merges"}
         Which scores to compute.
     progress : callable, optional
         Given the number of families done, and of all, before each of them; what it raises ends the scoring.

@@ -57,6 +57,7 @@ class TrackForm(Form):
         self.max_gap = CountBox(None, -1, automatic="automatic")
         self.divisions = QCheckBox("find where particles divide")
         self.divisions.setChecked(True)
+        self.merges = QCheckBox("find where particles fuse")
         self.cost = choice_box(COSTS)
         self.unmatched_cost = NumberBox(None, automatic="half of the gate's")
         self.gap_distance = NumberBox(None, automatic="as max. distance")
@@ -88,6 +89,7 @@ class TrackForm(Form):
             max_gap=self.max_gap.number(),
             gap_distance=None if distance is None else self.gap_distance.number(),
             divisions=self.divisions.isChecked(),
+            merges=self.merges.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
         )
@@ -101,6 +103,7 @@ class TrackForm(Form):
         self.max_gap.set_number(settings.max_gap)
         self.gap_distance.set_number(settings.gap_distance)
         self.divisions.setChecked(settings.divisions)
+        self.merges.setChecked(settings.merges)
         self.solver.setCurrentText(settings.solver)
         self.device.setCurrentText(settings.device)
 
@@ -196,7 +199,8 @@ class TrackForm(Form):
         told = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(told)
-        self.divisions.setEnabled(not told)
+        for box in (self.divisions, self.merges):
+            box.setEnabled(not told)
 
     def _fill(self) -> None:
         form = self.fields
@@ -210,6 +214,7 @@ class TrackForm(Form):
         rows.addRow("cost", self.cost)
         rows.addRow("no link costs", self.unmatched_cost)
         rows.addRow("over gaps", self.gap_distance)
+        rows.addRow("merges", self.merges)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
         basic = {
@@ -218,7 +223,7 @@ class TrackForm(Form):
         }  # fmt: skip
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "solver": self.solver, "device": self.device,
+            "merges": self.merges, "solver": self.solver, "device": self.device,
         }  # fmt: skip
         explain(form, basic, TrackingSettings)
         explain(rows, further, TrackingSettings)
@@ -236,7 +241,8 @@ class TrackForm(Form):
             number.valueChanged.connect(self.changed)
         for choice in (self.cost, self.solver, self.device):
             choice.currentIndexChanged.connect(self.changed)
-        self.divisions.toggled.connect(self.changed)
+        for box in (self.divisions, self.merges):
+            box.toggled.connect(self.changed)
         self.max_distance.valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)
@@ -246,5 +252,6 @@ def _summary(run: TrackingRun) -> str:
     """What came of it, in a few lines."""
     told = run.stats
     proved = "proved optimal" if told["worst_gap"] == 0 else f"worst gap {told['worst_gap']:g}"
-    line = f"{told['tracks']} tracks, {told['links']} links, {told['divisions']} divisions; {proved}."
+    merges = f", {told['merges']} merges" if run.settings.merges else ""
+    line = f"{told['tracks']} tracks, {told['links']} links, {told['divisions']} divisions{merges}; {proved}."
     return line if run.learned is None else f"{line}\n{run.learned}"
