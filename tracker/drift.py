@@ -28,6 +28,9 @@ _FINE, _WIDE = 4, 3
 """Bins a spacing, and bins that vote together."""
 _SHARE = 0.2
 """Least share of the voters who must agree."""
+_ALONE = 0.6
+"""Share of the surplus of their votes that no displacement elsewhere may reach: streams may run against
+each other."""
 _SURE = 6.0
 """Standard deviations by which their votes must exceed those of chance, and those for no drift."""
 
@@ -111,7 +114,16 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
     middle = votes[(bins // 2,) * axes]
     if votes[peak] < count * (window + _SHARE) or votes[peak] < max(count * window, middle) + _SURE * noise:
         return np.zeros(axes)
+    if _rival(votes, peak) - count * window > _ALONE * (votes[peak] - count * window):
+        return np.zeros(axes)
     way = (np.array(peak) - bins // 2) * spacing / _FINE
     for _ in range(5):  # the mean of a window that follows it
         way = ways[(np.abs(ways - way) < spacing / 2).all(axis=1)].mean(axis=0)
     return np.asarray(way)
+
+
+def _rival(votes: NDArray[np.float64], peak: tuple[np.intp, ...]) -> float:
+    """The most votes for a displacement that shares none of them with the peak's neighbours."""
+    elsewhere = votes.copy()
+    elsewhere[tuple(slice(max(int(at) - _WIDE, 0), int(at) + _WIDE + 1) for at in peak)] = 0
+    return float(elsewhere.max())
