@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from napari_scenes import SCALE, UNITS, is_settled, link_count, named, rows_of, run, walks
 
-from outbid.tracker import Detections, TrackingSettings, Tracks, track
+from outbid.tracker import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
@@ -121,6 +122,22 @@ def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
     parents = [len(each) for each in named(window, "Tracks of vesicles").graph.values()]
     assert parents.count(2) >= 10
     assert set(parents) == {2}
+
+
+def test_what_is_told_is_taken_and_comes_back_from_the_result(window: "Window") -> None:
+    walks(window)
+    form = window.form("Track particles")
+    form.known.setText("noise=0.2; gate=4,4,4")
+    window.tick(form.forward_only)
+    run(window, form)
+    known = {"noise": 0.2, "gate": (4.0, 4.0, 4.0)}
+    told = TrackingSettings(known=known, forward_only=True, spacing=(1, 0.5, 0.5))
+    assert form.settings() == told
+    form.known.setText("nose=1")
+    with pytest.raises(SettingsError, match="nose"):
+        form.settings()
+    form.set_settings(told.as_dict())
+    assert form.settings() == told
 
 
 def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:

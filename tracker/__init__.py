@@ -8,7 +8,7 @@ only, and `outbid.viewers` stands with the commands.
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
 4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them;
-    `calibration`        what it learned
+    `calibration`        what it learned; `known`: what is told instead
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `batches`            frame pairs that a GPU links at once, planned to fit its memory

@@ -9,7 +9,7 @@ future of the links themselves (`link_pass`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -24,6 +24,7 @@ from .divisions import Branches, find_divisions
 from .drift import drift_of
 from .estimates import first_step, neighbour_distances
 from .flow import Flow
+from .known import Known
 from .learn import Learnt, gate_of, learned, motion_learned, uncertainty
 from .link import Links
 from .linking import Linking, LinkModel
@@ -70,6 +71,7 @@ def calibrate(
     two_sided: bool = True,
     divisions: bool = True,
     merges: bool = False,
+    known: Mapping[str, float | tuple[float, ...]] | None = None,
     solver: str = "bid_and_augment",
     workers: int = 1,
     most_bytes: int | None = None,
@@ -90,6 +92,8 @@ def calibrate(
         Whether starts are joined to mothers where the movie gives evidence of divisions.
     merges : bool
         Whether ends are joined to what they became where it gives evidence that particles fuse.
+    known : mapping, optional
+        Values that are told instead of learned, by the names in `known.NAMES`.
     solver : str
     workers : int
         Threads.
@@ -123,12 +127,13 @@ def calibrate(
     sigma, _ = first_step(around, movie.axes)
     sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
     room = _ROOM * around.spacing
-    step = np.full(movie.axes, sigma)
-    static = Motion.static((sigma,) * movie.axes)
-    model = LinkModel(
-        static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER
+    told = Known.of(known or {}, movie.names)
+    step = told.step(np.full(movie.axes, sigma))
+    static = Motion.static(tuple(step.tolist()))
+    model = told.held(
+        LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)
     )
-    means = _Means(room, max_gap, solver, workers, most_bytes)
+    means = _Means(room, max_gap, told, solver, workers, most_bytes)
     part = movie.part()
     work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]
 
@@ -149,7 +154,15 @@ def calibrate(
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(
-        found.model, found.crowd, found.learnt.step, errors, found.passes, movie.names, movie.interval, drift
+        found.model,
+        found.crowd,
+        found.learnt.step,
+        errors,
+        found.passes,
+        movie.names,
+        movie.interval,
+        drift,
+        tuple(told.told),
     )
     return learnt, links
 
@@ -169,9 +182,14 @@ class _Means:
 
     room: float
     max_gap: int
+    known: Known
     solver: str
     workers: int
     most_bytes: int | None
+
+    def held(self, learnt: Learnt) -> Learnt:
+        """What was learned, but for what is known."""
+        return replace(learnt, model=self.known.held(learnt.model), step=self.known.step(learnt.step))
 
     @property
     def solving(self) -> _Solving:
@@ -236,7 +254,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
         before, tried = model, len(model.follow) > 1
-        learnt = learned(movie, linking, shift, model, max_gap, means.room)
+        learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room))
         model = learnt.model
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
@@ -287,7 +305,7 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         if int(linking.changed.sum()) <= _SETTLED * count:
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
-    learnt = motion_learned(movie, linking, shift, model, means.room)
+    learnt = means.held(motion_learned(movie, linking, shift, model, means.room))
     return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes)
 
 

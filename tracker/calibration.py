@@ -34,6 +34,8 @@ class Calibration:
     drift : (F, axes) float64 array or None
         Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
         F counts intervals.
+    known : tuple of str
+        Names of the values that were told, not learned.
     """
 
     model: LinkModel
@@ -44,6 +46,7 @@ class Calibration:
     axes: str
     interval: int = 1
     drift: NDArray[np.float64] | None = None
+    known: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         motion, model, error = self.model.motion, self.model, self.uncertainty
@@ -59,6 +62,7 @@ class Calibration:
         if self.drift is not None:
             farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
             said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
+        told = f"\nTold, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
             f"Step: {_each(self.step, axes)} a frame (± {error.get('step', 0):.1g}); {remembered}; "
@@ -67,7 +71,7 @@ class Calibration:
             f"Gate: {_each(model.gate, axes)}.\n"
             f"Tracks end: {model.end:.2%} (± {error.get('end', 0):.2%}) and start: {model.start:.2%} "
             f"(± {error.get('start', 0):.2%}) a detection, {model.clutter:.2%} are clutter; "
-            f"next seen after 1, 2, … frames: {', '.join(f'{share:.2%}' for share in model.follow)}."
+            f"next seen after 1, 2, … frames: {', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -92,6 +96,7 @@ class Calibration:
             "axes": self.axes,
             "interval": self.interval,
             "drift": None if self.drift is None else self.drift.tolist(),
+            "known": list(self.known),
         }
 
 

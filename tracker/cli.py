@@ -60,6 +60,15 @@ class UnmatchedCost(click.ParamType):
         return None if value == "half" else float(click.FLOAT(value, param, ctx))
 
 
+def _known(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float | tuple[float, ...]]:
+    """NAME=VALUE and NAME=Z,Y,X as a mapping."""
+    from .known import known_of
+
+    return known_of(given)
+
+
 @click.command(
     no_args_is_help=True,
     help="""Link detections to tracks, proved optimal.
@@ -69,13 +78,15 @@ class UnmatchedCost(click.ParamType):
       outbid track spots.csv
       outbid track spots.csv -o tracks.csv --max-distance 5
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
+      outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
 
     INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x, or a file of TrackMate, ISBI or
     GEFF; the names that TrackMate, Imaris and trackpy use are understood. Track numbers are ignored.
 
     Without --max-distance all is learned from the detections: how particles move, how often they are
-    missed, begin and end; it is told, and written to the run record.
+    missed, begin and end; it is told, and written to the run record. What you know better, --set: step,
+    noise, gate, persistence, end, start, miss or clutter.
     """,
 )
 @click.argument("source", metavar="INPUT", type=_FILE)
@@ -112,6 +123,13 @@ class UnmatchedCost(click.ParamType):
     "--merges/--no-merges", default=False, show_default=True,
     help="Join ends to what they fused with where the movie gives evidence of that, if all is learned.",
 )  # fmt: skip
+@click.option(
+    "--set", "known", multiple=True, callback=_known, metavar="NAME=VALUE",
+    help="Tell a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
+)
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
 @click.option(
@@ -141,6 +159,8 @@ def track(
     max_gap: int | None,
     divisions: bool,
     merges: bool,
+    known: dict[str, float | tuple[float, ...]],
+    forward_only: bool,
     gap_distance: float | None,
     solver: str,
     device: str,
@@ -161,7 +181,7 @@ def track(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
-        solver=solver, device=device,
+        known=known, forward_only=forward_only, solver=solver, device=device,
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
     with stages_timed() as (stages, beside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from .detections import Detections
 from .device import device_for
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
+from .known import check_known
 from .link import LinkCosts, Links, link_frames
 from .match import COSTS, check_costs
 from .tracks import Tracks
@@ -61,6 +62,13 @@ class TrackingSettings:
         Whether tracks that end beside another may have fused with it, where the movie gives evidence of
         that; only where all is learned. A movie shows divisions or merges: as many of both are spots that
         cross, and none is believed.
+    known : mapping of str to float or (float, float, float)
+        Values that are told instead of learned: step, noise and gate (one, or one for each of z, y, x, in the
+        unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
+        a detection). Step is the standard deviation of what is seen along an axis in one frame.
+    forward_only : bool
+        Whether links may use the past of a detection alone, as live data have no other; only where all is
+        learned.
     solver : str
         A name in `outbid.tracker.assign.SOLVERS`.
     device : {"auto", "cpu", "gpu"}
@@ -88,16 +96,21 @@ class TrackingSettings:
     gap_distance: float | None = None
     divisions: bool = True
     merges: bool = False
+    known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
+    forward_only: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
 
     def __post_init__(self) -> None:
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
+            if self.known:
+                raise SettingsError("known values are told to what is learned: leave max_distance out.")
         elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
             raise SettingsError(
                 "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
             )
+        check_known(self.known)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
@@ -111,7 +124,7 @@ class TrackingSettings:
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
-        return asdict(self) | {"spacing": list(self.spacing)}
+        return asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -246,8 +259,9 @@ def _learned(
     gap = 2 if settings.max_gap is None else settings.max_gap
     used = replace(settings, device="cpu", max_gap=gap)
     learned, links = calibrate(
-        detections, spacing=used.spacing, max_gap=gap, divisions=used.divisions, merges=used.merges,
-        solver=used.solver, workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
+        detections, spacing=used.spacing, max_gap=gap, two_sided=not used.forward_only,
+        divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,
+        workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
     )  # fmt: skip
     source, target = detections.frame[links.pairs].astype("int64").T
     over_gaps = target - source > 1.5 * learned.interval

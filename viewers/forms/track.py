@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from napari.layers import Image, Labels, Points
-from qtpy.QtWidgets import QCheckBox, QFormLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
 from outbid.tracker.assign import SOLVERS
 from outbid.tracker.detections import Detections
+from outbid.tracker.known import known_of, text_of
 from outbid.tracker.match import COSTS
 from outbid.tracker.spots import DetectionSettings
 from outbid.tracker.track import DEVICES, TrackingRun, TrackingSettings, track
@@ -58,6 +59,9 @@ class TrackForm(Form):
         self.divisions = QCheckBox("find where particles divide")
         self.divisions.setChecked(True)
         self.merges = QCheckBox("find where particles fuse")
+        self.forward_only = QCheckBox("link by the past alone")
+        self.known = QLineEdit()
+        self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
         self.cost = choice_box(COSTS)
         self.unmatched_cost = NumberBox(None, automatic="half of the gate's")
         self.gap_distance = NumberBox(None, automatic="as max. distance")
@@ -81,6 +85,7 @@ class TrackForm(Form):
             If they make no sense.
         """
         distance = self.max_distance.number()
+        told = self.known.text() if distance is None else ""
         return TrackingSettings(
             max_distance=distance,
             cost="euclidean" if distance is None else self.cost.currentText(),
@@ -90,6 +95,8 @@ class TrackForm(Form):
             gap_distance=None if distance is None else self.gap_distance.number(),
             divisions=self.divisions.isChecked(),
             merges=self.merges.isChecked(),
+            known=known_of(filter(None, map(str.strip, told.split(";")))),
+            forward_only=self.forward_only.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
         )
@@ -104,6 +111,8 @@ class TrackForm(Form):
         self.gap_distance.set_number(settings.gap_distance)
         self.divisions.setChecked(settings.divisions)
         self.merges.setChecked(settings.merges)
+        self.forward_only.setChecked(settings.forward_only)
+        self.known.setText("; ".join(text_of(settings.known)))
         self.solver.setCurrentText(settings.solver)
         self.device.setCurrentText(settings.device)
 
@@ -199,7 +208,7 @@ class TrackForm(Form):
         told = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(told)
-        for box in (self.divisions, self.merges):
+        for box in (self.divisions, self.merges, self.forward_only, self.known):
             box.setEnabled(not told)
 
     def _fill(self) -> None:
@@ -215,6 +224,8 @@ class TrackForm(Form):
         rows.addRow("no link costs", self.unmatched_cost)
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("merges", self.merges)
+        rows.addRow("known", self.known)
+        rows.addRow("forward only", self.forward_only)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
         basic = {
@@ -223,7 +234,8 @@ class TrackForm(Form):
         }  # fmt: skip
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "merges": self.merges, "solver": self.solver, "device": self.device,
+            "merges": self.merges, "known": self.known, "forward_only": self.forward_only,
+            "solver": self.solver, "device": self.device,
         }  # fmt: skip
         explain(form, basic, TrackingSettings)
         explain(rows, further, TrackingSettings)
@@ -241,8 +253,9 @@ class TrackForm(Form):
             number.valueChanged.connect(self.changed)
         for choice in (self.cost, self.solver, self.device):
             choice.currentIndexChanged.connect(self.changed)
-        for box in (self.divisions, self.merges):
+        for box in (self.divisions, self.merges, self.forward_only):
             box.toggled.connect(self.changed)
+        self.known.editingFinished.connect(self.changed)
         self.max_distance.valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)

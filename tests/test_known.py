@@ -1,0 +1,172 @@
+"""What a user tells instead of letting it be learned, and links by the past alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import SettingsError, TrackingSettings, Tracks, score, track, write_detections
+from outbid.tracker.known import NAMES, Known, check_known, known_of, text_of
+from outbid.tracker.linking import LinkModel
+from outbid.tracker.motion import Motion
+
+BOX = (7.0, 7.0, 7.0)
+NOISE = 0.04
+
+
+def movie(seed: int = 0) -> Tracks:
+    settings = WalkSettings(OrnsteinUhlenbeckWalk(0.3, 4.0), 340, 12, BOX, "reflect", 0.02, 0.02, seed=seed)
+    return observe(walk(settings), Microscope((NOISE,) * 3, 0.05, 0.05), box=BOX, seed=seed)
+
+
+MODEL = LinkModel(
+    Motion((0.1, 0.1), (0.3, 0.2), 4.0, (0.05, 0.05)), (0.8, 0.05), 0.15, 0.2, (1.0, 1.0), clutter=0.04
+)
+
+
+def test_what_is_told_is_what_is_used_and_the_rest_is_learned() -> None:
+    seen = movie().detections
+    told = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
+    run_ = track(seen, TrackingSettings(known=told))
+    assert run_.learned is not None
+    model, free = run_.learned.model, track(seen).learned
+    assert free is not None
+    assert model.motion.noise == pytest.approx((0.05, 0.04, 0.03))
+    assert (model.motion.persistence, model.gate) == (4.0, (1.5, 1.5, 1.5))
+    assert (model.end, model.clutter) == (0.2, 0.06)
+    assert model.start != free.model.start
+    assert sum(model.follow) == pytest.approx(0.8)
+    assert run_.learned.known == tuple(told)
+    assert "Told, not learned: noise, persistence, gate, end, clutter." in str(run_.learned)
+    assert "Told" not in str(free)
+    # One step varies as much as was measured, whatever is told of its parts.
+    assert np.sqrt(model.motion.step_variance(1)) == pytest.approx(run_.learned.step, rel=0.05)
+
+
+def test_the_truth_told_does_no_harm() -> None:
+    truth = movie(1)
+    free = track(truth.detections).tracks
+    told = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
+    scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, told)]
+    assert scores[1] > scores[0] - 0.005 > 0.9
+
+
+def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
+    truth = movie(2)
+    free, none = (
+        score(track(truth.detections, TrackingSettings(known=known)).tracks, truth).values["link_f1"]
+        for known in ({}, {"persistence": 0})
+    )
+    assert none < free - 0.01
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "step": st.floats(0.05, 2), "noise": st.floats(0, 2), "gate": st.floats(0.1, 5),
+            "persistence": st.floats(0, math.inf), "end": st.floats(0.1, 0.9), "start": st.floats(0.1, 0.9),
+            "miss": st.floats(0, 0.9), "clutter": st.floats(0, 0.09),
+        },
+    )
+)  # fmt: skip
+def test_any_values_give_a_model_that_holds_them(told: dict[str, float]) -> None:
+    check_known(told)
+    held = Known.of(told, "yx").held(MODEL)
+    assert held.motion.noise == pytest.approx((told.get("noise", 0.05),) * 2)
+    assert held.motion.persistence == told.get("persistence", 4.0)
+    assert held.gate == (told.get("gate", 1.0),) * 2
+    assert held.clutter == pytest.approx(told.get("clutter", 0.04))
+    assert held.end == told.get("end", 0.15)
+    assert sum(held.follow) == pytest.approx(1 - held.end if told else 0.85)
+    if "miss" in told:
+        assert held.follow[1] == pytest.approx(max(told["miss"], 1e-9) * held.follow[0])
+    if told.get("noise", 0.05) < 0.5 * told.get("step", 0.3):
+        step = told.get("step", np.sqrt(MODEL.motion.step_variance(1)))
+        assert np.sqrt(held.motion.step_variance(1)) == pytest.approx(step, rel=1e-6)
+
+
+def test_nothing_told_changes_nothing() -> None:
+    assert Known.of({}, "zyx").held(MODEL) is MODEL
+    again = Known.of({"noise": 0.05, "persistence": 4.0}, "yx").held(MODEL).motion
+    assert again.speed == pytest.approx(MODEL.motion.speed)
+    assert again.diffusion == pytest.approx(MODEL.motion.diffusion)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"nose": 1}, "nose.*Choose from: step, noise"),
+        ({"noise": -1}, "0 or more"),
+        ({"noise": math.inf}, "0 or more"),
+        ({"noise": (1, 2)}, "one number, or three"),
+        ({"persistence": (1, 2, 3)}, "one number is needed"),
+        ({"persistence": math.nan}, "0 or more"),
+        ({"step": 0}, "more than 0"),
+        ({"gate": (1, 0, 1)}, "more than 0"),
+        ({"end": 0}, "probability from more than 0"),
+        ({"miss": 1}, "probability from 0"),
+        ({"clutter": 0.2, "end": 0.1}, "more than clutter"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(told: dict[str, float | tuple[float, ...]], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        TrackingSettings(known=told)
+
+
+def test_with_a_max_distance_there_is_nothing_to_tell() -> None:
+    with pytest.raises(SettingsError, match="leave max_distance out"):
+        TrackingSettings(max_distance=1.0, known={"noise": 1.0})
+
+
+def test_texts_and_values_are_the_same() -> None:
+    known = {"noise": (0.3, 0.1, 1 / 3), "persistence": 3.5}
+    assert known_of(text_of(known)) == known
+    with pytest.raises(SettingsError, match="NAME=NUMBER"):
+        known_of(["noise"])
+    assert set(NAMES) >= set(known)
+
+
+def test_links_by_the_past_alone_are_other_ones_and_the_future_is_worth_something() -> None:
+    truth = movie(3)
+    both, past = (
+        score(track(truth.detections, TrackingSettings(forward_only=only)).tracks, truth).values["link_f1"]
+        for only in (False, True)
+    )
+    assert 0.85 < past < both - 0.005
+
+
+def test_the_command_tells_records_and_repeats(tmp_path: Path) -> None:
+    write_detections(tmp_path / "spots.csv", movie().detections)
+    spots, first, again = (tmp_path / name for name in ("spots.csv", "first.csv", "again.csv"))
+    done = run(
+        "track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2", "--forward-only"
+    )
+    assert done.exit_code == 0, done.output
+    assert "Told, not learned: noise, end." in done.stderr
+    record = json.loads((tmp_path / "first.csv.json").read_text())
+    assert record["settings"]["known"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
+    assert record["settings"]["forward_only"] is True
+    assert record["learned"]["known"] == ["noise", "end"]
+    assert run("track", spots, "-o", again, "--config", first).exit_code == 0
+    assert again.read_bytes() == first.read_bytes()
+    (tmp_path / "settings.toml").write_text(
+        "[track]\nforward_only = true\n[track.known]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n"
+    )
+    assert (
+        run("track", spots, "-o", again, "--overwrite", "--config", tmp_path / "settings.toml").exit_code == 0
+    )
+    assert again.read_bytes() == first.read_bytes()
+    for wrong, code in (("noise", 2), ("nose=1", 2), ("noise=1,2", 2)):
+        assert run("track", spots, "-o", tmp_path / "no.csv", "--set", wrong).exit_code == code
+    assert not (tmp_path / "no.csv").exists()
