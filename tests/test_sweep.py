@@ -37,7 +37,7 @@ def test_beliefs_of_lone_particles_are_those_of_the_kalman_filter():
     """Far from all others the only doubt is whether the track goes on; with clear odds it is none."""
     movie = flown([[0, 0], [500, 300.0]], [[1, 0.2], [-0.5, 0.1]], 6)
     model = LinkModel(MOTION, gate=(5.0, 5.0), **RATES)
-    found = swept(movie, pairs_of(movie, model.gate), model, np.zeros((12, 2)), workers=2)
+    found = swept(movie, pairs_of(movie, model.gate), model, np.zeros((12, 2)))
     position = given(movie, movie.position).reshape(6, 2, 2)
     for backward, (mean, cov) in ((False, found.beliefs.past), (True, found.beliefs.future)):
         state = None

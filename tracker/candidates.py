@@ -103,16 +103,28 @@ def over_gaps(
 
 def kept_above(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The pairs that gain more: their indptr, rows and columns, and where they stood."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The pairs that gain more: their indptr and indices, and where they stood."""
     from . import candidates_cpu as kernels
 
     kept = np.empty_like(indptr)
     kernels.count_above(indptr, gain, least, kept)
-    row, place = np.empty(kept[-1], dtype=np.int64), np.empty(kept[-1], dtype=np.int64)
-    col = np.empty(kept[-1], dtype=np.int32)
-    kernels.take_above(indptr, indices, gain, least, row, col, place)
-    return kept, row, col, place
+    # One more than are kept: a pair that is not is written there and forgotten.
+    col, place = np.empty(kept[-1] + 1, dtype=np.int32), np.empty(kept[-1] + 1, dtype=np.int64)
+    kernels.take_above(indices, gain, least, col, place)
+    return kept, col[:-1], place[:-1]
+
+
+def places_of(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], follower: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows whose followers, -1 for none, are among their pairs, and where those pairs stand."""
+    from . import candidates_cpu as kernels
+
+    place = np.empty(len(follower), dtype=np.int64)
+    kernels.places(indptr, indices, follower, place)
+    linked = np.nonzero(place >= 0)[0]
+    return linked, place[linked]
 
 
 def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
@@ -120,7 +132,7 @@ def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
     frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
     if frames.max(initial=0) <= most:
         return pairs
-    indptr, _, indices, _ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
+    indptr, indices, _ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
     return replace(pairs, indptr=indptr, indices=indices)
 
 

@@ -37,16 +37,35 @@ def count_above(indptr, gain, least, kept_indptr):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def take_above(indptr, indices, gain, least, row, col, place):  # pragma: no cover
-    """Take what count_above counted. Written: row (Q,) i8, col (Q,) i4, place (Q,) i8 among the pairs."""
-    to = 0
-    for i in range(len(indptr) - 1):
+def take_above(indices, gain, least, col, place):  # pragma: no cover
+    """Take what count_above counted: indices (P,) i4, gain (P,) f8.
+
+    Written: col (Q+1,) i4, place (Q+1,) i8 among the pairs; the last holds nothing.
+    """
+    to, end = 0, len(place) - 1
+    for e in range(len(gain)):
+        if to == end:
+            break
+        # Written in any case: which pairs are kept, no processor can guess.
+        col[to] = indices[e]
+        place[to] = e
+        to += gain[e] > least
+
+
+@njit(nogil=True, cache=True)
+def places(indptr, indices, follower, place):  # pragma: no cover
+    """Where the pair of each row and its follower stands, -1 for none.
+
+    indptr (R+1,) i8, indices (P,) i4; follower (R,) i8 or -1. Written: place (R,) i8.
+    """
+    for i in range(len(follower)):
+        place[i] = -1
+        if follower[i] < 0:
+            continue
         for e in range(indptr[i], indptr[i + 1]):
-            if gain[e] > least:
-                row[to] = i
-                col[to] = indices[e]
-                place[to] = e
-                to += 1
+            if indices[e] == follower[i]:
+                place[i] = e
+                break
 
 
 @njit(nogil=True, cache=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .assign.gains import best_pairs
-from .candidates import kept_above
+from .candidates import kept_above, places_of
 from .linking import Linking
 
 _SOBER = 0.75
@@ -94,12 +94,12 @@ def _best(known: Linking, gain: NDArray[np.float64], solver: str) -> Linking:
     """The links of the greatest gains together."""
     count = len(known.follower)
     indptr = np.searchsorted(known.row, np.arange(count + 1)).astype(np.int64)
-    indptr, row, col, useful = kept_above(indptr, known.col.astype(np.int32), gain, 0.0)
+    indptr, col, useful = kept_above(indptr, known.col.astype(np.int32), gain, 0.0)
     answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
-    taken = useful[follower[row] == col]
-    trust[known.row[taken]], gained[known.row[taken]] = known.probability[taken], gain[taken]
+    linked, taken = places_of(indptr, col, follower)
+    trust[linked], gained[linked] = known.probability[useful[taken]], gain[useful[taken]]
     return replace(
         known, follower=follower, before=answer.row_of_col.astype(np.int64), trust=trust, gain=gained,
         margin=answer.margin * unit, odds=gain, changed=follower != known.follower,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ._arrays import in_threads
 from .assign.gains import best_pairs
-from .candidates import Pairs, kept_above, over_gaps, pairs_of
+from .candidates import Pairs, kept_above, over_gaps, pairs_of, places_of
 from .detections import Detections
 from .link import Links
 from .linking import Linking, LinkModel
@@ -115,7 +115,7 @@ def with_gaps(
     motion, longest = model.motion.floored(), len(model.follow)
     if longest == 1:
         return near
-    told = swept(movie, near, model, shift, forward=True, workers=workers)
+    told = swept(movie, near, model, shift, forward=True)
     pairs, count = told.pairs, len(movie.frame)
     row = np.repeat(np.arange(count), np.diff(pairs.indptr))
     rows, cols = (
@@ -205,10 +205,10 @@ def soft_pass(
     Linking, Pairs
         And the pairs that are worth another look.
     """
-    found = swept(movie, pairs, model, shift, workers=workers)
+    found = swept(movie, pairs, model, shift)
     linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
     indptr, indices = found.pairs.indptr, found.pairs.indices
-    indptr, _, indices, _ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
+    indptr, indices, _ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
     return linking, Pairs(indptr, indices, pairs.log_density)
 
 
@@ -331,13 +331,12 @@ def _solved(
         pairs.indptr, pairs.indices, count, gain, _ROUNDS, _MESSAGE, probability
     )  # fmt: skip
     # Only what beats an end and a start can be in the optimum: this cut is exact.
-    indptr, row, col, useful = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
+    indptr, col, useful = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
     answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
-    taken = useful[follower[row] == col]
-    linked = np.nonzero(follower >= 0)[0]
-    trust[linked], gained[linked] = probability[taken], gain[taken]
+    linked, taken = places_of(indptr, col, follower)
+    trust[linked], gained[linked] = probability[useful[taken]], gain[useful[taken]]
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
         np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,

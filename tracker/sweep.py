@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads
 from .candidates import Pairs, kept_above
 from .linking import LinkModel
 from .movie import Movie
@@ -73,7 +72,6 @@ def swept(
     shift: NDArray[np.float64],
     *,
     forward: bool = False,
-    workers: int = 1,
 ) -> Swept:
     """Beliefs from both sides, and the pairs that neither side excludes.
 
@@ -86,8 +84,6 @@ def swept(
         Displacement in one frame that is known of each detection beforehand.
     forward : bool
         Whether the past is enough.
-    workers : int
-        Threads; they do not change the result.
     """
     from . import sweep_cpu as kernels
 
@@ -109,23 +105,19 @@ def swept(
         )  # fmt: skip
         return _Side((mean, cov), known, alone, odds)
 
-    def turned(backward: bool) -> _Side:
-        if not backward:
-            return one_way(False, pairs.indptr, pairs.indices)
-        indptr, rows = np.empty_like(pairs.indptr), np.empty_like(pairs.indices)
-        place = np.empty(len(rows), dtype=np.int64)
-        kernels.transpose(pairs.indptr, pairs.indices, indptr, rows, place)
-        found = one_way(True, indptr, rows)
-        return found._replace(odds=found.odds[place])
-
+    past = one_way(False, pairs.indptr, pairs.indices)
+    indptr, indices, place = kept_above(pairs.indptr, pairs.indices, past.odds, _FAR)
+    odds, future, followed = past.odds[place], past, np.zeros(count)
+    after = np.full(count, model.clutter)
     if model.two_sided and not forward:
-        past, future = in_threads(turned, (False, True), workers)
-        odds, followed, after = np.minimum(past.odds, future.odds), future.known, future.alone
-    else:
-        past = future = turned(False)
-        odds, followed, after = past.odds, np.zeros(count), np.full(count, model.clutter)
-    indptr, _, indices, place = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
-    odds = odds[place]
+        # What the past excludes, often most of the pairs, is no matter for the future.
+        back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
+        place = np.empty(len(rows), dtype=np.int64)
+        kernels.transpose(indptr, indices, back_indptr, rows, place)
+        future = one_way(True, back_indptr, rows)
+        odds, followed, after = np.minimum(odds, future.odds[place]), future.known, future.alone
+        indptr, indices, place = kept_above(indptr, indices, odds, _FAR)
+        odds = odds[place]
     beliefs = Beliefs(past.belief, future.belief, followed > 0, (past.alone, after))
     return Swept(beliefs, Pairs(indptr, indices, pairs.log_density), odds / (1 + odds))
 
