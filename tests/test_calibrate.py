@@ -353,6 +353,14 @@ def test_a_drift_of_several_spacings_is_voted_out():
     assert len(kept) == 12
 
 
+@pytest.mark.parametrize("lone", [1, 3])
+def test_frames_of_few_particles_at_one_place_have_no_vote(lone):
+    """Their spacing is 0; everyone in the other frame is far."""
+    place = np.random.default_rng(0).uniform(0, 9, (50, 3))
+    points = np.concatenate([place, np.full((lone, 3), 4.0)])
+    assert calibrate(Detections.from_table([0] * 50 + [1] * lone, points))[0].drift is None
+
+
 def test_streams_that_run_against_each_other_are_no_drift():
     """Taking half of the particles for a stage that moves made strangers of the other half: F1 .64."""
     rng, count, frames = np.random.default_rng(4), 400, 15

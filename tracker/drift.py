@@ -96,8 +96,10 @@ def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
 def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int) -> NDArray[np.float64]:
     """(axes,) displacement on which most voters agree; 0 where that is none, or might be."""
     count, axes = voters.shape
-    extent = np.maximum(np.ptp(there, axis=0), 1e-300)
-    spacing = float(np.prod(extent) / len(there)) ** (1 / axes)
+    extent = np.ptp(there, axis=0)
+    if extent.min() == 0:  # one particle, or all of them in a plane: they have no spacing
+        return np.zeros(axes)
+    spacing = math.exp((np.log(extent).sum() - math.log(len(there))) / axes)
     clouds = [np.hstack([cloud, np.zeros((len(cloud), 3 - axes))]) for cloud in (voters, there)]
     ends = [np.array([0, len(cloud)]) for cloud in clouds]
     near = pairs_within(clouds[0], clouds[1], _REACH * spacing, ends[0], ends[1], workers=workers)
