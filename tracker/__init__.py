@@ -21,6 +21,7 @@ only, and `outbid.viewers` stands with the commands.
     `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
     `drift`              how far whole frames moved, by a vote of displacements
     `learn`              what probable links tell of motion, misses, starts and ends
+    `overlooked`         whether particles move so unlike the others that no link follows them
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots, or centroids of labels
     `spots`, `radius`    the spots of a frame, and their usual size; `detect_preview`: against the threshold

@@ -31,6 +31,7 @@ from .linking import Linking, LinkModel
 from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
+from .overlooked import overlooked
 from .refine import link_pass, links_of, soft_pass, with_gaps
 
 PASSES = 20
@@ -59,6 +60,9 @@ _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
 _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
+_FULLER, _WIDER = 0.9, 2.0
+"""Share of the ends and starts that learning from wider steps must leave at most, to be believed; and how
+much wider the gate is there where particles are sparse."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -143,6 +147,7 @@ def calibrate(
             progress(len(movie.frame) * linked[0] // work, len(movie.frame))
 
     found = _learnt(part, model, means, tell)
+    found, means = _fuller(part, found, model, means)
     if part is not movie:
         found = _told(movie, found, means, tell)
     found = _settled(movie, found, means, tell)
@@ -271,6 +276,22 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
+
+
+def _fuller(movie: Movie, found: _Found, model: LinkModel, means: _Means) -> tuple[_Found, _Means]:
+    """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them."""
+    far = overlooked(movie, found.linking, workers=means.workers)
+    if far == 0:
+        return found, means
+    wide = replace(means, room=_WIDER * means.room)
+    gate = gate_of(np.full(movie.axes, far), wide.room)
+    wider = means.known.held(replace(model, motion=Motion.static((far,) * movie.axes), gate=gate))
+    again = _learnt(movie, wider, wide, lambda _: None)
+    left, still = (one.model.end + one.model.start for one in (found, again))
+    passes = found.passes + again.passes
+    if still < _FULLER * left:
+        return replace(again, passes=passes), wide
+    return replace(found, passes=passes), means
 
 
 def _alike(one: LinkModel, other: LinkModel) -> bool:

@@ -1,0 +1,31 @@
+"""Drift of whole frames: what must not be taken for one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, Tracks, score
+from outbid.tracker.calibrate import calibrate
+
+
+@pytest.mark.parametrize("lone", [1, 3])
+def test_frames_of_few_particles_at_one_place_have_no_vote(lone):
+    """Their spacing is 0; everyone in the other frame is far."""
+    place = np.random.default_rng(0).uniform(0, 9, (50, 3))
+    points = np.concatenate([place, np.full((lone, 3), 4.0)])
+    assert calibrate(Detections.from_table([0] * 50 + [1] * lone, points))[0].drift is None
+
+
+def test_streams_that_run_against_each_other_are_no_drift():
+    """Taking half of the particles for a stage that moves made strangers of the other half: F1 .64."""
+    rng, count, frames = np.random.default_rng(4), 400, 15
+    way = np.where(np.arange(count) % 2, 0.5, -0.5)[:, None] * [0, 0, 1.0]
+    place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.arange(frames)[:, None, None] * way
+    place += rng.normal(0, 0.06, place.shape)
+    moving = Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, 3))
+    learned, links = calibrate(moving)
+    assert learned.drift is None
+    assert learned.step[2] == pytest.approx(0.507, rel=0.03)
+    truth = Tracks.from_track_ids(moving, np.tile(np.arange(count), frames))
+    assert score(Tracks(moving, links.pairs), truth, families=("links",)).values["link_f1"] > 0.98
