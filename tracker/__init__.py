@@ -7,6 +7,7 @@ only, and `outbid.viewers` stands with the commands.
 6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
+    `live`               frame by frame, as they are recorded
 4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them;
     `calibration`        what it learned; `known`: what is told instead
     `advise`             says before any linking what a gate would mean, and what to record otherwise

@@ -126,11 +126,11 @@ def with_gaps(
     for gap in range(2, longest + 1):
         reach = motion.transition(gap)[:, 0]
         ahead.append(mean[:, :, 0] + reach * mean[:, :, 1] - movie.position[rows] + gap * shift[rows])
-        gates.append(_gate_over(gap, model, float(pairs.log_density.mean()), doubt))
+        gates.append(gate_over(gap, model, float(pairs.log_density.mean()), doubt))
     return over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
 
 
-def _gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> tuple[float, ...]:
+def gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> tuple[float, ...]:
     """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none."""
     variance = model.motion.floored().step_variance(gap)
     odds = np.log(max(model.follow[gap - 1], 1e-12) / (model.end * model.start)) - log_density

@@ -1,0 +1,128 @@
+"""Live linking: frame by frame, by the past alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections, InputError, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker.calibration import Calibration
+from outbid.tracker.live import Joined, Live
+
+PAST = TrackingSettings(forward_only=True, divisions=False)
+
+
+def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Tracks:
+    box = (8.0, 8.0, 8.0)
+    motion = OrnsteinUhlenbeckWalk(0.22, persistence) if persistence else BrownianWalk(0.15)
+    truth = walk(WalkSettings(motion, 510, 15, box, "reflect", 0.02, 0.02, seed=seed))
+    return observe(truth, Microscope((0.03,) * 3, miss, miss), box=box, seed=seed)
+
+
+def learned(seen: Detections) -> Calibration:
+    told = track(seen, PAST).learned
+    assert told is not None
+    return told
+
+
+def followed(live: Live, seen: Detections) -> tuple[Tracks, list[Joined]]:
+    """Tracks of a movie that is told frame by frame."""
+    start = seen.frame_start
+    found = [live.add(seen.position[slice(*start[f : f + 2])]) for f in range(len(start) - 1)]
+    return Tracks.from_track_ids(seen, np.concatenate([each.track for each in found])), found
+
+
+@pytest.mark.parametrize(("miss", "persistence"), [(0.1, 3.0), (0.0, 3.0), (0.1, 0.0)])
+def test_as_good_as_the_past_allows_and_proved_optimal(miss: float, persistence: float) -> None:
+    truth = movie(miss=miss, persistence=persistence)
+    seen = truth.detections
+    tracks, found = followed(Live(learned(movie(7, miss=miss, persistence=persistence).detections)), seen)
+    past = track(seen, PAST).tracks
+    live_f1, past_f1 = (score(each, truth).values["link_f1"] for each in (tracks, past))
+    assert live_f1 > past_f1 - 0.02
+    assert past_f1 > 0.75
+    assert max(each.gap for each in found) <= 1e-9
+    gaps = np.diff(seen.frame[tracks.links], axis=1).ravel()
+    assert (gaps > 1).any() == (miss > 0)  # who is missed is found again
+
+
+def test_probabilities_are_those_of_right_links() -> None:
+    truth = movie(3)
+    tracks, found = followed(Live(learned(movie(8).detections)), truth.detections)
+    probability = np.concatenate([each.probability for each in found])[tracks.links[:, 1]]
+    true = {(int(a), int(b)) for a, b in truth.links}
+    right = np.array([(int(a), int(b)) in true for a, b in tracks.links])
+    for low, high in ((0.5, 0.9), (0.9, 1.01)):
+        those = (probability >= low) & (probability < high)
+        assert abs(right[those].mean() - probability[those].mean()) < 0.1
+
+
+def test_a_flow_is_told_by_the_neighbours_steps_to_the_frame_itself() -> None:
+    """Bends to and fro: no past step foretells the next, only what the others do."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 8, (300, 3)) + np.cumsum(rng.normal(0, 0.03, (12, 300, 3)), axis=0)
+    bend = 0.3 * np.sin(place[0, :, ::-1]) * rng.normal(0, 1, (12, 1, 3))
+    seen = Detections.from_table(np.repeat(np.arange(12), 300), (place + bend).reshape(-1, 3))
+    truth = Tracks.from_track_ids(seen, np.tile(np.arange(300), 12))
+    told = learned(seen)
+    assert told.crowd is not None
+    tracks, _ = followed(Live(told), seen)
+    assert score(tracks, truth).values["link_f1"] > 0.97
+
+
+def test_the_order_of_a_frames_detections_does_not_matter() -> None:
+    truth = movie(1)
+    seen, told = truth.detections, learned(movie(7).detections)
+    rng = np.random.default_rng(0)
+    one, other = Live(told), Live(told)
+    names: dict[int, int] = {}
+    for f in range(6):
+        points = seen.position[slice(*seen.frame_start[f : f + 2])]
+        turn = rng.permutation(len(points))
+        found, turned = one.add(points).track[turn], other.add(points[turn]).track
+        for name, also in zip(found.tolist(), turned.tolist(), strict=True):
+            assert names.setdefault(name, also) == also
+
+
+def test_empty_frames_and_few_points() -> None:
+    live = Live(learned(movie().detections))
+    assert len(live.add([]).track) == 0
+    assert live.add([[1, 1, 1], [5, 5, 5]]).track.tolist() == [0, 1]
+    assert live.add([]).track.tolist() == []
+    again = live.add([[5, 5, 5.01]])
+    assert again.track.tolist() == [1]
+    assert 0.5 < again.probability[0] <= 1
+    for _ in range(3):  # longer than anything is missing
+        live.add(np.empty((0, 3)))
+    assert live.add([[5, 5, 5]]).track.tolist() == [2]
+
+
+def test_flat_movies_and_voxels() -> None:
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 20, (200, 2)) + np.cumsum(rng.normal(0, 0.1, (10, 200, 2)), axis=0)
+    flat = np.dstack([np.zeros((10, 200)), place])
+    seen = Detections.from_table(np.repeat(np.arange(10), 200), flat.reshape(-1, 3) / (1, 0.5, 0.5))
+    told = track(seen, TrackingSettings(spacing=(1, 0.5, 0.5))).learned
+    assert told is not None
+    tracks, _ = followed(Live(told, spacing=(1, 0.5, 0.5)), seen)
+    truth = Tracks.from_track_ids(seen, np.tile(np.arange(200), 10))
+    assert score(tracks, truth).values["link_f1"] > 0.98
+
+
+def test_what_is_no_position_is_refused_and_nothing_is_lost() -> None:
+    live = Live(learned(movie().detections))
+    live.add([[1, 1, 1]])
+    for wrong in ([[1, 1, np.nan]], [[1, 1]], [1, 2, 3, 4]):
+        with pytest.raises(InputError):
+            live.add(wrong)
+    assert live.add([[1, 1, 1.01]]).track.tolist() == [0]
+
+
+@pytest.mark.parametrize(("name", "least"), [("celegans/L1.csv", 0.998), ("turbulence/subcube.csv", 0.97)])
+def test_real_movies(real_data, name: str, least: float) -> None:
+    truth = read_tracks(real_data / name)
+    tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
+    assert score(tracks, truth, families=["links"]).values["link_f1"] > least

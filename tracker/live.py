@@ -1,0 +1,259 @@
+"""Live: detections are linked as they come, frame by frame, by what an earlier recording told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .calibration import Calibration
+from .candidates import Pairs, over_gaps, pairs_of
+from .errors import InputError
+from .flow import Flow
+from .linking import Linking, LinkModel
+from .motion import Motion, State, first_state, predict, update
+from .movie import Movie
+from .refine import gate_over, weighed
+from .sweep import Beliefs
+
+_DOUBT = 3.0
+"""Log odds by which a link over a gap may lose to an end and a start and still be weighed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """What became of the detections of one frame.
+
+    Parameters
+    ----------
+    track : (M,) int64 array
+        The track of each, numbered as they begin.
+    probability : (M,) float64 array
+        Of the link to the track's last detection; 0 where a track begins.
+    gap : float
+        Between the cost of the frame's links and its lower bound, in nats; 0 proves them optimal.
+    """
+
+    track: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    gap: float
+
+
+class Live:
+    """Tracks that grow frame by frame, each frame by an exact assignment that knows the past alone.
+
+    A track is predicted by the Kalman filter of the motion that was learned. Where neighbours foretell a
+    step, a frame is linked first by whole steps, which tell the flow, and then again. A track is forgotten
+    after as many frames without a detection as the calibration looked over.
+
+    Parameters
+    ----------
+    learned : Calibration
+        Of an earlier recording of the same kind, or of the first frames of this one: ``track(…).learned``.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x; that of the calibration.
+    solver : str
+        A name in `outbid.tracker.assign.SOLVERS`.
+
+    Examples
+    --------
+    >>> from .calibrate import calibrate
+    >>> from .detections import Detections
+    >>> rng = np.random.default_rng(0)
+    >>> place = rng.uniform(0, 9, (200, 3)) + np.cumsum(rng.normal(0, 0.1, (12, 200, 3)), axis=0)
+    >>> learned, _ = calibrate(Detections.from_table(np.repeat(np.arange(6), 200), place[:6].reshape(-1, 3)))
+    >>> live = Live(learned)
+    >>> found = [live.add(points) for points in place]
+    >>> all((each.track == np.arange(200)).mean() > 0.98 for each in found)
+    True
+    """
+
+    def __init__(
+        self,
+        learned: Calibration,
+        *,
+        spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        solver: str = "bid_and_augment",
+    ) -> None:
+        self._model = replace(learned.model, two_sided=False)
+        self._motion = self._model.motion.floored()
+        # While no flow is known yet, whole steps are what must be expected.
+        self._crowd = learned.crowd
+        self._whole = replace(self._model, motion=Motion.static(tuple(learned.step.tolist())))
+        self._axes = ["zyx".index(axis) for axis in learned.axes]
+        self._spacing, self._solver = spacing, solver
+        self._ends = _Ends.begun(np.empty(0, np.int64), np.empty((0, len(self._axes))), self._motion)
+        self._tracks = 0
+
+    def add(self, position: ArrayLike) -> Joined:
+        """Link the detections of the next frame.
+
+        Parameters
+        ----------
+        position : (M, 3) array_like of float
+            z, y, x; M may be 0.
+
+        Returns
+        -------
+        Joined
+
+        Raises
+        ------
+        InputError
+            If they are no finite positions.
+        """
+        points = np.asarray(position, dtype=np.float64)
+        points = points.reshape(0, 3) if points.size == 0 else points
+        if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+            raise InputError(
+                "A frame is an array (M, 3) of finite positions z, y, x. Mend it, and add it again."
+            )
+        place, ends = np.ascontiguousarray((points * self._spacing)[:, self._axes]), self._ends
+        flows = self._crowd is not None and len(ends.track) > 0 and len(place) > 0
+        for model in (self._whole, self._model)[: 2 * flows]:
+            ends = replace(ends, shift=self._flow(ends, self._linked(ends, place, model), place))
+        linking = self._linked(ends, place, self._model)
+        count = len(ends.track)
+        source = linking.before[count:]
+        linked = source >= 0
+        probability = np.where(linked, linking.trust[source], 0.0)
+        fresh = int((~linked).sum())
+        track = np.empty(len(place), dtype=np.int64)
+        track[linked] = ends.track[source[linked]]
+        track[~linked] = self._tracks + np.arange(fresh)
+        self._tracks += fresh
+        reached = np.bincount(linking.col - count, linking.probability, len(place))
+        now = _Ends.begun(track, place, self._motion)
+        now = now.followed(ends, source, probability, self._motion)
+        if count:  # in the first frame nothing tells what is clutter
+            now = replace(now, alone=self._model.strange(np.maximum(1 - reached, 0), self._model.start))
+        lost = (linking.follower[:count] < 0) & (ends.gap < len(self._model.follow))
+        self._ends = _Ends.joined(ends.later(lost), now)
+        return Joined(track, probability, linking.gap)
+
+    def _linked(self, ends: _Ends, place: NDArray[np.float64], model: LinkModel) -> Linking:
+        """The links of a movie of the ends of all tracks and of the new frame."""
+        motion = model.motion.floored()
+        count, total, longest = len(ends.track), len(ends.track) + len(place), len(model.follow)
+        frame = np.concatenate([longest - ends.gap, np.full(len(place), longest)])
+        movie = _movie(frame, np.concatenate([ends.place, place]), longest + 1)
+        old = int(movie.frame_start[longest - 1])
+        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), model.gate))
+        density = float(near.log_density[count:].mean()) if len(place) else 0.0
+        gates, ahead = [], []
+        for gap in range(2, longest + 1):
+            gates.append(gate_over(gap, model, density, _DOUBT))
+            ahead.append(ends.ahead(gap, motion).mean[..., 0] - ends.place)
+        rows, cols = np.arange(count), np.arange(count, total)
+        pairs = over_gaps(movie, near, gates, rows, cols, ahead) if count else near
+        new = first_state(motion, place)
+        past = tuple(
+            np.concatenate(both)
+            for both in ((ends.state.mean, new.mean), (ends.state.covariance, new.covariance))
+        )
+        clutter = np.full(total, model.clutter)
+        alone = (np.concatenate([ends.alone, clutter[count:]]), clutter)
+        beliefs = Beliefs((past[0], past[1]), (past[0], past[1]), np.zeros(total, dtype=np.bool_), alone)
+        shift = np.concatenate([ends.shift, np.zeros_like(place)])
+        return weighed(movie, pairs, model, beliefs, Linking.none(total), shift, solver=self._solver)
+
+    def _flow(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(K, axes) displacement in one frame that the neighbours' steps to the new one foretell."""
+        assert self._crowd is not None
+        last, shift = ends.gap == 1, np.zeros_like(ends.place)
+        target = linking.follower[: len(ends.track)][last] - len(ends.track)
+        step = place[np.maximum(target, 0)] - ends.place[last]
+        step[target < 0] = np.nan
+        rows = np.array([0, int(last.sum())])
+        shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step)
+        return shift
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Last detections of the tracks that may go on, the oldest first.
+
+    Parameters
+    ----------
+    track, gap : (K,) int64 arrays
+        Its number, and how many frames ago it was seen, once the next frame comes.
+    place : (K, axes) float64 array
+    state : State
+        Belief when it was seen.
+    shift : (K, axes) float64 array
+        Displacement in one frame that its neighbours foretell.
+    alone : (K,) float64 array
+        Probability that it is clutter.
+    """
+
+    track: NDArray[np.int64]
+    gap: NDArray[np.int64]
+    place: NDArray[np.float64]
+    state: State
+    shift: NDArray[np.float64]
+    alone: NDArray[np.float64]
+
+    @classmethod
+    def begun(cls, track: NDArray[np.int64], place: NDArray[np.float64], motion: Motion) -> _Ends:
+        """Tracks of one detection."""
+        once, unknown = np.ones(len(track), dtype=np.int64), np.zeros(len(track))
+        return cls(track, once, place, first_state(motion, place), np.zeros_like(place), unknown)
+
+    @classmethod
+    def joined(cls, one: _Ends, other: _Ends) -> _Ends:
+        """All of both, the oldest first."""
+        mean, covariance = (
+            np.concatenate([getattr(one.state, name), getattr(other.state, name)])
+            for name in ("mean", "covariance")
+        )
+        track, gap, place, shift, alone = (
+            np.concatenate([getattr(one, name), getattr(other, name)])
+            for name in ("track", "gap", "place", "shift", "alone")
+        )
+        return cls(track, gap, place, State(mean, covariance), shift, alone)._sorted()
+
+    def ahead(self, gap: int, motion: Motion) -> State:
+        """Beliefs so many frames later."""
+        later = predict(motion, self.state, gap)
+        later.mean[..., 0] += gap * self.shift
+        return later
+
+    def followed(
+        self, before: _Ends, source: NDArray[np.int64], chance: NDArray[np.float64], motion: Motion
+    ) -> _Ends:
+        """With what each knows from the end that it is linked to, as far as that link is probable."""
+        mean, covariance = self.state.mean.copy(), self.state.covariance.copy()
+        for gap in np.unique(before.gap):
+            rows = np.nonzero((source >= 0) & (before.gap[source] == gap))[0]
+            seen = update(
+                motion, predict(motion, before.state.only(source[rows]), int(gap)), self.place[rows]
+            )
+            mixed = seen.mixed(self.state.only(rows), chance[rows])
+            mean[rows], covariance[rows] = mixed.mean, mixed.covariance
+        return replace(self, state=State(mean, covariance))
+
+    def later(self, those: NDArray[np.bool_]) -> _Ends:
+        """Some of them, a frame later."""
+        return replace(self, gap=self.gap + 1)._taken(np.nonzero(those)[0])
+
+    def _sorted(self) -> _Ends:
+        return self._taken(np.argsort(-self.gap, kind="stable"))
+
+    def _taken(self, rows: NDArray[np.int64]) -> _Ends:
+        state = self.state.only(rows)
+        return _Ends(
+            self.track[rows], self.gap[rows], self.place[rows], state, self.shift[rows], self.alone[rows]
+        )
+
+
+def _movie(frame: NDArray[np.int64], place: NDArray[np.float64], frames: int) -> Movie:
+    start = np.searchsorted(frame, np.arange(frames + 1)).astype(np.int64)
+    return Movie(frame, place, np.arange(len(frame)), start, "")
+
+
+def _after(rows: int, pairs: Pairs) -> Pairs:
+    """The pairs after so many rows that have none."""
+    density = np.concatenate([np.zeros(rows), pairs.log_density])
+    indptr = np.concatenate([np.zeros(rows, dtype=np.int64), pairs.indptr])
+    return Pairs(indptr, (pairs.indices + rows).astype(np.int32), density)
