@@ -95,3 +95,14 @@ def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
         f1_of(track(seen, TrackingSettings(max_distance=gate)).tracks, truth) for gate in (0.7, 1, 1.4)
     )
     assert f1_of(Tracks(seen, links.pairs), truth) > gated
+
+
+def test_the_order_of_a_frames_detections_changes_nothing():
+    truth = Scene(0.25, 3.0, clutter=0.1, particles=500, frames=15).film(4)
+    seen, rng = truth.detections, np.random.default_rng(0)
+    order = rng.permutation(len(seen))
+    order = order[np.argsort(seen.frame[order], kind="stable")]
+    learned, links = calibrate(seen)
+    again, mixed = calibrate(Detections(seen.frame[order], seen.position[order]))
+    assert str(again) == str(learned)
+    assert set(map(tuple, order[mixed.pairs].tolist())) == set(map(tuple, links.pairs.tolist()))

@@ -108,7 +108,10 @@ def movie_of(
     # Cells that hold a few points each; what is near then stands together, which is all that matters.
     most = max(np.diff(start).max(initial=1), 1)
     cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))
-    order = pairs_within(point, point[:0], cell, start, np.zeros_like(start)).rows.order.astype(np.int64)
+    # Nothing that is learned may depend on the order in which a frame's detections were given.
+    given = np.lexsort((*point.T[::-1], number))
+    cells = pairs_within(point[given], point[:0], cell, start, np.zeros_like(start)).rows.order
+    order = given[cells].astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
     position = np.ascontiguousarray(point[order][:, axes])
     return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval)
