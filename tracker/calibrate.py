@@ -32,7 +32,7 @@ from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
 from .overlooked import overlooked
-from .refine import link_pass, links_of, soft_pass, with_gaps
+from .refine import link_pass, links_of, soft_pass, still_links, with_gaps
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -308,11 +308,9 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
     flow = Flow(movie.frame_start, movie.position, crowds=(before.crowd or 0,), workers=means.workers)
     if crowd is not None:
         # No flow is known yet: whole steps are what must be expected.
-        static = replace(
-            model, motion=Motion.static(tuple(before.learnt.step.tolist())), follow=model.follow[:1]
-        )
-        linking = link_pass(movie, near, static, linking, shift, **means.solving)
-        shift, crowd = flow.foretold(_steps(movie, linking.follower))
+        follower = still_links(movie, near, model, before.learnt.step, solver=means.solver)
+        linking = replace(linking, follower=follower)
+        shift, crowd = flow.foretold(_steps(movie, follower))
         tell(count)
         passes += 1
     for _ in range(_FLOWING):

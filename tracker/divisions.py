@@ -96,16 +96,22 @@ def find_divisions(
     none = Branches.none()
     starts = _starts(movie, linking.before)
     every = max(1, len(starts) // _TOLD)
-    some = families_of(movie, linking.follower, starts, log_density, shift, every=every)
-    parting = _parting(movie, some, starts[movie.frame[starts] % every == 0])
+    families = families_of(movie, linking.follower, starts, log_density, shift, every=every)
+    sample = starts[movie.frame[starts] % every == 0]
+    parting = _parting(movie, families, sample)
     if parting is None:
         return linking, none
-    families = families_of(movie, linking.follower, starts, log_density, shift) if every > 1 else some
-    odds = log_odds(families, parting)
-    chance, _ = probabilities(families, odds)
-    forward = odds[_assigned(families, odds, chance, len(movie.frame))]
-    backward = _backward(movie, linking, log_density, shift, parting)
-    few, claimed = len(forward) - len(backward) < _MORE * len(starts), float(chance.sum())
+    forward, odds, claimed = _found(families, parting, len(movie.frame))
+    backward = _backward(movie, linking, log_density, shift, parting, every)
+    if every > 1:
+        # Where chance finds about as many, a sample tells that all would not do.
+        unsure = _CLEAR * math.sqrt(len(forward) + len(backward) + 1)
+        if len(forward) - len(backward) + unsure < _MORE * len(sample):
+            return linking, none
+        families = families_of(movie, linking.follower, starts, log_density, shift)
+        forward, odds, claimed = _found(families, parting, len(movie.frame))
+        backward = _backward(movie, linking, log_density, shift, parting)
+    few = len(forward) - len(backward) < _MORE * len(starts)
     if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
         return linking, none
     for _ in range(_ROUNDS):
@@ -129,6 +135,15 @@ def find_divisions(
         np.concatenate([found.second, found.first[also]]),
         np.concatenate([chance, chance[also]]),
     )
+
+
+def _found(
+    families: Families, parting: Parting, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Log odds of the divisions found, (P,) log odds of all families, and the sum of their probabilities."""
+    odds = log_odds(families, parting)
+    chance, _ = probabilities(families, odds)
+    return odds[_assigned(families, odds, chance, count)], odds, float(chance.sum())
 
 
 def _aged(
@@ -186,15 +201,17 @@ def _backward(
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
     parting: Parting,
+    every: int = 1,
 ) -> NDArray[np.float64]:
     """The log odds of the divisions found in the movie run backward, where their share is another."""
     count, back = len(movie.frame), movie.backward()
     starts = _starts(back, turned(linking.follower))
     families = families_of(
-        back, turned(linking.before), starts, log_density[::-1], shift_backward(linking.before, shift)
-    )
+        back, turned(linking.before), starts, log_density[::-1], shift_backward(linking.before, shift),
+        every=every,
+    )  # fmt: skip
     odds = log_odds(families, parting)
-    own = odds + share_gain(families, odds, len(starts), parting)
+    own = odds + share_gain(families, odds, int((back.frame[starts] % every == 0).sum()), parting)
     chance, _ = probabilities(families, own)
     return odds[_assigned(families, own, chance, count)]
 

@@ -17,6 +17,8 @@ from .movie import Movie
 
 _REACH = 1.25
 """Farthest that a daughter is looked for, in spacings of the detections."""
+_STEPS = 10_000
+"""Steps that tell enough of what is usual."""
 FREEDOM = 4.0
 """Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
 
@@ -168,7 +170,7 @@ def _measured(
     aside2 = np.maximum(_dot(middle, middle) - along2, 0.0)
     linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
     lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
-    linked = linked[::every]
+    linked = linked[:: max(every, len(linked) // _STEPS)]
     steps = position[follower[linked]] - position[linked] - shift[linked]
     steps2 = _dot(steps, steps)
     usual2 = float(np.median(steps2)) / (axes * float(fdtri(axes, FREEDOM, 0.5))) if len(linked) else 0.0

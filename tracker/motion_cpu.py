@@ -185,6 +185,28 @@ def weigh_pairs(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def weigh_still(indptr, indices, position, step2, gain_of_col, freedom, scale, gain):  # pragma: no cover
+    """Log odds that two detections are one particle by their distance alone.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs; position (N, A) f8; step2 (A,) f8 mean square step along each
+    axis; gain_of_col (N,) f8; freedom, scale f8 as in weigh_pairs. Written: gain (P,) f8.
+    """
+    axes = len(step2)
+    inverse, constant, power, narrow = 1 / step2, 0.0, (freedom + axes) / 2, 1 / (freedom * scale)
+    for k in range(axes):
+        constant -= 0.5 * math.log(2 * math.pi * step2[k])
+    if freedom > 0:
+        constant += math.lgamma(power) - math.lgamma(freedom / 2) - axes / 2 * math.log(freedom * scale / 2)
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            j, far = indices[e], 0.0
+            for k in range(axes):
+                far += (position[j, k] - position[i, k]) ** 2 * inverse[k]
+            tail = power * math.log(1 + far * narrow) if freedom > 0 else 0.5 * far
+            gain[e] = constant - tail + gain_of_col[j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def pair_probabilities(indptr, indices, columns, gain, rounds, still, probability):  # pragma: no cover
     """Belief propagation over all matchings, each as likely as the exp of its gains.
 

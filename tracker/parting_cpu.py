@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 _UNLIKELY = 1e-6  # families less likely than this tell nothing
@@ -51,13 +52,13 @@ def log_odds(
     dimensions = len(axes)
     for e in range(len(odds)):
         log_scale = slope * crowd[e]
-        shrunk = math.exp(-log_scale)
+        shrunk = math.exp(-log_scale) if log_scale != 0 else 1.0
         middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
         log_apart = _log_apart(apart2, axes, least2, e)
         left = log_apart - log_scale - apart
         value = constants[0] - chance[e] - dimensions * (log_scale + log_apart)
-        value -= 0.5 * (freedom + dimensions) * math.log1p(middle2 / freedom)
-        value -= 0.5 * (freedom + 1) * math.log1p(left * left / (freedom * spread))
+        value -= 0.5 * (freedom + dimensions) * math.log(1 + middle2 / freedom)
+        value -= 0.5 * (freedom + 1) * math.log(1 + left * left / (freedom * spread))
         if growth[e] == growth[e]:
             left = growth[e] * shrunk - grown
             value += constants[1] - left * left / (2 * grown_spread) - log_scale - usual_growth[e]
@@ -78,6 +79,7 @@ def likeliest(
     along, aside, apart, spread, _, _, _, least2 = numbers
     worth, usual_middle, usual_apart, usual_spread, usual_growth, usual_growth_spread = before
     dimensions = len(axes)
+    log_apart, shrunk_of, heeds = np.empty_like(growth), np.empty_like(growth), np.empty_like(growth)
     total = _LEAST
     stretch[:] = 0.0
     for e in range(len(probability)):
@@ -104,7 +106,8 @@ def likeliest(
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
-            rises += p * (crowd[e] - room) * _log_apart(apart2, stretch, least2, e)
+            log_apart[e] = _log_apart(apart2, stretch, least2, e)
+            rises += p * (crowd[e] - room) * log_apart[e]
             square += p * (crowd[e] - room) ** 2
     slope = min(max(rises / square, 0.0), 1.5)
     found[:] = 0.0
@@ -113,13 +116,13 @@ def likeliest(
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
-            shrunk = math.exp(-slope * crowd[e])
+            shrunk = shrunk_of[e] = math.exp(-slope * crowd[e]) if slope > 0 else 1.0
             middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
             heed = p * (freedom + dimensions) / (freedom + middle2) * shrunk * shrunk
             found[1] += heed * along2[e] / (total + worth)
             found[2] += heed * aside2[e] / (total + worth) / max(dimensions - 1, 1)
-            left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
-            heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
+            left = log_apart[e] - slope * crowd[e]
+            heed = heeds[e] = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
             heard += heed
             found[3] += heed * left
             if growth[e] == growth[e]:
@@ -132,10 +135,9 @@ def likeliest(
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
-            left = _log_apart(apart2, stretch, least2, e) - slope * crowd[e]
-            heed = p * (freedom + 1) / (freedom + (left - apart) ** 2 / spread)
-            found[4] += heed * (left - found[3]) ** 2 / (total + worth)
+            left = log_apart[e] - slope * crowd[e]
+            found[4] += heeds[e] * (left - found[3]) ** 2 / (total + worth)
             if growth[e] == growth[e]:
-                found[7] += p * (growth[e] * math.exp(-slope * crowd[e]) - found[6]) ** 2
+                found[7] += p * (growth[e] * shrunk_of[e] - found[6]) ** 2
     found[7] /= found[8] + worth
     found[0], found[5] = total, slope
