@@ -60,7 +60,7 @@ def pairs_of(
     box = float(np.prod(np.diff(movie.bounds, axis=0)))
     evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
     # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
-    later = others[movie.frame_start[1] :]  # none comes before the first frame
+    later = others[movie.frame > 0]  # none comes before the first frame
     density = (others + (later.mean() if len(later) else 0.0) + evenly) / 3 / volume
     return Pairs(pairs.indptr, pairs.indices, np.log(density))
 
