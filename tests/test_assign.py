@@ -139,27 +139,6 @@ def test_greedy_lies_between_its_bound_and_never_below_the_optimum(problem):
     assert answer.dual_cost <= best.primal_cost <= answer.primal_cost
 
 
-@settings(max_examples=200)
-@given(sparse_problems(most=6))
-def test_margin_is_a_lower_bound_on_what_forbidding_the_pair_costs(problem):
-    answer = assign(problem)
-    costs = problem.costs
-    for i in np.nonzero(answer.col_of_row >= 0)[0]:
-        kept = ~((costs.rows == i) & (costs.indices == answer.col_of_row[i]))
-        count = np.bincount(costs.rows[kept], minlength=problem.shape[0])
-        without = SparseCosts(
-            np.concatenate([[0], np.cumsum(count)]), costs.indices[kept], costs.values[kept], costs.shape
-        )
-        worse = assign(AssignmentProblem(without, problem.row_unmatched, problem.col_unmatched))
-        assert 0 <= answer.margin[i] <= worse.primal_cost - answer.primal_cost
-
-
-def test_margin_is_exact_where_alternatives_are_independent():
-    costs = DenseCosts(np.array([[0, np.inf], [np.inf, 2]]))
-    answer = assign(AssignmentProblem(costs, np.array([5, 5]), np.array([5, 5])))
-    assert answer.margin.tolist() == [10, 8]
-
-
 @pytest.mark.parametrize("budget", [0, 1, 5, 1000])
 def test_every_bid_budget_gives_the_optimum(budget):
     problem = gated(*moved_cloud(np.random.default_rng(3), 2000, 0.5), 1.5)
@@ -319,17 +298,6 @@ def test_the_largest_sum_of_gains_is_found(dtype):
     answer = assign(AssignmentProblem(DenseCosts.of_gains(gains)))
     row, col = linear_sum_assignment(gains, maximize=True)
     assert -answer.primal_cost == gains[row, col].astype(float).sum()
-
-
-@pytest.mark.parametrize("shape", [(7, 7), (5, 8), (8, 5)])
-def test_margins_of_matrices_are_those_of_their_sparse_twins(shape):
-    costs = np.random.default_rng(13).integers(0, 30, shape)
-    dense = assign(AssignmentProblem(DenseCosts(costs)))
-    for i in np.nonzero(dense.col_of_row >= 0)[0]:
-        without = costs.astype(float)
-        without[i, dense.col_of_row[i]] = np.inf
-        worse = assign(AssignmentProblem(DenseCosts(without)))
-        assert 0 <= dense.margin[i] <= worse.primal_cost - dense.primal_cost
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4"])

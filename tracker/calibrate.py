@@ -28,6 +28,7 @@ from .known import Known
 from .learn import Learnt, gate_of, learned, motion_learned, uncertainty
 from .link import Links
 from .linking import Linking, LinkModel
+from .margins import with_exact_margins
 from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
@@ -77,6 +78,7 @@ def calibrate(
     merges: bool = False,
     known: Mapping[str, float | tuple[float, ...]] | None = None,
     solver: str = "bid_and_augment",
+    exact_margins: bool = False,
     workers: int = 1,
     most_bytes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -99,6 +101,8 @@ def calibrate(
     known : mapping, optional
         Values that are told instead of learned, by the names in `known.NAMES`.
     solver : str
+    exact_margins : bool
+        Whether margins are exact instead of lower bounds.
     workers : int
         Threads.
     most_bytes : int, optional
@@ -154,6 +158,7 @@ def calibrate(
     linking, branches = _branched(movie, found, divisions=divisions, merges=merges)
     # Links and divisions are chosen together, by their likelihood.
     linking = linking if len(branches) else chosen(linking, solver)
+    linking = with_exact_margins(linking, branches, solver) if exact_margins else linking
     links = _with_branches(links_of(movie, linking), movie, branches)
     errors = uncertainty(found.learnt, len(movie.frame))
     if found.crowd == 0:

@@ -130,6 +130,10 @@ def _known(
 @click.option(
     "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
 )
+@click.option(
+    "--exact-margins", is_flag=True,
+    help="Tell of each link how much worse the whole would be without it, instead of a lower bound of that.",
+)  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
 @click.option(
@@ -161,6 +165,7 @@ def track(
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
     forward_only: bool,
+    exact_margins: bool,
     gap_distance: float | None,
     solver: str,
     device: str,
@@ -181,7 +186,7 @@ def track(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
-        known=known, forward_only=forward_only, solver=solver, device=device,
+        known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
     with stages_timed() as (stages, beside):

@@ -70,6 +70,7 @@ class LinkCosts:
     cost: str = "euclidean"
     unmatched_cost: float | None = None
     solver: str = "bid_and_augment"
+    exact_margins: bool = False
 
 
 def link_frames(
@@ -232,6 +233,7 @@ def link(
         target_block=blocks[1],
         offsets=offsets,
         solver=costs.solver,
+        exact=costs.exact_margins,
         workers=workers,
         most_bytes=most_bytes,
     )

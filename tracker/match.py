@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ._arrays import array_module, kernels, lap
 from .assign import AbstractAssignmentSolver, Assignment, AssignmentProblem, SparseCosts, solve_and_certify
+from .assign.exact_margins import exact_margins
 from .errors import InputError, SettingsError
 from .gating import Candidates, pairs_within
 
@@ -57,6 +58,7 @@ def match(
     target_block: NDArray | None = None,
     offsets: tuple[int, int] = (0, 0),
     solver: str | AbstractAssignmentSolver = "bid_and_augment",
+    exact: bool = False,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Match:
@@ -83,6 +85,8 @@ def match(
     offsets : (int, int)
         A pair is allowed if target_block - source_block is in this range, ends included.
     solver : str or AbstractAssignmentSolver
+    exact : bool
+        Whether margins are exact, found on the host, instead of lower bounds.
     workers : int
         Threads; they do not change the result.
     most_bytes : int, optional
@@ -124,9 +128,10 @@ def match(
     problem, unit = _problem(candidates, radius, power, unmatched_cost)
     lap("costs", source)
     assignment = solve_and_certify(problem, solver)
+    margin_of_row = exact_margins(assignment) if exact else assignment.margin
     on = kernels("outbid.tracker.match", source)
     orders = (candidates.rows.order, candidates.cols.order)
-    answer = (assignment.col_of_row, assignment.margin)
+    answer = (assignment.col_of_row, margin_of_row)
     rows, cols, pair_cost, margin = on.pairs_as_given(source, target, *orders, *answer, power, unit)
     lap("certificate", source)
     return Match(rows, cols, pair_cost, margin, assignment, unit)

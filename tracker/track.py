@@ -23,6 +23,8 @@ from .match import COSTS, check_costs
 from .tracks import Tracks
 
 DEVICES = ("auto", "cpu", "gpu")
+_HEURISTIC = ("greedy", "greedy_switching")
+"""Solvers whose answers need not be optimal."""
 
 WORTH_A_GPU = 3_000_000
 """Detections below which `auto` stays on the CPU.
@@ -69,6 +71,9 @@ class TrackingSettings:
     forward_only : bool
         Whether links may use the past of a detection alone, as live data have no other; only where all is
         learned.
+    exact_margins : bool
+        Whether the margin of every link is exact, by solving without it, instead of a lower bound; then an
+        exact solver is needed.
     solver : str
         A name in `outbid.tracker.assign.SOLVERS`.
     device : {"auto", "cpu", "gpu"}
@@ -98,6 +103,7 @@ class TrackingSettings:
     merges: bool = False
     known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
     forward_only: bool = False
+    exact_margins: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
 
@@ -119,6 +125,8 @@ class TrackingSettings:
             raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
         if self.solver not in SOLVERS:
             raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+        if self.exact_margins and self.solver in _HEURISTIC:
+            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
         if self.device not in DEVICES:
             raise SettingsError(f"There is no device {self.device!r}. Choose one of: {', '.join(DEVICES)}.")
 
@@ -227,7 +235,7 @@ def links_of(
 ) -> tuple[Links, int]:
     """Links by settings with a `max_distance` and the device that works, and how many are over gaps."""
     assert used.max_distance is not None
-    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver)
+    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
@@ -261,7 +269,8 @@ def _learned(
     learned, links = calibrate(
         detections, spacing=used.spacing, max_gap=gap, two_sided=not used.forward_only,
         divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,
-        workers=workers, most_bytes=int(0.8 * free_memory() / 9), progress=progress,
+        exact_margins=used.exact_margins, workers=workers, most_bytes=int(0.8 * free_memory() / 9),
+        progress=progress,
     )  # fmt: skip
     source, target = detections.frame[links.pairs].astype("int64").T
     over_gaps = target - source > 1.5 * learned.interval

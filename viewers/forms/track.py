@@ -60,6 +60,7 @@ class TrackForm(Form):
         self.divisions.setChecked(True)
         self.merges = QCheckBox("find where particles fuse")
         self.forward_only = QCheckBox("link by the past alone")
+        self.exact_margins = QCheckBox("solve without each link")
         self.known = QLineEdit()
         self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
         self.cost = choice_box(COSTS)
@@ -97,6 +98,7 @@ class TrackForm(Form):
             merges=self.merges.isChecked(),
             known=known_of(filter(None, map(str.strip, told.split(";")))),
             forward_only=self.forward_only.isChecked(),
+            exact_margins=self.exact_margins.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
         )
@@ -112,6 +114,7 @@ class TrackForm(Form):
         self.divisions.setChecked(settings.divisions)
         self.merges.setChecked(settings.merges)
         self.forward_only.setChecked(settings.forward_only)
+        self.exact_margins.setChecked(settings.exact_margins)
         self.known.setText("; ".join(text_of(settings.known)))
         self.solver.setCurrentText(settings.solver)
         self.device.setCurrentText(settings.device)
@@ -226,6 +229,7 @@ class TrackForm(Form):
         rows.addRow("merges", self.merges)
         rows.addRow("known", self.known)
         rows.addRow("forward only", self.forward_only)
+        rows.addRow("exact margins", self.exact_margins)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
         basic = {
@@ -235,6 +239,7 @@ class TrackForm(Form):
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
             "merges": self.merges, "known": self.known, "forward_only": self.forward_only,
+            "exact_margins": self.exact_margins,
             "solver": self.solver, "device": self.device,
         }  # fmt: skip
         explain(form, basic, TrackingSettings)
@@ -253,7 +258,7 @@ class TrackForm(Form):
             number.valueChanged.connect(self.changed)
         for choice in (self.cost, self.solver, self.device):
             choice.currentIndexChanged.connect(self.changed)
-        for box in (self.divisions, self.merges, self.forward_only):
+        for box in (self.divisions, self.merges, self.forward_only, self.exact_margins):
             box.toggled.connect(self.changed)
         self.known.editingFinished.connect(self.changed)
         self.max_distance.valueChanged.connect(self._enable)
