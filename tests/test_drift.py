@@ -1,4 +1,4 @@
-"""Drift of whole frames: what must not be taken for one."""
+"""Drift of whole frames, and flow: what must not be taken for one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from outbid.tracker import Detections, Tracks, score
 from outbid.tracker.calibrate import calibrate
+from outbid.tracker.flow import Flow
 
 
 @pytest.mark.parametrize("lone", [1, 3])
@@ -29,3 +30,14 @@ def test_streams_that_run_against_each_other_are_no_drift():
     assert learned.step[2] == pytest.approx(0.507, rel=0.03)
     truth = Tracks.from_track_ids(moving, np.tile(np.arange(count), frames))
     assert score(Tracks(moving, links.pairs), truth, families=("links",)).values["link_f1"] > 0.98
+
+
+def test_few_particles_that_move_at_random_have_no_flow():
+    """Of 120 steps their neighbours' explain more than one per cent by chance, every other time."""
+    start = np.arange(0, 121, 10)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        place, step = rng.uniform(0, 9, (120, 3)), rng.normal(0, 1, (120, 3))
+        assert Flow(start, place).foretold(step)[1] is None
+    turning = np.cross(place - 4.5, [1.0, 0, 0]) + rng.normal(0, 0.5, (120, 3))
+    assert Flow(start, place).foretold(turning)[1] is not None

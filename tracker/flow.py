@@ -14,8 +14,9 @@ _FRAMES, _TRIED = 12, 3000
 """Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
 _CHOICES = 3
 """How often the number of neighbours is chosen, as the steps become known."""
-_WORTH = 0.01
-"""Share of the steps' variance that a flow must explain to be believed."""
+_WORTH, _CHANCE = 0.01, 12.0
+"""Share of the steps' variance that a flow must explain to be believed, and the least number of steps that are
+to be explained altogether: neighbours of nothing but noise explain one or two."""
 _FEWEST = 3
 """Neighbours with a step that it takes to foretell one."""
 
@@ -75,11 +76,13 @@ class Flow:
         Returns
         -------
         (N, axes) float64 array and int or None
-            0 and None where no number of neighbours explains one per cent of the variance.
+            0 and None where no number of neighbours explains one per cent of the variance, or more than
+            chance would.
         """
         everywhere = len(self._crowds) == 1
         own = step if everywhere else step[self._rows]
-        best, left, slope, mean = None, 1 - _WORTH, np.zeros(step.shape[1]), np.zeros_like(step)
+        worth = max(_WORTH, _CHANCE / max(int((~np.isnan(own[:, 0])).sum()), 1))
+        best, left, slope, mean = None, 1 - worth, np.zeros(step.shape[1]), np.zeros_like(step)
         for crowd in self._crowds:
             tried = self._mean(step, crowd, everywhere=everywhere)
             found, rest = _regressed(own, tried)
