@@ -15,8 +15,8 @@ _FRAMES, _TRIED = 12, 3000
 _CHOICES = 3
 """How often the number of neighbours is chosen, as the steps become known."""
 _WORTH, _CHANCE = 0.01, 12.0
-"""Share of the steps' variance that a flow must explain to be believed, and the least number of steps that are
-to be explained altogether: neighbours of nothing but noise explain one or two."""
+"""Share of the steps' variance that a flow must explain to be believed, and how many steps that must be
+worth: by chance neighbours explain one or two."""
 _FEWEST = 3
 """Neighbours with a step that it takes to foretell one."""
 
