@@ -46,7 +46,8 @@ def test_as_good_as_the_past_allows_and_proved_optimal(miss: float, persistence:
     assert past_f1 > 0.75
     assert max(each.gap for each in found) <= 1e-9
     gaps = np.diff(seen.frame[tracks.links], axis=1).ravel()
-    assert (gaps > 1).any() == (miss > 0)  # who is missed is found again
+    # Who is missed is found again; a rate of one in a thousand may be learned where nobody is.
+    assert np.mean(gaps > 1) > 0.05 if miss else np.mean(gaps > 1) < 0.002
 
 
 def test_probabilities_are_those_of_right_links() -> None:

@@ -157,7 +157,8 @@ def pair_gain(motion, seen, frame, first, freedom=0.0) -> float:
     distance2, gain = np.empty(1), np.empty(1)
     motion_cpu.weigh_pairs(
         0, count, indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight,
-        constant, table_of(motion), np.zeros(5), np.zeros(count), freedom, 1.0, distance2, gain,
+        constant, table_of(motion), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0, distance2,
+        gain,
     )  # fmt: skip
     return float(gain[0])
 

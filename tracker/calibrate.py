@@ -33,7 +33,7 @@ from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
 from .overlooked import overlooked
-from .refine import link_pass, links_of, soft_pass, still_links, with_gaps
+from .refine import link_pass, links_of, possible, soft_pass, still_links, with_gaps
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -252,7 +252,8 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     for done in range(1, PASSES + 1):
         known = linking
         if done == 1:  # nobody is known to remember anything yet
-            linking = link_pass(movie, near, model, known, shift, **means.solving)
+            first = possible(movie, near, model)
+            linking = link_pass(movie, first, model, known, shift, **means.solving)
         elif crowd is not None or done <= _FEWEST or not _alike(model, looked):
             pairs, looked = with_gaps(movie, near, model, shift, doubt=_DOUBT, **means.looking), model
             linking, pairs = soft_pass(movie, pairs, model, known, shift, **means.solving)

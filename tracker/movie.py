@@ -100,6 +100,8 @@ def movie_of(
     interval : int, optional
         Difference between the numbers of a frame and the next. Default: the median of those there are.
     """
+    from .movie_cpu import sort_in_cells
+
     point = detections.position * np.asarray(spacing)
     number, interval = _numbered(detections.frame, interval)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
@@ -108,10 +110,11 @@ def movie_of(
     # Cells that hold a few points each; what is near then stands together, which is all that matters.
     most = max(np.diff(start).max(initial=1), 1)
     cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))
+    cloud = pairs_within(point, point[:0], cell, start, np.zeros_like(start)).rows
     # Nothing that is learned may depend on the order in which a frame's detections were given.
-    given = np.lexsort((*point.T[::-1], number))
-    cells = pairs_within(point[given], point[:0], cell, start, np.zeros_like(start)).rows.order
-    order = given[cells].astype(np.int64)
+    place = np.empty(len(point), dtype=np.int64)
+    sort_in_cells(cloud.point, cloud.key, cloud.block_start, place)
+    order = cloud.order[place].astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
     position = np.ascontiguousarray(point[order][:, axes])
     return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval)

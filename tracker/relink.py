@@ -19,7 +19,7 @@ _EXCHANGES = 3
 """Links that may be exchanged in a row, from a start on."""
 _WORTH = 12.0
 """Log odds that these exchanges may cost: few divisions are as sure."""
-_ROUNDS, _MESSAGE = 8, 1e-3
+_ROUNDS, _MESSAGE = 4, 1e-3
 """Rounds of belief propagation, and change of its messages that is none."""
 
 
