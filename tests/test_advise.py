@@ -111,3 +111,20 @@ def test_the_command(tmp_path):
     assert values["advice"]
     assert CliRunner().invoke(main, ["advise", str(seen), "--spacing", "0", "1", "1"]).exit_code == 2
     assert CliRunner().invoke(main, ["advise", str(seen), "--max-distance", "0"]).exit_code == 2
+
+
+def test_a_drift_is_told_and_taken_out():
+    """It passed for steps of several spacings, of which nearly all links would be wrong."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 8, (500, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 500, 3)), axis=0)
+    frame = np.repeat(np.arange(6), 500)
+    still = advise(Detections.from_table(frame, place.reshape(-1, 3)))
+    moved = advise(
+        Detections.from_table(frame, (place + np.arange(6)[:, None, None] * [0, 0, 2]).reshape(-1, 3))
+    )
+    assert still.drift == 0
+    assert "Whole frames" not in str(still)
+    assert moved.drift == pytest.approx(2, abs=0.05)
+    assert "Whole frames move, by up to 2" in str(moved)
+    assert moved.step == pytest.approx(still.step, rel=0.1)
+    assert moved.gates[moved.best].error == pytest.approx(still.gates[still.best].error, abs=0.01)

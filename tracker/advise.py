@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
 from .detections import Detections
+from .drift import drift_of
 from .errors import InputError
 from .estimates import first_step, neighbour_distances
 from .gating import pairs_within
@@ -90,6 +91,9 @@ class Advice:
         enough, None if no shorter steps help.
     axes : int
         How many axes the positions have, flat ones left out.
+    drift : float
+        How far whole frames move at most from one to the next, if by about a spacing or more; else 0. All
+        other values are told of positions without it.
     """
 
     detections: int
@@ -102,6 +106,7 @@ class Advice:
     best: int
     shorter: float | None
     axes: int
+    drift: float = 0.0
 
     def __str__(self) -> str:
         head = (
@@ -120,7 +125,15 @@ class Advice:
     def advice(self) -> list[str]:
         """Sentences on what to do."""
         best = self.gates[self.best]
-        said = [f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."]
+        said = []
+        if self.drift > 0:
+            said.append(
+                f"Whole frames move, by up to {self.drift:.3g} a frame. Without a max distance outbid takes "
+                "that out, and so does this advice; with one it stays in: take it out of the positions first."
+            )
+        said.append(
+            f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."
+        )
         if self.shorter == 1:
             return [*said, "Distance alone tells who is who: there is no need to record otherwise."]
         if self.shorter is None:
@@ -178,6 +191,10 @@ def advise(
     """
     movie = movie_of(detections, spacing)
     near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
+    drift, farthest = drift_of(movie, near, workers=workers), 0.0
+    if drift is not None:
+        movie, farthest = movie.moved(-drift), float(np.linalg.norm(np.diff(drift, axis=0), axis=1).max())
+        near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     step, seen_again = first_step(near, movie.axes)
     size = np.diff(movie.frame_start)
     if step == 0 or not ((size[:-1] > 1) & (size[1:] > 1)).any():
@@ -202,7 +219,7 @@ def advise(
     return Advice(
         len(detections), int((np.diff(movie.frame_start) > 0).sum()), neighbour, step, seen_again,
         step * density ** (1 / movie.axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
-        movie.axes,
+        movie.axes, farthest,
     )  # fmt: skip
 
 
