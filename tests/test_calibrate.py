@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.optimize import nnls
 
+from outbid.simulate.experiments.calibration import expected_calibration_error
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
@@ -161,16 +162,18 @@ def test_walls_and_noise_hide_no_persistence(persistence):
     assert np.mean(motion.noise) == pytest.approx(0.03, rel=0.1)
 
 
-def test_probabilities_of_links_are_right_where_particles_are_crowded():
-    truth = simulated(OrnsteinUhlenbeckWalk(0.53, 5.0), particles=1000, noise=0.03, miss=0.1, clutter=0.1)
+@pytest.mark.parametrize(
+    ("motion", "lost"),
+    [(OrnsteinUhlenbeckWalk(0.53, 5.0), 0.1), (BrownianWalk(0.2), 0.0), (BrownianWalk(0.3), 0.1)],
+)
+def test_probabilities_of_links_are_right_where_particles_are_crowded(motion, lost):
+    truth = simulated(motion, particles=1000, noise=0.03, miss=lost, clutter=lost)
     links = calibrate(truth.detections)[1]
     count = len(truth.detections)
     right = np.isin(links.pairs @ [count, 1], truth.links @ [count, 1])
     assert links.probability is not None
-    bins = np.minimum((links.probability * 10).astype(int), 9)
-    off = np.bincount(bins, links.probability, 10) - np.bincount(bins, right, 10)
     assert right.mean() < 0.95
-    assert np.abs(off).sum() / len(right) < 0.03
+    assert expected_calibration_error(links.probability, right) < 0.02
 
 
 def test_persistence_is_learnt_and_helps():

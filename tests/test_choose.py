@@ -12,6 +12,7 @@ from outbid.tracker.candidates_cpu import looked_up
 from outbid.tracker.choose import chosen, sobered
 from outbid.tracker.learn import sampled
 from outbid.tracker.linking import Linking
+from outbid.tracker.motion_cpu import pair_probabilities
 from outbid.tracker.sampling_cpu import sample_matchings
 
 
@@ -115,15 +116,56 @@ def test_links_that_are_mostly_wrong_are_chosen_where_all_are():
     assert chosen(mixed, "bid_and_augment").follower[:3].tolist() == [3, 4, -1]
 
 
-def test_sober_probabilities_are_between_those_of_both_passes():
+def test_links_of_which_hardly_any_is_right_make_no_tracks():
+    """The best F1 alone would take a link of p = 0.17 where all others are as bad."""
+    row, col = np.arange(4), np.arange(4, 8)
+    poor = linking_of(row, col, np.ones(4), np.array([0.3, 0.3, 0.3, 0.17]), 8)
+    assert chosen(poor, "bid_and_augment").follower[:4].tolist() == [4, 5, 6, -1]
+
+
+def believed(row, col, odds, count):
+    """Probabilities of pairs, as the final choice takes them."""
+    linking = replace(Linking.none(count), row=row, col=col, odds=odds, probability=np.full(len(row), 0.5))
+    return sobered(linking, linking).probability
+
+
+@pytest.mark.parametrize("lead", [0.3, 1.0, 2.0])
+def test_a_ring_of_four_is_as_probable_as_it_is(lead):
+    """Each of four may go on to either of two, all the one way or all the other; hardly any track ends."""
+    row, col = np.repeat(np.arange(4), 2), 4 + np.array([0, 1, 1, 2, 2, 3, 3, 0])
+    odds = 9.0 + np.tile([lead / 4, 0.0], 4)
+    true = exact(row, col, odds)
+    assert true[0] == pytest.approx(1 / (1 + np.exp(-lead)), abs=0.01)
+    assert believed(row, col, odds, 8) == pytest.approx(true, abs=0.02)
+
+
+def test_probabilities_are_nearer_to_the_truth_than_those_of_belief_propagation():
+    """In the mean of many small crowds; and a pair without a rival is about as probable as it is."""
+    lone, odds = np.array([0, 1, 2]), np.array([-2.0, 0.0, 3.0])
+    assert believed(lone, lone + 3, odds, 6) == pytest.approx(1 / (1 + np.exp(-odds)), abs=0.06)
+    ours, plain = [], []
+    for seed in range(60):
+        row, col, odds = scene(seed)
+        odds += 5.0  # ends are rare
+        true, loose = exact(row, col, odds), np.empty(len(row))
+        pair_probabilities(np.searchsorted(row, np.arange(9)), col, 8, odds, 50, 1e-6, loose)
+        ours.append(np.abs(believed(row, col, odds, 8) - true).mean())
+        plain.append(np.abs(loose - true).mean())
+    assert np.mean(ours) < 0.55 * np.mean(plain)
+
+
+def test_probabilities_are_between_those_of_both_passes():
     row, col = np.array([0, 1]), np.array([2, 3])
-    soft = linking_of(row, col, np.ones(2), np.array([0.6, 0.5]), 4)
-    settled = linking_of(row, col, np.ones(2), np.array([0.99, 0.5]), 4)
-    both = sobered(soft, settled)
-    assert 0.6 < both.probability[0] < 0.97
-    assert both.probability[1] == pytest.approx(0.5)
-    assert both.trust[:2].tolist() == both.probability.tolist()
-    assert sobered(soft, soft).probability[0] < 0.6
+    soft = linking_of(row, col, np.array([0.0, 1.0]), np.zeros(2), 4)
+    settled = linking_of(row, col, np.array([3.0, 1.0]), np.zeros(2), 4)
+    low, high, both = (
+        sobered(*which).probability for which in ((soft,) * 2, (settled,) * 2, (soft, settled))
+    )
+    log_odds = [np.log(p / (1 - p)) for p in (low, high, both)]
+    assert log_odds[2] == pytest.approx((log_odds[0] + log_odds[1]) / 2)
+    assert low[0] < both[0] < high[0]
+    assert both[1] == pytest.approx(low[1])
+    assert sobered(soft, settled).trust[:2].tolist() == both.tolist()
 
 
 def test_pairs_are_looked_up_in_another_list():

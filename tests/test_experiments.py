@@ -105,6 +105,9 @@ def test_confidence_is_judged() -> None:
     told = confidence(Tracks(film.detections, wrong, link_probability=probability), film)
     assert (told["wrong_caught"], told["wrong_catchable"]) == (1, 1)
     assert float(told["ece"]) < 0.02
+    many = 0.05 * len(wrong)  # as it happens more than 20
+    foretold = (20 * 0.9 + (np.ceil(many) - 20) * 0.01) / (20 * 0.9 + (len(wrong) - 20) * 0.01)
+    assert told["wrong_foretold"] == pytest.approx(foretold)
     told = confidence(Tracks(film.detections, wrong, link_probability=1.09 - probability), film)
     assert told["wrong_caught"] == 0
     assert float(told["ece"]) > 0.8

@@ -16,7 +16,7 @@ only, and `outbid.viewers` stands with the commands.
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `margins`            by how much it would all be worse without a link, exactly
-    `choose`             of all probable links those expected to agree best with the truth
+    `choose`             how probable links are at last; those expected to agree best with the truth
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
     `relink`             links and divisions together, as one assignment; `merges`: the same, backward
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all

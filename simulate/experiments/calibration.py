@@ -120,7 +120,8 @@ def confidence(tracks: Tracks, film: Tracks) -> Row:
     """Expected calibration error of the links' probabilities, and the wrong ones among the least certain.
 
     `wrong` is the share of wrong links, `wrong_caught` the share of those that are among the least certain
-    5 % of all links, `wrong_catchable` the most that it could be.
+    5 % of all links, `wrong_foretold` the same by the probabilities alone, so what can be caught if they are
+    right, and `wrong_catchable` what could be if one knew the truth.
 
     Examples
     --------
@@ -133,14 +134,16 @@ def confidence(tracks: Tracks, film: Tracks) -> Row:
     right = np.isin(tracks.links @ [size, 1], film.links @ [size, 1])
     probability = tracks.link_probability
     if probability is None or len(right) == 0:
-        return dict.fromkeys(("ece", "wrong", "wrong_caught", "wrong_catchable"), np.nan)
+        names = ("ece", "wrong", "wrong_caught", "wrong_foretold", "wrong_catchable")
+        return dict.fromkeys(names, np.nan)
     order = np.argsort(probability, kind="stable")
     doubtful = order[: int(np.ceil(_DOUBTFUL * len(order)))]
-    wrong = int((~right).sum())
+    wrong, doubt = int((~right).sum()), 1 - probability
     return {
         "ece": expected_calibration_error(probability, right),
         "wrong": wrong / len(right),
         "wrong_caught": float((~right[doubtful]).sum()) / wrong if wrong else np.nan,
+        "wrong_foretold": float(doubt[doubtful].sum() / doubt.sum()) if doubt.any() else np.nan,
         "wrong_catchable": min(len(doubtful) / wrong, 1.0) if wrong else np.nan,
     }
 
