@@ -16,11 +16,11 @@ def step_products(
 ):  # pragma: no cover
     """Sums of weighted products of a particle's steps 0, 1, … frames apart.
 
-    The last step of each chain is any probable pair; those before are links. row (Q,) i8, col (Q,) i4,
-    probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8; before (N,) i8 or -1;
-    trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows count; low, high (A,)
-    f8 where walls may be, reach (A,) f8 the way from them in one frame: along an axis, what may have met one
-    counts in no product.
+    The last step of each chain is any probable pair; those before are links, those over gaps left out.
+    row (Q,) i8, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8;
+    before (N,) i8 or -1; trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows
+    count; low, high (A,) f8 where walls may be, reach (A,) f8 the way from them in one frame: along an axis,
+    what may have met one counts in no product.
     Added to products (G, LAGS, 5, A) f8: weights, products, squares of the last and of the earlier step
     (all less the shift), and, at lag 0, squares of the step as seen.
     """
@@ -39,13 +39,15 @@ def step_products(
             products[g, 0, 3, k] += p * step * step
             products[g, 0, 4, k] += p * seen * seen
         weight, here = p**4, i
-        for lag in range(1, lags):
+        while before[here] >= 0:
             b = before[here]
-            if b < 0 or frame[b] != frame[here] - 1:
-                break
+            lag = frame[i] - frame[b]
             weight *= trust[b] ** 4
-            if weight < _LIGHT:
+            if lag >= lags or weight < _LIGHT:
                 break
+            if frame[here] - frame[b] > 1:  # of a step over a gap nothing is known frame by frame
+                here = b
+                continue
             for k in range(axes):
                 middle, away = (position[j, k] + position[b, k]) / 2, (lag + 1) / 2 * reach[k]
                 if middle - away < low[k] or middle + away > high[k]:
