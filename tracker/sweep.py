@@ -18,8 +18,8 @@ from .candidates import Pairs, kept_above
 from .linking import LinkModel
 from .movie import Movie
 
-_ROUNDS = 3
-"""Rounds of belief propagation between two frames."""
+_ROUNDS = 2
+"""Rounds of belief propagation between two frames after the first."""
 _FAR = 2e-4
 """Odds, from one side alone, below which a pair is given up."""
 
@@ -99,7 +99,7 @@ def swept(
         known, alone, odds = np.empty(count), np.empty(count), np.empty(len(indices))
         new, lost = (model.end, model.start) if backward else (model.start, model.end)
         kernels.sweep(
-            movie.position, movie.frame, movie.frame_start, backward, indptr, indices, shift, table, speed2,
+            movie.position, movie.frame_start, backward, indptr, indices, shift, table, speed2,
             noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale, model.clutter,
             model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
         )  # fmt: skip

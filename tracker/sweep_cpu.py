@@ -41,30 +41,36 @@ def transpose(indptr, indices, col_indptr, rows, place):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fallen(z, power, quarters):  # pragma: no cover
-    """1 + z to the power -power. Roots are quicker than logs: quarters is 4 power if whole, else 0."""
-    if quarters == 0:
-        return math.exp(-power * math.log1p(z))
-    left, value = 1 / (1 + z), 1.0
-    if quarters & 3:
-        root = math.sqrt(left)
-        if quarters & 2:
-            value = root
-        if quarters & 1:
-            value *= math.sqrt(root)
-    whole = quarters >> 2
-    while whole:
-        if whole & 1:
-            value *= left
-        left *= left
-        whole >>= 1
-    return value
+def fallen(far, height, narrow, power, quarters, odds):  # pragma: no cover
+    """Odds of pairs, height (1 + narrow far) to the power -power; the Gaussian's if narrow is 0.
+
+    far, height (P,) f8. Roots are quicker than logs: quarters is 4 power if whole, else 0.
+    Written: odds (P,) f8.
+    """
+    if narrow == 0:
+        for c in range(len(odds)):
+            odds[c] = height[c] * math.exp(-0.5 * far[c])
+        return
+    if quarters == 0 or quarters >= 256:
+        for c in range(len(odds)):
+            odds[c] = height[c] * math.exp(-power * math.log1p(narrow * far[c]))
+        return
+    # Without a branch, so that the processor does several at once.
+    half, quarter, whole = quarters & 2 != 0, quarters & 1 != 0, quarters >> 2
+    for c in range(len(odds)):
+        left = 1 / (1 + narrow * far[c])
+        root, value = math.sqrt(left), height[c]
+        value *= root if half else 1.0
+        value *= math.sqrt(root) if quarter else 1.0
+        for bit in range(6):
+            value *= left if (whole >> bit) & 1 else 1.0
+            left *= left
+        odds[c] = value
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def sweep(
     position,
-    frame,
     frame_start,
     backward,
     indptr,
@@ -91,8 +97,9 @@ def sweep(
     """Beliefs of all detections from one side in time, as mixtures over all links, of one Gaussian each.
 
     Frame by frame each detection is predicted from those that may be the one before; belief propagation
-    over the pairs of this frame tells how likely each is; the updated beliefs are mixed as likely.
-    position (N, A) f8; frame (N,) i8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
+    over the pairs of this frame, source after source, tells how likely each is; the updated beliefs are
+    mixed as likely.
+    position (N, A) f8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
     i8, indices (P,) i4: pairs by the detection that comes first in this direction, shorter gaps first; shift
     (N, A) f8 known displacement in a frame from each, forward; table (G+1, A, 5) f8 transitions; speed2,
     noise2 (A,) f8; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
@@ -116,7 +123,8 @@ def sweep(
     source, gap_of = np.empty(most * gaps, np.int64), np.empty(most * gaps, np.int64)
     begin, told = np.empty(most * gaps + 1, np.int64), np.empty((most * gaps, axes, 7))
     pair, col = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
-    odds, to_row, to_col = np.empty(len(indices)), np.empty(len(indices)), np.empty(len(indices))
+    odds, far, height = np.empty(len(indices)), np.empty(len(indices)), np.empty(len(indices))
+    heard, said = far, height  # what a source hears of a pair, and says: the same room, used later
     total, taken, part = np.empty(most), np.empty(most), np.empty((most, axes, 5))
     x, inverse = np.empty(axes), np.empty(axes)
     constant, power = -0.5 * axes * math.log(2 * math.pi), (freedom + axes) / 2
@@ -144,7 +152,7 @@ def sweep(
                 break
             for i in range(frame_start[h], frame_start[h + 1]):
                 e = at[i]
-                if e == indptr[i + 1] or frame[indices[e]] != f:
+                if e == indptr[i + 1] or indices[e] < first or indices[e] >= last:
                     continue
                 volume = 1.0
                 for k in range(axes):
@@ -166,57 +174,64 @@ def sweep(
                     told[sources, k, 4] = (1 - share_x) * p_xv
                     told[sources, k, 5] = p_vv - share_v * p_xv
                     told[sources, k, 6] = x[k]
-                height = odds_of_gap[g] * math.sqrt(volume)
-                begin[sources], best = pairs, 0.0
-                while e < indptr[i + 1] and frame[indices[e]] == f:
-                    j, far = indices[e], 0.0
+                high, begin[sources] = odds_of_gap[g] * math.sqrt(volume), pairs
+                while e < indptr[i + 1] and indices[e] >= first and indices[e] < last:
+                    j, away = indices[e], 0.0
                     for k in range(axes):
                         d = position[j, k] - x[k]
                         if backward:
                             d += g * shift[j, k]
-                        far += d * d * inverse[k]
-                    chance = height * odds_of_later[i if backward else j]
-                    if freedom > 0:
-                        chance *= fallen(far * narrow, power, quarters)
-                    else:
-                        chance *= math.exp(-0.5 * far)
-                    if chance > _HOPELESS:
-                        pair[pairs], col[pairs] = e, j - first
-                        odds[pairs] = min(chance, _LARGEST)
-                        best = max(best, odds[pairs])
-                        pairs += 1
+                        away += d * d * inverse[k]
+                    far[pairs], height[pairs] = away, high * odds_of_later[i if backward else j]
+                    pair[pairs], col[pairs] = e, j - first
+                    pairs += 1
                     e += 1
                 at[i] = e
-                # What is far less likely than another choice of the same source does not count.
-                to = begin[sources]
-                for c in range(begin[sources], pairs):
-                    if odds[c] >= _OUTDONE * best:
-                        pair[to], col[to], odds[to], to_row[to] = pair[c], col[c], odds[c], 1.0
-                        to += 1
-                pairs = to
                 source[sources], gap_of[sources] = i, g
                 sources += 1
         begin[sources] = pairs
+        fallen(far[:pairs], height[:pairs], narrow, power, quarters, odds[:pairs])
+        total[: last - first] = 1.0
+        pairs = 0
+        for s in range(sources):
+            # What is far less likely than another choice of the same source does not count.
+            least_odds = _HOPELESS
+            for c in range(begin[s], begin[s + 1]):
+                odds[c] = min(odds[c], _LARGEST)
+                least_odds = max(least_odds, _OUTDONE * odds[c])
+            least = whole = spent[source[s]] + later[gap_of[s]] * free[source[s]]
+            start, stop, begin[s] = begin[s], begin[s + 1], pairs
+            for c in range(start, stop):
+                # Written in any case: which pairs count, no processor can guess.
+                kept, chance = odds[c] > least_odds, odds[c]
+                pair[pairs], col[pairs], odds[pairs] = pair[c], col[c], chance
+                whole += chance if kept else 0.0
+                pairs += kept
+            for c in range(begin[s], pairs):
+                said[c] = odds[c] / max(whole - odds[c], least)
+                total[col[c]] += said[c]
+        begin[sources] = pairs
         for _ in range(rounds):
-            total[: last - first] = 1.0
             for s in range(sources):
-                least = spent[source[s]] + later[gap_of[s]] * free[source[s]]
-                whole = least
+                if begin[s + 1] < begin[s] + 2:
+                    continue  # a source of one pair says always the same
+                least = whole = spent[source[s]] + later[gap_of[s]] * free[source[s]]
                 for c in range(begin[s], begin[s + 1]):
-                    whole += odds[c] * to_row[c]
+                    heard[c] = odds[c] / max(total[col[c]] - said[c], 1.0)
+                    whole += heard[c]
                 for c in range(begin[s], begin[s + 1]):
-                    to_col[c] = odds[c] / max(whole - odds[c] * to_row[c], least)
-                    total[col[c]] += to_col[c]
-            for c in range(pairs):
-                to_row[c] = 1 / max(total[col[c]] - to_col[c], 1.0)
+                    says = odds[c] / max(whole - heard[c], least)
+                    total[col[c]] += says - said[c]
+                    said[c] = says
         taken[: last - first] = 0.0
         part[: last - first] = 0.0
         for s in range(sources):
             g = gap_of[s]
             for c in range(begin[s], begin[s + 1]):
-                spent[source[s]] += odds[c] * to_row[c]
-                free_odds[pair[c]] = to_row[c] * to_col[c]
-                q = to_col[c] / total[col[c]]
+                open_to = 1 / max(total[col[c]] - said[c], 1.0)
+                spent[source[s]] += odds[c] * open_to
+                free_odds[pair[c]] = open_to * said[c]
+                q = said[c] / total[col[c]]
                 if q < _LEAST:
                     continue
                 j = col[c]
