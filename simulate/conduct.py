@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from outbid.tracker.errors import ResourceError, SettingsError
@@ -18,6 +19,7 @@ from outbid.tracker.formats.records import record_bytes
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Row, Size, Trial, chosen, rows_of, summary_of
 from .experiments import experiment_named
+from .kept import kept_rows, missing
 from .linkers import linker_named
 
 _TOLD = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack", "byotrack")
@@ -55,6 +57,8 @@ class Plan:
     folder : Path
     settings : dict
         For the record.
+    kept : tuple of Row
+        Of earlier runs.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Plan:
     left_out: tuple[str, ...]
     folder: Path
     settings: dict[str, object]
+    kept: tuple[Row, ...] = ()
 
     def path(self, ending: str) -> Path:
         """A file of the folder."""
@@ -82,6 +87,7 @@ def plan(
     frames: int | None = None,
     particles: int | None = None,
     where: dict[str, str] | None = None,
+    tables: Sequence[Path] = (),
     overwrite: bool = False,
 ) -> Plan:
     """What an experiment would do.
@@ -97,6 +103,8 @@ def plan(
         Default: as the experiment has it.
     where : dict of str to str, optional
         As for `chosen`.
+    tables : sequence of Path
+        Tables of earlier runs: their rows join those of this one, and are not measured again.
     overwrite : bool
         Whether its files may be there already.
 
@@ -118,10 +126,11 @@ def plan(
     size = Size(seeds or usual.seeds, frames or usual.frames, particles or usual.particles)
     trials = experiment.trials(size)
     trials = chosen(experiment.quicker(trials) if quick else trials, where or {})
+    kept = kept_rows(tables, name, experiment.cell, size)
     absent = {linker: linker_named(linker).missing() for linker in dict.fromkeys(t.linker for t in trials)}
     left_out = tuple(sentence for sentence in absent.values() if sentence is not None)
-    there = tuple(trial for trial in trials if absent[trial.linker] is None)
-    if not there:
+    there = tuple(missing([trial for trial in trials if absent[trial.linker] is None], kept, experiment.cell))
+    if not there and not kept:
         raise ResourceError(" ".join(left_out))
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Choose another name for the output.")
@@ -129,8 +138,9 @@ def plan(
         **asdict(size),
         "quick": quick,
         "where": [f"{key}={value}" for key, value in (where or {}).items()],
+        "tables": [str(table) for table in tables],
     }
-    planned = Plan(name, experiment, size, there, left_out, folder, settings)
+    planned = Plan(name, experiment, size, there, left_out, folder, settings, tuple(kept))
     for ending in (TABLE, SUMMARY, FINDINGS, PICTURE):
         if folder.is_dir():
             refuse_output(planned.path(ending), overwrite=overwrite)
@@ -158,10 +168,10 @@ def conduct(
     planned.folder.mkdir(parents=True, exist_ok=True)
     for ending in (SUMMARY, FINDINGS, PICTURE):  # of an earlier run, which would not fit the new table
         planned.path(ending).unlink(missing_ok=True)
-    rows: list[Row] = []
+    rows = list(planned.kept)
     experiment, trials = planned.experiment, list(planned.trials)
     measured = rows_of(experiment.measure, trials, workers=workers, progress=progress)
-    for done, those in enumerate(measured, 1):
+    for done, those in enumerate(chain([[]], measured)):
         rows += those
         record = _record(planned, complete=done == len(trials))
         beside = planned.path(f"{TABLE}.json"), record_bytes(record)

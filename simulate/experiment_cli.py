@@ -68,10 +68,11 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
       outbid experiment --list
       outbid experiment kappa --quick
       outbid experiment rivals --where kappa=0.3 --where persistence=0,10 --seeds 3 --workers 2
+      outbid experiment rivals --with experiments/rivals.csv -o more
 
     Writes NAME.csv (one row a seed), its record NAME.csv.json, NAME_summary.csv (means with bootstrap
     intervals), for some NAME_findings.csv, and NAME.png; what follows is printed. An interrupted run keeps
-    the rows it has.
+    the rows it has, and --with goes on from them.
     """,
 )
 @click.argument("name")
@@ -89,6 +90,10 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     help="Only these cells (kappa, persistence, miss, …), this linker, or what it is told; may be repeated.",
 )  # fmt: skip
 @click.option(
+    "--with", "tables", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
+    help="Table of an earlier run: its rows count as well and are not measured again; may be repeated.",
+)  # fmt: skip
+@click.option(
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
     help="Processes; they do not change the result.",
 )  # fmt: skip
@@ -104,6 +109,7 @@ def experiment(
     frames: int | None,
     particles: int | None,
     where: dict[str, str],
+    tables: tuple[Path, ...],
     workers: int,
     overwrite: bool,
     as_json: bool,
@@ -114,7 +120,7 @@ def experiment(
     clock = Stopwatch()
     planned = plan(
         name, output, quick=quick, seeds=seeds, frames=frames, particles=particles, where=where,
-        overwrite=overwrite,
+        tables=tables, overwrite=overwrite,
     )  # fmt: skip
     for sentence in planned.left_out:
         say(sentence)

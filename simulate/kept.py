@@ -1,0 +1,97 @@
+"""Rows of earlier runs of an experiment, which need not be measured again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+from outbid.tracker.errors import InputError, SettingsError
+from outbid.tracker.formats import read_record
+
+from .experiment import Row, Size, Trial
+from .scenes import Scene
+
+_OF_TRIAL = {"linker", "told"}
+_OF_SCENE = {field.name for field in fields(Scene)}
+
+
+def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Size) -> list[Row]:
+    """The rows of earlier tables; where two tell of the same movie and linker, the first does.
+
+    Parameters
+    ----------
+    tables : sequence of Path
+        NAME.csv with the record beside it.
+    name : str
+        Of the experiment.
+    cell : tuple of str
+        Columns by which rows belong together.
+    size : Size
+        Frames and particles that their movies must have.
+
+    Raises
+    ------
+    InputError
+        If a file is no such table.
+    SettingsError
+        If it is of another experiment, or of other movies.
+    """
+    rows: dict[tuple[object, ...], Row] = {}
+    for table in tables:
+        told = read_record(table)
+        if told.get("experiment") != name:
+            raise SettingsError(f"{table} is no table of the experiment {name}. Give one of its runs.")
+        for what in ("frames", "particles"):
+            other = told["settings"][what]
+            if other != getattr(size, what):
+                raise SettingsError(
+                    f"{table} has movies of {other} {what}, not {getattr(size, what)}. Give --{what} {other}."
+                )
+        for row in _rows(table):
+            if not {*cell, "seed"} <= set(row):
+                raise InputError(f"{table} lacks columns. Give the table of single seeds, not the summary.")
+            rows.setdefault(_key(row, cell), row)
+    return list(rows.values())
+
+
+def missing(trials: Sequence[Trial], rows: list[Row], cell: tuple[str, ...]) -> list[Trial]:
+    """The trials, or what is left of their seeds, that no row tells of.
+
+    Raises
+    ------
+    SettingsError
+        If rows of such an experiment do not tell of which trial they are.
+    """
+    if not rows:
+        return list(trials)
+    if not set(cell) <= _OF_TRIAL | _OF_SCENE:
+        raise SettingsError("Rows of this experiment cannot be kept: run it as a whole.")
+    known = {_key(row, cell) for row in rows}
+    left = []
+    for trial in trials:
+        of = tuple(getattr(trial if name in _OF_TRIAL else trial.scene, name) for name in cell)
+        seeds = tuple(seed for seed in trial.seeds if (*of, seed) not in known)
+        if seeds:
+            left.append(replace(trial, seeds=seeds))
+    return left
+
+
+def _key(row: Row, cell: tuple[str, ...]) -> tuple[object, ...]:
+    return (*(row[name] for name in cell), row["seed"])
+
+
+def _rows(table: Path) -> list[Row]:
+    with table.open(newline="", encoding="utf-8") as file:
+        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> float | int | str:
+    """A number as it was written, or the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
