@@ -11,15 +11,18 @@ from .assign.gains import best_pairs
 from .candidates import kept_above, places_of
 from .linking import Linking
 
-_LOOPS = 10
-"""Rounds of fractional belief propagation; more change no score."""
+_LOOPS = 12
+"""Rounds of fractional belief propagation at most; more change no score."""
+_STILL = 0.03
+"""Relative change of the probability of no link, in the mean, that is none."""
+_MOST = 40.0
+"""Log odds from which on all are alike: their squares still are numbers."""
 _CERTAIN = 1e-6
 """No link is more certain, or less probable."""
 _WORTH = 0.25
 """Probability from which on links make the longest tracks, wherever that was measured."""
-_SAME = 0.01
-"""Change of the F1 that is none, and how often it is measured at most."""
 _ROUNDS = 5
+"""How often the greatest F1 is measured anew."""
 
 
 def sobered(soft: Linking, settled: Linking) -> Linking:
@@ -48,10 +51,11 @@ def sobered(soft: Linking, settled: Linking) -> Linking:
     ----------
     Chertkov & Yedidia, Approximating the permanent with fractional belief propagation (2013).
     """
-    odds = _log_odds(_probabilities(settled))
+    probability = _probabilities(settled, _odds(settled))
     if soft is not settled:
-        odds = (odds + _log_odds(_looked_up(soft, _probabilities(soft), settled))) / 2
-    probability = 1 / (1 + np.exp(-odds))
+        other = _probabilities(settled, _looked_up(soft, settled))
+        against = (1 - probability) * (1 - other) / (probability * other)
+        probability = 1 / (1 + np.sqrt(against))
     trust, linked = np.zeros(len(settled.follower)), settled.follower[settled.row] == settled.col
     trust[settled.row[linked]] = probability[linked]
     return replace(settled, probability=probability, trust=trust)
@@ -68,8 +72,8 @@ def chosen(linking: Linking, solver: str) -> Linking:
     are worth while where :math:`p > F_1 / 2` (Dinkelbach 1967). So where little can be followed, links are
     chosen of which most are wrong. What keeps identities longest (IDF1) depends less on what else can be
     followed: a right link adds to the longest part of a track, and a wrong one only costs where both its ends
-    are in such longest parts. It is about 1/4 wherever that was measured, and counts twice. Gains are the log
-    odds of p less those of this threshold.
+    are in such longest parts. That is p > 1/4 wherever it was measured, and counts twice. The greatest F1 is
+    taken from the most likely links. Gains are the log odds of p less those of this threshold.
 
     Parameters
     ----------
@@ -77,44 +81,38 @@ def chosen(linking: Linking, solver: str) -> Linking:
         The most likely links.
     solver : str
     """
-    expected, best = float((linking.follower >= 0).sum()), linking
-    odds = _log_odds(linking.probability)
+    trust = linking.trust[linking.follower >= 0]
+    kept, expected = trust, len(trust)
+    worth = _WORTH
     for _ in range(_ROUNDS):
-        known = _f1(best, expected)
-        worth = (known / 2 + 2 * _WORTH) / 3
-        best = _best(linking, odds - np.log(worth / (1 - worth)), solver)
-        if abs(_f1(best, expected) - known) < _SAME:
-            break
-    return best
+        best = 2 * kept.sum() / max(len(kept) + expected, 1)
+        worth = (best / 2 + 2 * _WORTH) / 3
+        kept = trust[trust > worth]
+    odds = np.log(linking.probability) - np.log1p(-linking.probability)
+    return _best(linking, odds - np.log(worth / (1 - worth)), solver)
 
 
-def _probabilities(linking: Linking) -> NDArray[np.float64]:
-    """(Q,) probabilities of all pairs, from their odds."""
+def _odds(linking: Linking) -> NDArray[np.float32]:
+    return np.exp(np.minimum(linking.odds, _MOST).astype(np.float32))
+
+
+def _looked_up(soft: Linking, settled: Linking) -> NDArray[np.float32]:
+    """(Q,) odds that the one knows of the pairs of the other."""
+    from .candidates_cpu import looked_up
+
+    found = np.empty(len(settled.row), np.float32)
+    looked_up(settled.row, settled.col, soft.row, soft.col, _odds(soft), found)
+    return found
+
+
+def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(Q,) probabilities of all pairs, if those are their odds."""
     from .choose_cpu import fractional_probabilities
 
     probability, count = np.empty(len(linking.row)), len(linking.follower)
     indptr = np.searchsorted(linking.row, np.arange(count + 1))
-    fractional_probabilities(indptr, linking.col, count, linking.odds, _LOOPS, probability)
-    return probability
-
-
-def _log_odds(chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    chance = np.clip(chance, _CERTAIN, 1 - _CERTAIN)
-    return np.asarray(np.log(chance) - np.log1p(-chance))
-
-
-def _looked_up(soft: Linking, known: NDArray[np.float64], settled: Linking) -> NDArray[np.float64]:
-    """(Q,) what is known of the pairs of the one, for the pairs of the other."""
-    from .candidates_cpu import looked_up
-
-    found = np.empty(len(settled.row))
-    looked_up(settled.row, settled.col, soft.row, soft.col, known, found)
-    return found
-
-
-def _f1(linking: Linking, expected: float) -> float:
-    """F1 that the links are expected to have."""
-    return float(2 * linking.trust.sum() / max((linking.follower >= 0).sum() + expected, 1.0))
+    fractional_probabilities(indptr, linking.col, count, odds, _LOOPS, _STILL, probability)
+    return np.clip(probability, _CERTAIN, 1 - _CERTAIN)
 
 
 def _best(known: Linking, gain: NDArray[np.float64], solver: str) -> Linking:
