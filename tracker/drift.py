@@ -95,6 +95,8 @@ def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
 
 def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int) -> NDArray[np.float64]:
     """(axes,) displacement on which most voters agree; 0 where that is none, or might be."""
+    from .drift_cpu import count_votes
+
     count, axes = voters.shape
     extent = np.ptp(there, axis=0)
     if extent.min() == 0:  # one particle, or all of them in a plane: they have no spacing
@@ -103,13 +105,12 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
     clouds = [np.hstack([cloud, np.zeros((len(cloud), 3 - axes))]) for cloud in (voters, there)]
     ends = [np.array([0, len(cloud)]) for cloud in clouds]
     near = pairs_within(clouds[0], clouds[1], _REACH * spacing, ends[0], ends[1], workers=workers)
-    row = near.rows.order[np.repeat(np.arange(count), np.diff(near.indptr))]
-    ways = there[near.cols.order[near.indices]] - voters[row]
     bins = math.ceil(_REACH * _FINE) * 2 + 1
-    place = np.floor(ways.T * (_FINE / spacing) + bins / 2).astype(np.int64)
-    place = np.ravel_multi_index(tuple(place), (bins,) * axes, mode="clip")
-    votes = np.bincount(place, minlength=bins**axes).reshape((bins,) * axes).astype(np.float64)
-    votes = uniform_filter(votes, _WIDE, mode="constant") * _WIDE**axes
+    counted = np.zeros(bins**axes)
+    count_votes(
+        near.indptr, near.indices, near.rows.point, near.cols.point, axes, _FINE / spacing, counted
+    )  # fmt: skip
+    votes = uniform_filter(counted.reshape((bins,) * axes), _WIDE, mode="constant") * _WIDE**axes
     window = (_WIDE / _FINE) ** axes
     noise = math.sqrt(count * window)
     peak = np.unravel_index(np.argmax(votes), votes.shape)
@@ -118,6 +119,8 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
         return np.zeros(axes)
     if _rival(votes, peak) - count * window > _ALONE * (votes[peak] - count * window):
         return np.zeros(axes)
+    row = near.rows.order[np.repeat(np.arange(count), np.diff(near.indptr))]
+    ways = there[near.cols.order[near.indices]] - voters[row]
     way = (np.array(peak) - bins // 2) * spacing / _FINE
     for _ in range(5):  # the mean of a window that follows it
         way = ways[(np.abs(ways - way) < spacing / 2).all(axis=1)].mean(axis=0)

@@ -12,6 +12,8 @@ CROWDS = (4, 8, 16, 0)
 
 _FRAMES, _TRIED = 12, 3000
 """Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
+_ASKED = 1500
+"""Detections that are asked there."""
 _CHOICES = 3
 """How often the number of neighbours is chosen, as the steps become known."""
 _WORTH, _CHANCE = 0.01, 12.0
@@ -62,7 +64,8 @@ class Flow:
         tried = min(_FRAMES, max(2, _TRIED * len(frames) // max(len(position), 1)))
         self._some = frames[:: max(1, len(frames) // tried)]
         rows = [np.arange(*frame_start[frame : frame + 2]) for frame in self._some]
-        self._rows = np.concatenate(rows or [np.empty(0, np.int64)])
+        self._every = max(1, sum(map(len, rows)) // _ASKED)
+        self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
         self._near: dict[bool, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
 
     def foretold(self, step: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
@@ -105,13 +108,16 @@ class Flow:
         from .flow_cpu import mean_of_near
 
         frames = np.nonzero(np.diff(self._frame_start))[0] if everywhere else self._some
+        every = 1 if everywhere else self._every
         if crowd == 0:
-            return _mean_of_others(self._frame_start, frames, step)
+            return _mean_of_others(self._frame_start, frames, step, every)
         kept = self._near.get(everywhere)
         # Some neighbours have no step; half as many more stand in for them.
         asked = (crowd if everywhere else max(self._crowds)) * 3 // 2
         if kept is None or kept[1].shape[1] < asked:
-            rows, near, _ = nearest(self._position, self._frame_start, frames, asked, workers=self._workers)
+            rows, near, _ = nearest(
+                self._position, self._frame_start, frames, asked, every=every, workers=self._workers
+            )
             kept = self._near[everywhere] = rows, near
         mean = np.zeros((len(kept[0]), step.shape[1]))
         mean_of_near(kept[1], step, crowd, _FEWEST, mean)
@@ -119,16 +125,16 @@ class Flow:
 
 
 def _mean_of_others(
-    frame_start: NDArray[np.int64], frames: NDArray[np.int64], step: NDArray[np.float64]
+    frame_start: NDArray[np.int64], frames: NDArray[np.int64], step: NDArray[np.float64], every: int
 ) -> NDArray[np.float64]:
-    """(M, axes) mean step of all others in the frame of each detection of the frames."""
+    """(M, axes) mean step of all others in the frame, for every so many-th detection of the frames."""
     means = []
     for frame in frames:
         own = step[frame_start[frame] : frame_start[frame + 1]]
         known = ~np.isnan(own[:, :1])
         own = np.where(known, own, 0.0)
-        others = known.sum() - known
-        means.append(np.where(others >= _FEWEST, (own.sum(axis=0) - own) / np.maximum(others, 1), 0.0))
+        others, total = (known.sum() - known)[::every], own.sum(axis=0)
+        means.append(np.where(others >= _FEWEST, (total - own[::every]) / np.maximum(others, 1), 0.0))
     return np.concatenate(means or [step[:0]])
 
 

@@ -15,6 +15,7 @@ def nearest(
     count: int,
     *,
     offset: int = 0,
+    every: int = 1,
     workers: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """The nearest other points of some frames' points, in the same frame or in one a few frames later.
@@ -31,6 +32,8 @@ def nearest(
         How many neighbours.
     offset : int
         Frames from those who ask to those who are asked. In one's own frame one is no neighbour.
+    every : int
+        Only every so many-th point of each frame asks: a sample.
     workers : int
         Threads; they do not change the result.
 
@@ -49,16 +52,16 @@ def nearest(
     """
     from .neighbours_cpu import nearest_of_frames
 
-    sizes = frame_start[frames + 1] - frame_start[frames]
+    sizes = -(-(frame_start[frames + 1] - frame_start[frames]) // every)
     written = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.repeat(frame_start[frames] - written[:-1], sizes) + np.arange(written[-1])
+    rows = np.repeat(frame_start[frames] - every * written[:-1], sizes) + every * np.arange(written[-1])
     near = np.full((written[-1], count), -1, dtype=np.int32)
     distance2 = np.full((written[-1], count), np.inf)
     cuts = np.linspace(0, len(frames), max(1, min(workers, len(frames))) + 1).astype(int).tolist()
     runs = list(zip(cuts[:-1], cuts[1:], strict=True))
 
     def search(run: tuple[int, int]) -> None:
-        nearest_of_frames(*run, frames, frame_start, position, offset, written, near, distance2)
+        nearest_of_frames(*run, frames, frame_start, position, offset, every, written, near, distance2)
 
     list(in_threads(search, runs, workers))
     return rows.astype(np.int64), near, distance2

@@ -57,12 +57,12 @@ def _insert(j, d2, found, id_of, square):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def nearest_of_frames(
-    first, last, frames, frame_start, position, offset, written, near, distance2
+    first, last, frames, frame_start, position, offset, every, written, near, distance2
 ):  # pragma: no cover
-    """Neighbours of all points of frames[first:last] among those of the frames `offset` later.
+    """Neighbours of every so many-th point of frames[first:last] among those of the frames `offset` later.
 
-    frames (f,) i8; frame_start (F+1,) i8; position (N, A) f8; written (f+1,) i8: where the answers of
-    each frame begin. Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
+    frames (f,) i8; frame_start (F+1,) i8; position (N, A) f8; every i8; written (f+1,) i8: where the answers
+    of each frame begin. Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
     low, size = np.empty(3), np.empty(3, np.int64)
@@ -94,7 +94,7 @@ def nearest_of_frames(
             for k in range(axes):
                 point[to, k] = position[j, k]
         farthest = max(size[0], size[1], size[2])
-        for i in range(frame_start[asking], frame_start[asking + 1]):
+        for i in range(frame_start[asking], frame_start[asking + 1], every):
             for k in range(axes):
                 middle[k] = position[i, k]
                 cell[k] = np.int64(min(max((middle[k] - low[k]) / edge, 0.0), size[k] - 1.0))
@@ -142,6 +142,6 @@ def nearest_of_frames(
                     if square[count - 1] <= wall * wall * _ROUNDED:
                         break
                 shell += 1
-            out = written[number] + i - frame_start[asking]
+            out = written[number] + (i - frame_start[asking]) // every
             for place in range(found):
                 near[out, place], distance2[out, place] = id_of[place], square[place]

@@ -1,0 +1,26 @@
+"""CPU kernel of drift. Serial, without the GIL; no result depends on the order of threads."""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def count_votes(indptr, indices, row, col, axes, fine, votes):  # pragma: no cover
+    """Count the displacements of pairs in bins.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs; row (3, R), col (3, C) f8 where they are, the axes that vary
+    first; axes i8 their number; fine f8 bins a unit. Added to votes (bins^A,) f8, the first axis slowest; no
+    displacement is in the middle.
+    """
+    bins = round(len(votes) ** (1 / axes))
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            place = 0
+            for k in range(axes):
+                way = np.floor((col[k, indices[e]] - row[k, i]) * fine + bins / 2)
+                place = place * bins + int(min(max(way, 0.0), bins - 1.0))
+            votes[place] += 1
