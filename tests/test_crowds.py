@@ -110,9 +110,12 @@ def test_the_order_of_a_frames_detections_changes_nothing():
 
 def test_a_velocity_is_learned_where_every_third_frame_is_missing():
     """No track has three frames in a row, so steps must be compared over the gaps."""
-    whole = Scene(0.15, 8.0, particles=400, frames=40).film(5)
-    kept = whole.detections.frame % 3 < 2
-    truth = Tracks.from_track_ids(whole.detections.take(kept), whole.track_id[kept])
-    learned, links = calibrate(truth.detections)
-    assert learned.model.motion.persistence > 3
-    assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.95
+    reached = []
+    for seed in (5, 6, 7):
+        whole = Scene(0.15, 8.0, particles=400, frames=40).film(seed)
+        kept = whole.detections.frame % 3 < 2
+        truth = Tracks.from_track_ids(whole.detections.take(kept), whole.track_id[kept])
+        learned, links = calibrate(truth.detections)
+        assert learned.model.motion.persistence > 3
+        reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))
+    assert np.mean(reached) > 0.94  # .90 where none is learned
