@@ -61,6 +61,8 @@ _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
 _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
+_UNLIKE = 0.1
+"""How unlike the rest of a movie the part may be from which most is learned."""
 _FULLER, _WIDER = 0.9, 2.0
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; and how
 much wider the gate is there where particles are sparse."""
@@ -142,7 +144,8 @@ def calibrate(
         LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)
     )
     means = _Means(room, max_gap, told, solver, workers, most_bytes)
-    part = movie.part()
+    first, last = movie.middle()
+    part = movie.part(first, last) if around.unlike(first, last) < _UNLIKE else movie
     work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]
 
     def tell(more: int) -> None:

@@ -15,7 +15,8 @@ from .neighbours import nearest
 LAGS = 5
 """Steps whose covariance is used are up to this many less one apart."""
 
-_SAMPLE = 10_000
+_SAMPLE, _SHARE = 10_000, 16
+"""Detections that ask for their neighbours, and as many of each frame at least."""
 _TIMES = (0.0, *np.geomspace(0.3, 300, 61).tolist())
 """Persistences that are tried, in frames."""
 _BINS = 60
@@ -47,11 +48,33 @@ class NeighbourDistances:
         within = self.within[np.isfinite(self.within)]
         return float(np.median(within)) if len(within) else 0.0
 
+    def unlike(self, first: int, last: int) -> float:
+        """How unlike the rest frames first to last - 1 are, or a third of the movie, from 0 to 1.
+
+        It is the largest difference of the distribution functions of distances to the next frame (Kolmogorov
+        and Smirnov), less what chance alone brings once in 1000.
+        """
+        thirds = np.quantile(self.frame, [0, 1 / 3, 2 / 3, 1]) if len(self.frame) else np.zeros(4)
+        spans = [(first, last - 1), (thirds[0], thirds[1]), (thirds[1], thirds[2]), (thirds[2], thirds[3])]
+        return max(
+            _difference(self.between, (low <= self.frame) & (self.frame <= high)) for low, high in spans
+        )
+
+
+def _difference(distance: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
+    """How unlike the others the chosen distances are, beyond chance."""
+    few, many = np.sort(distance[chosen]), np.sort(distance[~chosen])
+    if not (len(few) and len(many)):
+        return 0.0
+    below = [np.searchsorted(known, distance, side="right") / len(known) for known in (few, many)]
+    chance = 1.95 * np.sqrt(1 / len(few) + 1 / len(many))
+    return max(float(np.abs(below[0] - below[1]).max()) - float(chance), 0.0)
+
 
 def neighbour_distances(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], *, workers: int = 1
 ) -> NeighbourDistances:
-    """Distances to the nearest detections, in as many frames, drawn at random, as tell enough.
+    """Distances to the nearest detections, of as many in every frame, drawn at random, as tell enough.
 
     Parameters
     ----------
@@ -64,12 +87,21 @@ def neighbour_distances(
     usable = np.nonzero((size[:-1] > 1) & (size[1:] > 1))[0]
     if not len(usable):  # who is alone has no strangers to be mistaken for
         usable = np.nonzero((size[:-1] > 0) & (size[1:] > 0))[0]
-    usable = np.random.default_rng(0).permutation(usable)
-    enough = np.searchsorted(np.cumsum(size[usable]), _SAMPLE) + 1
-    frames = np.sort(usable[:enough])
-    _, _, between = nearest(position, frame_start, frames, 1, offset=1, workers=workers)
-    _, _, within = nearest(position, frame_start, frames, 1, workers=workers)
-    return NeighbourDistances(np.repeat(frames, size[frames]), np.sqrt(between[:, 0]), np.sqrt(within[:, 0]))
+    # Frames are not all alike: a few of all tell more than all of a few.
+    share = max(_SAMPLE // max(len(usable), 1), _SHARE)
+    rng, empty = np.random.default_rng(0), np.empty(0, np.int64)
+    drawn = [np.sort(rng.permutation(size[f])[:share]) + frame_start[f] for f in usable.tolist()]
+    asking = np.concatenate([empty, *drawn])
+    frame = np.repeat(usable, [len(rows) for rows in drawn]).astype(np.int64)
+    # Each frame twice: those who ask, then all.
+    number = np.repeat(np.arange(len(size)), size)
+    half = np.concatenate([2 * frame, 2 * number + 1])
+    order = np.argsort(half, kind="stable")
+    points = np.concatenate([position[asking], position])[order]
+    start = np.searchsorted(half[order], np.arange(2 * len(size) + 1)).astype(np.int64)
+    _, _, between = nearest(points, start, 2 * usable, 1, offset=3, workers=workers)
+    _, _, within = nearest(points, start, 2 * usable, 2, offset=1, workers=workers)  # the first is oneself
+    return NeighbourDistances(frame, np.sqrt(between[:, 0]), np.sqrt(within[:, 1]))
 
 
 def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:

@@ -69,19 +69,24 @@ class Movie:
             order=self.order[rows].copy(), frame_start=self.frame_start[-1] - self.frame_start[rows],
         )  # fmt: skip
 
-    def part(self) -> Movie:
-        """Consecutive frames from the middle that tell enough of the movie, or itself if it is short."""
+    def middle(self) -> tuple[int, int]:
+        """Consecutive frames, first to last - 1, that tell enough of the movie; all if it is short."""
         start = self.frame_start
         frames = len(start) - 1
         if len(self.frame) < _PART:
-            return self
+            return 0, frames
         middle = int(np.searchsorted(start, len(self.frame) // 2, side="right")) - 1
         first, last = middle, middle + 1
         while last - first < frames and (start[last] - start[first] < _PART or last - first < _LEAST_FRAMES):
             first, last = max(first - 1, 0), min(last + 1, frames)
-        rows = slice(start[first], start[last])
-        if start[last] - start[first] > len(self.frame) / 2:
+        return (0, frames) if start[last] - start[first] > len(self.frame) / 2 else (first, last)
+
+    def part(self, first: int, last: int) -> Movie:
+        """The frames first to last - 1, or itself if those are all."""
+        start = self.frame_start
+        if last - first == len(start) - 1:
             return self
+        rows = slice(start[first], start[last])
         return Movie(
             self.frame[rows] - first, self.position[rows], self.order[rows],
             start[first : last + 1] - start[first], self.names, self.interval,
