@@ -4,14 +4,20 @@ Simulated movies of `particles` x `frames` at one particle a unit of volume, bir
 localisation noise .03; steps of standard deviation `kappa` along each axis, persistence in frames; `miss` is
 the share of missed detections and of clutter. The plain link is told a gate of 1.5 mean distances to the
 nearest neighbour. Both run in this process, one thread each, least CPU seconds of three, after one run that
-compiles; `ratio` is the one over the other. With OUTBID_DATA, real movies as in bench_real.
+compiles; `ratio` is the one over the other. `plain_wall` and `wall` are seconds of both with all cores, and
+`plain_shell` and `shell` those of ``outbid track`` from CSV to CSV, each run a process, least of three: what
+a user waits for. With OUTBID_DATA, real movies as in bench_real.
 """
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import bench_real
 import measure
@@ -19,7 +25,7 @@ import measure
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track, write_detections
 
 GATE = 1.5 * 0.55396
 CASES = ((0.1, 0, 0.0), (0.1, 3, 0.1), (0.2, 0, 0.0), (0.2, 3, 0.1), (0.3, 10, 0.0), (0.3, 3, 0.1))
@@ -47,11 +53,31 @@ def compared(truth: Tracks, gate: float) -> measure.Row:
     )
     values = score(run.tracks, truth, gate=gate, families=("links", "identity")).values
     assert run.learned is not None
+    plain_wall, wall = (
+        measure.best_of(3, lambda settings=settings: track(truth.detections, settings))[0]
+        for settings in (plain, learning)
+    )
+    plain_shell, shell = shell_seconds(truth, gate)
     return {
         "detections": len(truth.detections), "plain_seconds": plain_seconds, "seconds": seconds,
         "ratio": seconds / plain_seconds, "passes": run.learned.passes, "gap": run.stats["worst_gap"],
-        "link_f1": values["link_f1"], "idf1": values["idf1"],
+        "link_f1": values["link_f1"], "idf1": values["idf1"], "plain_wall": plain_wall, "wall": wall,
+        "plain_shell": plain_shell, "shell": shell,
     }  # fmt: skip
+
+
+def shell_seconds(truth: Tracks, gate: float) -> tuple[float, float]:
+    """Wall seconds of the command, told the gate, and told nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        movie = Path(folder, "movie.csv")
+        write_detections(movie, truth.detections)
+        command = [str(Path(sys.executable).with_name("outbid")), "track", str(movie), "-o"]
+        command += [str(movie.with_name("tracks.csv")), "--overwrite"]
+        plain, learning = (
+            measure.best_of(3, lambda words=words: subprocess.run(words, check=True, capture_output=True))[0]
+            for words in ([*command, "--max-distance", str(gate)], command)
+        )
+    return plain, learning
 
 
 def cpu_seconds(truth: Tracks, settings: TrackingSettings) -> tuple[float, TrackingRun]:
