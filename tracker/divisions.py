@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from .assign.gains import best_pairs
 from .families import Families, families_of
@@ -244,7 +243,7 @@ def _real(
     forward, backward = np.sort(forward), np.sort(backward)
     vague = max(claimed - len(forward), 0.0)
     # Some threshold is crossed more often forward in every movie: all of them together must tell.
-    if not _clear(expit(forward).sum(), len(backward) + vague):
+    if not _clear((1 / (1 + np.exp(-forward))).sum(), len(backward) + vague):
         return np.zeros(len(odds))
     found, seen = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
     share = np.where(_clear(found, seen), 1 - (seen + _UNSEEN) / found, 0.0)

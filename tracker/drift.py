@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
 
 from .estimates import NeighbourDistances
 from .gating import pairs_within
@@ -110,7 +109,7 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
     count_votes(
         near.indptr, near.indices, near.rows.point, near.cols.point, axes, _FINE / spacing, counted
     )  # fmt: skip
-    votes = uniform_filter(counted.reshape((bins,) * axes), _WIDE, mode="constant") * _WIDE**axes
+    votes = _together(counted.reshape((bins,) * axes))
     window = (_WIDE / _FINE) ** axes
     noise = math.sqrt(count * window)
     peak = np.unravel_index(np.argmax(votes), votes.shape)
@@ -132,3 +131,20 @@ def _rival(votes: NDArray[np.float64], peak: tuple[np.intp, ...]) -> float:
     elsewhere = votes.copy()
     elsewhere[tuple(slice(max(int(at) - _WIDE, 0), int(at) + _WIDE + 1) for at in peak)] = 0
     return float(elsewhere.max())
+
+
+def _together(votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each bin's votes and those of the bins around it.
+
+    Examples
+    --------
+    >>> _together(np.array([1.0, 0, 0, 5])).tolist()
+    [1.0, 1.0, 5.0, 5.0]
+    """
+    for axis in range(votes.ndim):
+        alone, votes = votes, votes.copy()
+        to, of = np.moveaxis(votes, axis, 0), np.moveaxis(alone, axis, 0)
+        for shift in range(1, _WIDE // 2 + 1):
+            to[shift:] += of[:-shift]
+            to[:-shift] += of[shift:]
+    return votes

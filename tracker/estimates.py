@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaln
 
 from .motion import Motion
 from .neighbours import nearest
@@ -24,6 +24,8 @@ _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
 _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
+
+_log_gamma = np.vectorize(math.lgamma, otypes=[float])  # loading SciPy's takes longer than a small movie
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,8 @@ def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
     float, float
         σ, 0 if there are no distances; q.
     """
+    from .estimates_cpu import share_within
+
     between, within = near.between, np.sort(near.within[np.isfinite(near.within)])
     farthest = float(between.max(initial=0.0))
     if farthest == 0:
@@ -135,7 +139,8 @@ def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
     alone = 1 - np.searchsorted(within, edges, side="right") / (len(within) + 1)
     least = max(float(np.quantile(between, 0.02)) / 3, 1e-6 * farthest)
     sigmas = np.geomspace(least, farthest, 120)
-    reached = gammainc(axes / 2, (edges / sigmas[:, None]) ** 2 / 2)
+    reached = np.empty((len(sigmas), len(edges)))
+    share_within(edges / sigmas[:, None], axes, reached)
     shares = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])[:, None, None]
     chance = np.maximum(-np.diff((1 - shares * reached) * alone), 1e-12)
     likelihood = (seen * np.log(chance / chance.sum(axis=-1, keepdims=True))).sum(axis=-1)
@@ -255,7 +260,8 @@ def tail_from(
     fallen = np.log1p(near / (freedom * scale)[..., None])
     value = np.zeros((freedom.size, scale.size))
     for m, count in zip(sizes, counts, strict=True):
-        constant = gammaln((freedom + m) / 2) - gammaln(freedom / 2) - m / 2 * np.log(freedom * scale / 2)
+        constant = _log_gamma((freedom + m) / 2) - _log_gamma(freedom / 2)
+        constant = constant - m / 2 * np.log(freedom * scale / 2)
         value += constant * count.sum() - (freedom + m) / 2 * (fallen @ count)
     best = float(value.max())
     which = np.unravel_index(np.argmax(value), value.shape)

@@ -1,4 +1,4 @@
-"""CPU kernel of estimates: non-negative least squares with few unknowns, many at once.
+"""CPU kernels of estimates: non-negative least squares with few unknowns, many at once; Gaussian balls.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -6,6 +6,8 @@ Serial, without the GIL; no result depends on the order of threads.
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -78,3 +80,22 @@ def least_squares(design, seen, best, least):  # pragma: no cover
                     best[t, :, a] = 0.0
                     for m in range(size):
                         best[t, number[m], a] = found[m]
+
+
+@njit(nogil=True, cache=True)
+def share_within(radius, axes, share):  # pragma: no cover
+    """Share of Gaussian steps that are shorter.
+
+    radius (M, N) f8 in standard deviations along one of the axes, i8, of which there are 1 to 3.
+    Written: share (M, N) f8.
+    """
+    for m in range(radius.shape[0]):
+        for n in range(radius.shape[1]):
+            r = radius[m, n]
+            fallen = math.exp(-r * r / 2)
+            if axes == 2:
+                share[m, n] = 1 - fallen
+            else:
+                share[m, n] = math.erf(r / math.sqrt(2.0))
+                if axes == 3:
+                    share[m, n] -= math.sqrt(2 / math.pi) * r * fallen

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtri
 
 from .gating import pairs_within
 from .movie import Movie
@@ -21,6 +20,8 @@ _STEPS = 10_000
 """Steps that tell enough of what is usual."""
 FREEDOM = 4.0
 """Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
+_MIDDLE = {1: 0.5486322, 2: 0.8284271, 3: 0.9405348}
+"""Median of the mean square of such a step along one, two or three axes, in its variance: that of F."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ def _measured(
     linked = linked[:: max(every, len(linked) // _STEPS)]
     steps = position[follower[linked]] - position[linked] - shift[linked]
     steps2 = _dot(steps, steps)
-    usual2 = float(np.median(steps2)) / (axes * float(fdtri(axes, FREEDOM, 0.5))) if len(linked) else 0.0
+    usual2 = float(np.median(steps2)) / (axes * _MIDDLE[axes]) if len(linked) else 0.0
     usual2 = max(usual2, (1e-6 * spacing) ** 2, 1e-300)
     ended = follower[mother] < 0
     as_usual = log_t(_dot(here - ahead, here - ahead), axes, usual2, FREEDOM)
