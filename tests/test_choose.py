@@ -11,9 +11,9 @@ import pytest
 from outbid.tracker.candidates_cpu import looked_up
 from outbid.tracker.choose import chosen, sobered
 from outbid.tracker.choose_cpu import fractional_probabilities
-from outbid.tracker.learn import sampled
 from outbid.tracker.linking import Linking
 from outbid.tracker.motion_cpu import pair_probabilities
+from outbid.tracker.rates import sampled
 from outbid.tracker.sampling_cpu import sample_matchings
 
 

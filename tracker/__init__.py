@@ -20,9 +20,10 @@ only, and `outbid.viewers` stands with the commands.
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
     `relink`             links and divisions together, as one assignment; `merges`: the same, backward
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all
-    `flow`, `estimates`  what neighbours foretell; motion, noise and tails from steps
+    `flow`, `estimates`  what neighbours foretell; motion and noise from steps; `tails`: how heavy
     `drift`              how far whole frames moved, by a vote of displacements
-    `learn`              what probable links tell of motion, misses, starts and ends
+    `learn`, `rates`     what probable links tell of motion; of misses, starts, ends and clutter
+    `rehearsal`          what they hide, shown by a movie drawn by what was learned
     `overlooked`         whether particles move so unlike the others that no link follows them
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots, or centroids of labels

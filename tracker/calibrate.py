@@ -3,8 +3,9 @@
 Expectation and maximisation over links. The first step length comes from the mixture of true steps and
 strangers among nearest neighbours; then a part of the movie is linked by all that probable links tell
 (`soft_pass`), the links tell the motion and the rates, each link counting as much as it is probable, and the
-part is linked again. At last the whole movie is linked by what was learned, and settled by the past and the
-future of the links themselves (`link_pass`).
+part is linked again. Where many links must be wrong, a movie that is drawn by what was learned so far shows
+what they hide (`rehearsed`). At last the whole movie is linked by what was learned, and settled by the past
+and the future of the links themselves (`link_pass`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .drift import drift_of
 from .estimates import first_step, neighbour_distances
 from .flow import Flow
 from .known import Known
-from .learn import Learnt, gate_of, learned, motion_learned, uncertainty
+from .learn import Bias, Learnt, gate_of, learned, motion_learned, uncertainty
 from .link import Links
 from .linking import Linking, LinkModel
 from .margins import with_exact_margins
@@ -34,6 +35,7 @@ from .motion import Motion
 from .movie import Movie, movie_of
 from .overlooked import overlooked
 from .refine import link_pass, links_of, possible, soft_pass, still_links, with_gaps
+from .rehearsal import rehearsed
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -49,13 +51,16 @@ _FEWEST = 3
 
 _LOST, _CLUTTER = 0.1, 0.03
 """Shares of detections without one after or before, and of clutter among all, with which learning begins."""
+_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
+"""Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
+how much the newest counts among all."""
 _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
-_SETTLED = 0.005
-"""Share of the links that may still change when the passes end."""
-_SAME = 0.05
+_SETTLED, _OF_WRONG = 0.005, 0.1
+"""Shares of the links, and of those that are wrong, that may still change when the passes end."""
+_SAME = 0.1
 """And the change of the rates of ends and starts, relative to them."""
-_PATIENT = 8
+_PATIENT = 5
 """Passes after which they end as well if"""
 _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
@@ -143,7 +148,7 @@ def calibrate(
     model = told.held(
         LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)
     )
-    means = _Means(room, max_gap, told, solver, workers, most_bytes)
+    means = _Means(room, len(movie.frame_start) - 1, max_gap, told, solver, workers, most_bytes)
     first, last = movie.middle()
     part = movie.part(first, last) if around.unlike(first, last) < _UNLIKE else movie
     work, linked = PASSES * len(part.frame) + (_LAST_PASSES + 2) * len(movie.frame), [0]
@@ -194,6 +199,7 @@ class _Means:
     """What no pass changes; as in `calibrate` and `learned`."""
 
     room: float
+    frames: int  # of the whole movie
     max_gap: int
     known: Known
     solver: str
@@ -241,6 +247,7 @@ class _Found:
     crowd: int | None
     flow: Flow
     passes: int
+    bias: Bias
 
 
 def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int], None]) -> _Found:
@@ -250,7 +257,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     gate, pairs, looked = model.gate, near, model
     flow = Flow(movie.frame_start, movie.position, workers=means.workers)
     linking, shift, crowd, flowing = Linking.none(count), np.zeros_like(movie.position), None, True
-    done = 0
+    done, bias, heed = 0, Bias.none(movie.axes), 1.0
     changes: list[int] = []
     for done in range(1, PASSES + 1):
         known = linking
@@ -268,7 +275,10 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
         before, tried = model, len(model.follow) > 1
-        learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room))
+        if (doubt := linking.doubt) > _DOUBTFUL and done >= _FEWEST and (done - _FEWEST) % _EVERY == 0:
+            latest = rehearsed(movie, model, means.frames, done, doubt=_DOUBT, **means.solving)
+            bias, heed = bias.towards(latest, heed), _HEED
+        learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room, bias))
         model = learnt.model
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
@@ -278,13 +288,13 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             near = pairs_of(movie, model.gate, **means.looking)
             gate = model.gate
         stuck = done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
-        same = np.allclose(
-            (before.end, before.start), (model.end, model.start), rtol=_SAME, atol=_SETTLED / 2
-        )
-        if stuck or (done >= _FEWEST and same and changes[-1] <= _SETTLED * count):
+        was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (before, model))
+        same = np.allclose(was, now, rtol=_SAME, atol=_SETTLED / 2)
+        settled = changes[-1] <= max(_SETTLED, _OF_WRONG * doubt) * count
+        if stuck or (done >= _FEWEST and same and settled):
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
-    return _Found(linking, pairs, model, learnt, shift, crowd, flow, done)
+    return _Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias)
 
 
 def _fuller(movie: Movie, found: _Found, model: LinkModel, means: _Means) -> tuple[_Found, _Means]:
@@ -333,8 +343,8 @@ def _told(movie: Movie, before: _Found, means: _Means, tell: Callable[[int], Non
         if int(linking.changed.sum()) <= _SETTLED * count:
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
-    learnt = means.held(motion_learned(movie, linking, shift, model, means.room))
-    return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes)
+    learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
+    return _Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes, before.bias)
 
 
 def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], None]) -> _Found:

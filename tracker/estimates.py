@@ -1,8 +1,7 @@
-"""Estimates from steps: how far particles move, what they remember, how heavy their tails are."""
+"""Estimates from steps: how far particles move, what they remember."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,8 +23,6 @@ _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
 _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
-
-_log_gamma = np.vectorize(math.lgamma, otypes=[float])  # loading SciPy's takes longer than a small movie
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,39 +228,3 @@ def _least_squares(
     best, least = np.empty((count, unknowns, seen.shape[1])), np.empty((count, seen.shape[1]))
     least_squares(np.ascontiguousarray(design), seen, best, least)
     return best, least.sum(axis=1)
-
-
-def tail_from(
-    distance2: NDArray[np.float64], size: NDArray[np.int64], weight: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Degrees of freedom and scale of the likeliest Student's t; 0 and 1 where the Gaussian does as well.
-
-    Parameters
-    ----------
-    distance2 : (Q,) float64 array
-        Squared Mahalanobis distances of links.
-    size : (Q,) int64 array
-        In how many dimensions each was measured.
-    weight : (Q,) float64 array
-        Probability of each link.
-    """
-    total = max(float(weight.sum()), 1e-300)
-    # Two sizes at most, and distances in bins: the likelihood needs no more.
-    edges = np.geomspace(1e-3, max(float(distance2.max(initial=1.0)), 1.0) + 1, 200)
-    bins = np.searchsorted(edges, distance2)
-    near = np.concatenate([[0.0], edges])
-    sizes = np.unique(size)
-    counts = [np.bincount(bins[size == m], weights=weight[size == m], minlength=len(near)) for m in sizes]
-    gauss = -sum(float((count * near).sum()) for count in counts) / 2
-    freedom = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])[:, None]
-    scale = np.geomspace(0.25, 1.6, 22)
-    fallen = np.log1p(near / (freedom * scale)[..., None])
-    value = np.zeros((freedom.size, scale.size))
-    for m, count in zip(sizes, counts, strict=True):
-        constant = _log_gamma((freedom + m) / 2) - _log_gamma(freedom / 2)
-        constant = constant - m / 2 * np.log(freedom * scale / 2)
-        value += constant * count.sum() - (freedom + m) / 2 * (fallen @ count)
-    best = float(value.max())
-    which = np.unravel_index(np.argmax(value), value.shape)
-    found = float(freedom[which[0], 0]), float(scale[which[1]])
-    return found if best > gauss + 0.001 * total else (0.0, 1.0)

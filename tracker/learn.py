@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimates import LAGS, motion_from, tail_from
+from .estimates import LAGS, motion_from
 from .linking import Linking, LinkModel
 from .movie import Movie
+from .rates import rates_counted, rates_learned
+from .tails import no_stretch, stretch_of, stretched, tail_from
 
 _REACH = 4.5
 """Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
@@ -22,16 +24,10 @@ _WALL = 3.0
 _SAMPLE = 50_000
 _LEAST = 1e-9
 """Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
-_MISSED = 0.05
-"""Share of detections missed that is tried first."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
-_WORTH = 0.1
-"""Probability of a pair that is tried in matchings that are drawn;"""
-_SWEEPS, _WASTE = 5, 2
-"""how often, and how many of the first matchings tell too much of that with which they began."""
-_MOST_CLUTTER = 0.98
-"""Share of ends and starts that may be clutter."""
+_FEW, _AMISS = 100, 1.2
+"""So few pairs of steps tell little of a bias; how wrong the variance of steps may be."""
 _GROUPS = 8
 """Parts of the particles that are estimated apart, for the uncertainties."""
 
@@ -54,8 +50,50 @@ class Learnt:
     products: NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """What the links of a crowded movie miss of its motion.
+
+    Parameters
+    ----------
+    variance : (axes,) float64 array
+        Variance of true steps, in that of linked ones.
+    correlation : (LAGS, axes) float64 array
+        Correlation of true steps less that of linked ones, by lag.
+    rates : (4,) float64 array
+        True rates in those that matchings tell: of ends, starts, clutter and misses.
+    stretch : (2, 2, K) float64 array
+        Quantiles of squared distances of pairs, as `stretch_of` gives them.
+    """
+
+    variance: NDArray[np.float64]
+    correlation: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    stretch: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, axes: int) -> Bias:
+        """Links that miss nothing."""
+        return cls(np.ones(axes), np.zeros((LAGS, axes)), np.ones(4), no_stretch())
+
+    def towards(self, other: Bias, share: float) -> Bias:
+        """The mean of both, of which the other is such a share; but its distances."""
+        return Bias(
+            self.variance ** (1 - share) * other.variance**share,
+            self.correlation * (1 - share) + other.correlation * share,
+            self.rates ** (1 - share) * other.rates**share,
+            other.stretch,
+        )
+
+
 def learned(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, max_gap: int, room: float
+    movie: Movie,
+    linking: Linking,
+    shift: NDArray[np.float64],
+    model: LinkModel,
+    max_gap: int,
+    room: float,
+    bias: Bias,
 ) -> Learnt:
     """The model and the root mean square step that the links tell.
 
@@ -71,34 +109,65 @@ def learned(
         Frames that a particle may be missing, to be looked for next.
     room : float
         Radius that the gate has at least, as far as steps allow.
+    bias : Bias
+        Of the links, as far as it is known.
     """
-    learnt = motion_learned(movie, linking, shift, model, room)
+    learnt = motion_learned(movie, linking, shift, model, room, bias)
     if learnt.model is model:
         return learnt
-    drawn = sampled(linking)
-    follow, end, start = _rates(movie, linking, drawn, len(model.follow), max_gap)
-    clutter = min(_clutter(movie, linking, drawn, model), _MOST_CLUTTER * min(end, start))
-    rates = replace(learnt.model, follow=follow, end=end, start=start, clutter=clutter)
-    return replace(learnt, model=rates)
+    rates = rates_learned(movie, linking, model, max_gap, bias.rates)
+    return replace(learnt, model=rates.put_into(learnt.model))
 
 
 def motion_learned(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel, room: float
+    movie: Movie,
+    linking: Linking,
+    shift: NDArray[np.float64],
+    model: LinkModel,
+    room: float,
+    bias: Bias,
 ) -> Learnt:
     """As `learned`, but for the rates, which stay as they are."""
-    products = _products(movie, linking, shift, np.sqrt(model.motion.step_variance(1)))
-    covariance, weight, step2 = _covariances(products.sum(axis=0))
+    products = _products(movie, linking, shift, model)
+    covariance, weight, step2 = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:
         return Learnt(model, np.sqrt(step2), products)
-    certain = np.nonzero(linking.probability > 0.01)[0]
-    certain = certain[:: max(1, len(certain) // _TAIL_SAMPLE)]
-    freedom, scale = tail_from(
-        linking.distance2[certain], linking.size[certain], linking.probability[certain]
-    )
+    distance2, size, chance, _ = _distances(linking, linking.follower)
+    distance2 = stretched(distance2, size, bias.stretch, movie.axes)
+    freedom, scale = tail_from(distance2, size, chance, (model.freedom, model.scale))
     # Particles that never move would leave no room to look in.
     step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.bounds).max()), 1.0))
     motion, gate = motion_from(covariance, weight), gate_of(step, room)
     return Learnt(replace(model, motion=motion, gate=gate, freedom=freedom, scale=scale), step, products)
+
+
+def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) -> Bias:
+    """What links by a model miss where the truth is known, and nothing drifts."""
+    none, still = Bias.none(movie.axes), np.zeros_like(movie.position)
+    (seen, weight, _), (true, _, _) = (
+        _covariances(_products(movie, links, still, model).sum(axis=0), none) for links in (linking, truth)
+    )
+    if not (seen[0].all() and true[0].all()):
+        return none
+    rates = rates_learned(movie, linking, model, len(model.follow) - 1, none.rates, rounds=1)
+    distance2, size, chance, right = _distances(linking, truth.follower)
+    told = weight / (weight + _FEW)
+    return Bias(
+        np.clip(true[0] / seen[0], 1 / _AMISS, _AMISS),
+        told[:, None] * (true / true[0] - seen / seen[0]),
+        rates_counted(movie, truth, model).over(rates),
+        stretch_of(distance2, size, chance, right, movie.axes),
+    )
+
+
+def _distances(
+    linking: Linking, follower: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Squared distances of some pairs, in how many dimensions, how likely each is, and if it is a link."""
+    some = np.nonzero(linking.probability > 0.01)[0]
+    some = some[:: max(1, len(some) // _TAIL_SAMPLE)]
+    right = follower[linking.row[some]] == linking.col[some]
+    return linking.distance2[some], linking.size[some], linking.probability[some], right
 
 
 def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
@@ -110,7 +179,7 @@ def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
     """Standard errors of what was learned from so many rows, from the scatter between groups of particles."""
     motions = []
     for products in learnt.products:
-        covariance, weight, _ = _covariances(products)
+        covariance, weight, _ = _covariances(products, Bias.none(products.shape[-1]))
         if weight[0] > 0:
             motions.append((covariance[0], motion_from(covariance, weight, learnt.model.motion)))
     if len(motions) < 2:
@@ -126,11 +195,12 @@ def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
 
 
 def _products(
-    movie: Movie, linking: Linking, shift: NDArray[np.float64], step: NDArray[np.float64]
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
 ) -> NDArray[np.float64]:
     """(groups, LAGS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
     from .learn_cpu import groups_of, step_products
 
+    step = np.sqrt(model.motion.step_variance(1))
     group = np.arange(len(movie.frame)) % _GROUPS
     groups_of(linking.before, group)
     products = np.zeros((_GROUPS, LAGS, 5, movie.axes))
@@ -144,7 +214,7 @@ def _products(
 
 
 def _covariances(
-    products: NDArray[np.float64],
+    products: NDArray[np.float64], bias: Bias
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Covariances of steps less flow by lag (LAGS, axes), weights (LAGS,), mean square of steps (axes,).
 
@@ -153,85 +223,13 @@ def _covariances(
     """
     weight, crossed, here2, earlier2, seen2 = np.moveaxis(products, 1, 0)
     total = float(weight[0, 0])
-    variance, step2 = _evened(here2[0], total), _evened(seen2[0], total)
-    covariance = variance * crossed / np.sqrt(np.maximum(here2 * earlier2, 1e-300))
+    known, step2 = _evened(here2[0], total), _evened(seen2[0], total)
+    variance = known * bias.variance
+    covariance = variance * (crossed / np.sqrt(np.maximum(here2 * earlier2, 1e-300)) + bias.correlation)
     covariance[0] = variance
-    return covariance, weight[:, 0], step2
+    return covariance, weight[:, 0], step2 + np.maximum(variance - known, -step2 / 2)
 
 
 def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """(axes,) mean squares from sums of squares; where there are few, the axes are taken to be much alike."""
     return (square + _ALIKE * square.mean() / max(total, 1e-300)) / (total + _ALIKE)
-
-
-def sampled(linking: Linking) -> NDArray[np.float64]:
-    """(Q,) shares of the pairs in some matchings, drawn as likely as they are.
-
-    Where many links could swap, belief propagation takes what they exclude for a chance of none, and sees
-    two to four times as many ends as there are. Few matchings tell little of a pair, but enough of all.
-    Pairs that are hardly probable are not drawn: they are what a detection without a link may have.
-    """
-    from .sampling_cpu import sample_matchings
-
-    row, col, chance, count = linking.row, linking.col, linking.probability, len(linking.follower)
-    worth = (chance > _WORTH) | (linking.follower[row] == col)
-    few, drawn = np.nonzero(~worth)[0], np.nonzero(worth)[0]
-    # Odds of each against no link at all, and of all those of a row or of a column together.
-    odds = [
-        chance[few] / np.maximum(1 - np.bincount(ends, chance, count), 1e-9)[ends[few]] for ends in (row, col)
-    ]
-    rest = [np.bincount(ends[few], each, count) for ends, each in zip((row, col), odds, strict=True)]
-    gain = linking.odds[drawn] - np.log1p(rest[0])[row[drawn]] - np.log1p(rest[1])[col[drawn]]
-    share = np.empty(len(row))
-    seen = np.empty(len(drawn))
-    sample_matchings(
-        np.searchsorted(row[drawn], np.arange(count + 1)), col[drawn], gain, linking.follower.copy(),
-        linking.before.copy(), _SWEEPS, _WASTE, seen,
-    )  # fmt: skip
-    free = 1 - np.bincount(row[drawn], seen, count)
-    share[drawn], share[few] = seen, (free / (1 + rest[0]))[row[few]] * odds[0]
-    return share
-
-
-def _clutter(movie: Movie, linking: Linking, chance: NDArray[np.float64], model: LinkModel) -> float:
-    """Share of detections that are no particle, by a model's links: those without any on either side."""
-    inner = (movie.frame > movie.frame[0]) & (movie.frame < movie.frame[-1])
-    if not inner.any() or model.clutter == 0:
-        return 0.0
-    leaves, reached = (np.bincount(ends, chance, len(inner))[inner] for ends in (linking.row, linking.col))
-    lone = float(np.mean(np.maximum(1 - leaves, 0) * np.maximum(1 - reached, 0)))
-    # Particles that start and end at once are alone as well.
-    short = (model.end - model.clutter) * (model.start - model.clutter) / (1 - model.clutter)
-    return lone * model.clutter / (model.clutter + short)
-
-
-def _rates(
-    movie: Movie, linking: Linking, chance: NDArray[np.float64], tried: int, max_gap: int
-) -> tuple[tuple[float, ...], float, float]:
-    """Probabilities of being seen next after 1, 2, … frames (some were tried), of an end and of a start."""
-    count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
-    gap = movie.frame[linking.col] - movie.frame[linking.row]
-    reach = max(int(gap.max(initial=1)), tried)
-    leaves = np.bincount(linking.row, chance, count)
-    reached = np.bincount(linking.col, chance, count)
-    # Only where the movie is long enough to show what happens.
-    early, late = movie.frame <= last - reach, movie.frame >= first + reach
-    if not early.any():
-        early, late = movie.frame < last, movie.frame > first
-    seen = early[linking.row]
-    shares = np.bincount(gap[seen], chance[seen], reach + 1)[1:] + 0.5
-    lost = float(np.sum(1 - leaves[early])) + 0.5
-    total = float(shares.sum())
-    # Links over three frames get lost easily: misses that are independent tell how many there are at least.
-    # But particles that meet are seen as one for some frames. What was not tried yet begins with a rare miss.
-    over = np.arange(1, reach + 1)
-    missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if tried > 1 else _MISSED
-    odds = missed ** np.arange(max_gap + 1)
-    odds /= odds.sum()
-    if tried > max_gap:
-        odds = np.maximum(odds, shares[: max_gap + 1] / total)
-    follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
-    end = lost / (total + lost)
-    # Where hardly any link is sure, shares of one column may exceed 1.
-    start = (max(float(np.sum(1 - reached[late])), 0.0) + 0.5) / (int(late.sum()) + 1.0)
-    return follow, min(end, 0.5), min(start, 0.5)

@@ -141,6 +141,12 @@ class Linking:
         row, odds = np.empty(0, dtype=np.int64), np.empty(0)
         return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, row, zero > 0)
 
+    @property
+    def doubt(self) -> float:
+        """Share of the links that must be expected to be wrong; 0 if there are none."""
+        linked = self.follower >= 0
+        return float(np.mean(1 - self.trust[linked])) if linked.any() else 0.0
+
     def backward(self) -> Linking:
         """The same links in the movie run backward (`Movie.backward`)."""
         row, col = len(self.follower) - 1 - self.col, len(self.follower) - 1 - self.row

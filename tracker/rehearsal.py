@@ -1,0 +1,172 @@
+"""Rehearsal: what is learned of a movie whose truth is known, so that what learning gets wrong can be told.
+
+Where particles meet, wrong links dilute velocities, short steps are found more often than long ones, and two
+particles that swap and swap back look like noise. All that happens just so in a movie that is drawn by the
+model itself, at the places of the real one, and linked by the same model: what its true links tell less what
+its probable links tell is to be added to what those of the real movie tell (the bias corrected by a
+parametric bootstrap; Efron & Tibshirani 1993, chapter 10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import pairs_of
+from .learn import Bias, bias_of
+from .linking import Linking, LinkModel
+from .motion import Motion
+from .movie import Movie
+from .refine import soft_pass, with_gaps
+
+_ENOUGH = 20_000
+"""Detections that are drawn, about;"""
+_FEWEST, _MOST = 10, 50
+"""and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
+near the first and the last frame; with more and fewer particles, too many are near a wall."""
+
+
+def rehearsed(
+    movie: Movie, model: LinkModel, frames: int, seed: int, *, doubt: float, solver: str, workers: int
+) -> Bias:
+    """What the links of a movie miss of its motion, as far as the model is right.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : LinkModel
+    frames : int
+        Of the whole movie, if this is a part.
+    seed : int
+    doubt : float
+        As in `with_gaps`.
+    solver, workers
+        As in `soft_pass`.
+    """
+    play, truth = drawn(movie, model, frames, seed)
+    still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
+    pairs = pairs_of(play, model.gate, workers=workers)
+    pairs = with_gaps(play, pairs, model, still, doubt=doubt, workers=workers)
+    found, _ = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
+    return bias_of(play, found, truth, model)
+
+
+def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie, Linking]:
+    """A movie that came about as the model says, and its true links.
+
+    Particles begin where they are in a frame of the movie, walk between its walls, and are seen,
+    missed and lost; births and clutter are where any detections were.
+
+    Parameters
+    ----------
+    movie : Movie
+        Of particles that do not drift.
+    model : LinkModel
+    frames : int
+        As many are drawn at most.
+    seed : int
+        Decides all that is drawn.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .motion import Motion
+    >>> from .movie import movie_of
+    >>> place = np.random.default_rng(0).uniform(0, 9, (500, 3))
+    >>> still = movie_of(Detections.from_table(np.repeat(np.arange(5), 100), place), (1, 1, 1))
+    >>> model = LinkModel(Motion.static((0.1,) * 3), (0.9,), 0.1, 0.1, gate=(0.5,) * 3)
+    >>> play, truth = drawn(still, model, frames=20, seed=0)
+    >>> round(float(np.mean(truth.follower[: play.frame_start[-2]] >= 0)), 1)
+    0.9
+    """
+    rng = np.random.default_rng(seed)
+    begin, pool = _places(movie, _ENOUGH // min(_FEWEST, frames))
+    walls = np.array([pool.min(axis=0), pool.max(axis=0)])
+    real, count = 1 - model.clutter, len(begin)
+    follow = np.minimum(np.cumsum(model.follow) / real, 1.0)
+    speed, noise = np.asarray(model.motion.speed), np.asarray(model.motion.noise)
+
+    def somewhere(mean: float) -> NDArray[np.float64]:
+        place = pool[rng.integers(len(pool), size=rng.poisson(mean))]
+        # Away from where it was: what begins there is no particle that was seen there.
+        return _turned(place + rng.uniform(-1, 1, place.shape) * model.gate, walls)[0]
+
+    # Of each particle: where it is, how fast, when it is seen next, and its last detection.
+    place = begin[rng.random(count) < real]
+    velocity = speed * rng.normal(size=place.shape)
+    due, last = np.zeros(len(place), np.int64), np.full(len(place), -1)
+    position, before, size = [], [], [0]
+    for frame in range(min(int(np.clip(_ENOUGH // count, _FEWEST, _MOST)), frames)):
+        seen, clutter = np.nonzero(due == frame)[0], somewhere(count * model.clutter)
+        position += [place[seen] + noise * rng.normal(size=(len(seen), movie.axes)), clutter]
+        before += [last[seen], np.full(len(clutter), -1)]
+        last[seen] = size[-1] + np.arange(len(seen))
+        size.append(size[-1] + len(seen) + len(clutter))
+        gap = 1 + np.searchsorted(follow, rng.random(len(seen)), side="right")
+        due[seen] = np.where(gap > len(follow), frame, frame + gap)
+        alive, born = due > frame, somewhere(count * real * (1 - follow[-1]))
+        place, velocity = _walked(place[alive], velocity[alive], model.motion, walls, rng)
+        place = np.concatenate([place, born])
+        velocity = np.concatenate([velocity, speed * rng.normal(size=born.shape)])
+        due = np.append(due[alive], np.full(len(born), frame + 1))
+        last = np.append(last[alive], np.full(len(born), -1))
+    return _movie_of(movie, np.concatenate(position), np.array(size), np.concatenate(before))
+
+
+def _walked(
+    place: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+    motion: Motion,
+    walls: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and velocities a frame later."""
+    reach, kept, spread, mixed, fresh = motion.transition(1).T
+    turn = mixed / np.sqrt(np.maximum(spread, 1e-300))
+    jerk, push = rng.normal(size=(2, *place.shape))
+    onward = kept * velocity + turn * jerk + np.sqrt(np.maximum(fresh - turn**2, 0)) * push
+    place, turned = _turned(place + reach * velocity + np.sqrt(spread) * jerk, walls)
+    return place, np.where(turned, -onward, onward)
+
+
+def _turned(
+    place: NDArray[np.float64], walls: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Places between the walls, and along which axes a wall threw them back."""
+    inside = np.clip(place, *walls)
+    return np.clip(2 * inside - place, *walls), inside != place
+
+
+def _places(movie: Movie, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where detections of a middle frame were, and of all frames; of many, those in a part of the room."""
+    start, size = movie.frame_start, np.diff(movie.frame_start)
+    full = np.nonzero(size >= size.mean())[0]
+    frame = full[len(full) // 2]
+    begin = movie.position[start[frame] : start[frame + 1]]
+    if len(begin) <= most:
+        return begin, movie.position
+    width = np.maximum(np.ptp(begin, axis=0), 1e-300)
+    here, there = (
+        (np.abs(places - np.median(begin, axis=0)) / width).max(axis=1) for places in (begin, movie.position)
+    )
+    reach = np.partition(here, most)[most]
+    return begin[here < reach], movie.position[there < reach]
+
+
+def _movie_of(
+    like: Movie, position: NDArray[np.float64], start: NDArray[np.int64], before: NDArray[np.int64]
+) -> tuple[Movie, Linking]:
+    """The movie of such detections, frame by frame, and the links by the detection before each."""
+    frame = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    col = np.nonzero(before >= 0)[0]
+    row, follower = before[col], np.full(len(frame), -1)
+    follower[row] = col
+    order = np.argsort(row)
+    trust = (follower >= 0).astype(np.float64)
+    truth = replace(
+        Linking.none(len(frame)), follower=follower, before=before, trust=trust,
+        row=row[order], col=col[order], probability=np.ones(len(col)),
+    )  # fmt: skip
+    return Movie(frame, position, np.arange(len(frame)), start, like.names), truth
