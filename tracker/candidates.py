@@ -163,10 +163,13 @@ def _within(
         np.divide(movie.position[taken] + ahead, gate, out=scaled[:, : movie.axes])
         return scaled
 
-    row_start, col_start = (np.searchsorted(taken, movie.frame_start) for taken in (rows, cols))
+    # The same points are sorted once.
+    row_start = col_start = np.searchsorted(rows, movie.frame_start)
+    here = there = cloud(rows, ahead)
+    if rows is not cols or np.any(ahead):
+        col_start, there = np.searchsorted(cols, movie.frame_start), cloud(cols, 0.0)
     near = pairs_within(
-        cloud(rows, ahead), cloud(cols, 0.0), 1.0, row_start, col_start, (gap, gap),
-        workers=workers, most_bytes=most_bytes,
+        here, there, 1.0, row_start, col_start, (gap, gap), workers=workers, most_bytes=most_bytes
     )  # fmt: skip
     return _Found(rows[near.rows.order], cols[near.cols.order], near.indptr, near.indices)
 

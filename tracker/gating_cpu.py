@@ -199,7 +199,7 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
     # Column by column: NumPy is ten times slower along the first axis of a narrow array.
     corners = [
         [limit(column) for column in cloud.T]
-        for cloud in (rows, cols)
+        for cloud in ((rows,) if rows is cols else (rows, cols))
         if len(cloud)
         for limit in (np.min, np.max)
     ]
@@ -216,6 +216,8 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
         _sort_cells(point, start, low, 1 / edge, size, order, key, sorted_point)
         return order, key, sorted_point
 
+    if rows is cols and row_start is col_start:
+        return *[sort((rows, row_start))] * 2, size
     return *in_threads(sort, [(rows, row_start), (cols, col_start)], workers), size
 
 

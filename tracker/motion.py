@@ -96,15 +96,11 @@ class Motion:
             reach, kept = time * forgotten, 1 - forgotten
             grown = max(time**2 * (2 * frames / time - 2 * forgotten - forgotten**2), 0.0)
             mixed, lost = time * forgotten**2, forgotten * (2 - forgotten)
-        return np.column_stack(
-            [
-                np.full(self.axes, reach),
-                np.full(self.axes, kept),
-                speed2 * grown + diffusion2 * frames,
-                speed2 * mixed,
-                speed2 * lost,
-            ]
-        )
+        found = np.empty((self.axes, 5))
+        found[:, 0], found[:, 1] = reach, kept
+        found[:, 2] = speed2 * grown + diffusion2 * frames
+        found[:, 3], found[:, 4] = speed2 * mixed, speed2 * lost
+        return found
 
     def transitions(self, longest: int) -> NDArray[np.float64]:
         """(longest + 1, axes, 5) float64: `transition` over 0, 1, 2, … frames; 0 holds nothing."""
