@@ -10,6 +10,7 @@ from problems import gated, moved_cloud
 
 from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
 from outbid.tracker._arrays import launch, to_device, to_host
+from outbid.tracker.assign.exact_margins import exact_margins
 from outbid.tracker.errors import InputError
 from outbid.tracker.gating import pairs_within
 
@@ -78,9 +79,10 @@ def test_candidates_are_the_cpus_to_the_bit():
             np.testing.assert_array_equal(to_host(there.cols.order), here.cols.order)
 
 
-def test_margins_are_lower_bounds_like_the_cpus():
+def test_margins_are_lower_bounds_like_the_cpus_and_exact_on_request():
     problem = random_sparse(7)
     answer = assign(on_device(problem))
+    exact = exact_margins(answer)
     costs, col_of_row, margin = problem.costs, to_host(answer.col_of_row), to_host(answer.margin)
     for i in np.nonzero(col_of_row >= 0)[0]:
         kept = ~((costs.rows == i) & (costs.indices == col_of_row[i]))
@@ -89,7 +91,14 @@ def test_margins_are_lower_bounds_like_the_cpus():
             np.concatenate([[0], np.cumsum(count)]), costs.indices[kept], costs.values[kept], costs.shape
         )
         worse = assign(AssignmentProblem(without, problem.row_unmatched, problem.col_unmatched))
-        assert 0 <= margin[i] <= worse.primal_cost - answer.primal_cost
+        assert 0 <= margin[i] <= exact[i] == worse.primal_cost - answer.primal_cost
+
+
+def test_exact_margins_are_the_cpus():
+    clouds = moved_cloud(np.random.default_rng(4), 3000, 0.6)
+    here, there = match(*clouds, 1.5, exact=True), match(*map(to_device, clouds), 1.5, exact=True)
+    np.testing.assert_array_equal(to_host(there.margin), here.margin)
+    assert (here.margin > match(*clouds, 1.5).margin).any()
 
 
 def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
