@@ -172,16 +172,9 @@ def calibrate(
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(
-        found.model,
-        found.crowd,
-        found.learnt.step,
-        errors,
-        found.passes,
-        movie.names,
-        movie.interval,
-        drift,
-        tuple(told.told),
-    )
+        found.model, found.crowd, found.learnt.step, errors, found.passes, movie.names,
+        movie.interval, drift, tuple(told.told),
+    )  # fmt: skip
     return learnt, links
 
 
@@ -294,6 +287,10 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
         if stuck or (done >= _FEWEST and same and settled):
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
+    if doubt > _DOUBTFUL:
+        bias = bias.towards(rehearsed(movie, model, means.frames, 0, doubt=_DOUBT, **means.solving), heed)
+        learnt = means.held(motion_learned(movie, linking, shift, model, means.room, bias))
+        model = learnt.model
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias)
 
 
@@ -384,13 +381,10 @@ def _with_branches(links: Links, movie: Movie, found: Branches) -> Links:
     )
     cost = np.concatenate([links.cost, np.log1p(-found.probability) - np.log(found.probability)])
     margin = np.concatenate([links.margin, np.zeros(len(found))])
-    trust = np.concatenate([_known(links.probability), found.probability])
+    known = np.empty(0) if links.probability is None else links.probability
+    trust = np.concatenate([known, found.probability])
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     return Links(pairs[order], cost[order], margin[order], links.gap, probability=trust[order])
-
-
-def _known(probability: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    return np.empty(0) if probability is None else probability
 
 
 def _steps(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:

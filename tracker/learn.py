@@ -21,7 +21,7 @@ near, and whole frames may jump."""
 _TAIL_SAMPLE = 20_000
 _WALL = 3.0
 """Steps in one frame, in standard deviations, within which a wall may turn a particle."""
-_SAMPLE = 50_000
+_SAMPLE = 200_000
 _LEAST = 1e-9
 """Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
 _ALIKE = 3.0
@@ -60,6 +60,8 @@ class Bias:
         Variance of true steps, in that of linked ones.
     correlation : (LAGS, axes) float64 array
         Correlation of true steps less that of linked ones, by lag.
+    doubt : (LAGS,) float64 array
+        How surely that is known: its variance along an axis, as if it were measured alone.
     rates : (4,) float64 array
         True rates in those that matchings tell: of ends, starts, clutter and misses.
     stretch : (2, 2, K) float64 array
@@ -68,19 +70,21 @@ class Bias:
 
     variance: NDArray[np.float64]
     correlation: NDArray[np.float64]
+    doubt: NDArray[np.float64]
     rates: NDArray[np.float64]
     stretch: NDArray[np.float64]
 
     @classmethod
     def none(cls, axes: int) -> Bias:
         """Links that miss nothing."""
-        return cls(np.ones(axes), np.zeros((LAGS, axes)), np.ones(4), no_stretch())
+        return cls(np.ones(axes), np.zeros((LAGS, axes)), np.zeros(LAGS), np.ones(4), no_stretch())
 
     def towards(self, other: Bias, share: float) -> Bias:
         """The mean of both, of which the other is such a share; but its distances."""
         return Bias(
             self.variance ** (1 - share) * other.variance**share,
             self.correlation * (1 - share) + other.correlation * share,
+            self.doubt * (1 - share) ** 2 + other.doubt * share**2,
             self.rates ** (1 - share) * other.rates**share,
             other.stretch,
         )
@@ -155,6 +159,7 @@ def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) ->
     return Bias(
         np.clip(true[0] / seen[0], 1 / _AMISS, _AMISS),
         told[:, None] * (true / true[0] - seen / seen[0]),
+        told / (weight + _FEW),
         rates_counted(movie, truth, model).over(rates),
         stretch_of(distance2, size, chance, right, movie.axes),
     )
@@ -227,7 +232,11 @@ def _covariances(
     variance = known * bias.variance
     covariance = variance * (crossed / np.sqrt(np.maximum(here2 * earlier2, 1e-300)) + bias.correlation)
     covariance[0] = variance
-    return covariance, weight[:, 0], step2 + np.maximum(variance - known, -step2 / 2)
+    return (
+        covariance,
+        weight[:, 0] / (1 + weight[:, 0] * bias.doubt),
+        step2 + np.maximum(variance - known, -step2 / 2),
+    )
 
 
 def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
