@@ -119,3 +119,16 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
         assert learned.model.motion.persistence > 3
         reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))
     assert np.mean(reached) > 0.94  # .90 where none is learned
+
+
+def test_a_stream_among_particles_that_stick_is_followed():
+    """It moves by more than its particles are apart, so that each has a stranger nearer than itself."""
+    rng, count, frames, box = np.random.default_rng(3), 400, 20, 400 ** (1 / 3)
+    step = rng.normal(0, 0.04, (frames, count, 3))
+    step[:, : count * 6 // 10, 2] += 0.8
+    free = rng.uniform(0, box, (count, 3)) + np.cumsum(step, axis=0)
+    laps = np.floor(free / box)
+    turns = np.cumsum((np.diff(laps, axis=0, prepend=laps[:1]) != 0).any(axis=2), axis=0)
+    seen = Detections.from_table(np.repeat(np.arange(frames), count), np.mod(free, box).reshape(-1, 3))
+    truth = Tracks.from_track_ids(seen, (np.arange(count) + count * turns).ravel())
+    assert f1_of(Tracks(seen, calibrate(seen)[1].pairs), truth) > 0.97

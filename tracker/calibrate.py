@@ -33,7 +33,7 @@ from .margins import with_exact_margins
 from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
-from .overlooked import overlooked
+from .overlooked import WIDER, overlooked, sought
 from .refine import link_pass, links_of, possible, soft_pass, still_links, with_gaps
 from .rehearsal import rehearsed
 
@@ -68,9 +68,8 @@ _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
 _UNLIKE = 0.1
 """How unlike the rest of a movie the part may be from which most is learned."""
-_FULLER, _WIDER = 0.9, 2.0
-"""Share of the ends and starts that learning from wider steps must leave at most, to be believed; and how
-much wider the gate is there where particles are sparse."""
+_FULLER = 0.9
+"""Share of the ends and starts that learning from wider steps must leave at most, to be believed."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -254,7 +253,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
     changes: list[int] = []
     for done in range(1, PASSES + 1):
         known = linking
-        if done == 1:  # nobody is known to remember anything yet
+        if done == 1 and model.motion.persistence == 0:  # nobody is known to remember anything yet
             first = possible(movie, near, model)
             linking = link_pass(movie, first, model, known, shift, **means.solving)
         elif crowd is not None or done <= _FEWEST or not _alike(model, looked):
@@ -299,9 +298,8 @@ def _fuller(movie: Movie, found: _Found, model: LinkModel, means: _Means) -> tup
     far = overlooked(movie, found.linking, workers=means.workers)
     if far == 0:
         return found, means
-    wide = replace(means, room=_WIDER * means.room)
-    gate = gate_of(np.full(movie.axes, far), wide.room)
-    wider = means.known.held(replace(model, motion=Motion.static((far,) * movie.axes), gate=gate))
+    wide = replace(means, room=WIDER * means.room)
+    wider = means.known.held(sought(model, far, wide.room))
     again = _learnt(movie, wider, wide, lambda _: None)
     left, still = (one.model.end + one.model.start for one in (found, again))
     passes = found.passes + again.passes

@@ -1,23 +1,35 @@
 """Particles that were overlooked: their steps are so unlike those of the others that no link follows them.
 
 A few fast ones among many slow ones pass for clutter, and what is learned then keeps them so. But what no
-link leaves lies nearer to what no link reaches, one frame later, than strangers lie to each other.
+link leaves lies nearer to what no link reaches, one frame later, than strangers lie to each other; or there
+is much of it, if they move farther than that.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from .estimates import NeighbourDistances, first_step
-from .linking import Linking
+from .learn import gate_of
+from .linking import Linking, LinkModel
+from .motion import Motion
 from .movie import Movie
 from .neighbours import nearest
 
+WIDER = 2.0
+"""How much wider the gate is in the search for them, where particles are sparse."""
+_KEPT, _BLUR = 10.0, 0.15
+"""Persistence, in frames, and noise, in steps, with which they are looked for."""
 _SURPLUS, _SURE = 0.2, 5.0
 """Share of the unlinked, beyond half of them, that must be nearer than strangers usually are; and by how many
 standard deviations of that share."""
+
+_MANY = 0.3
+"""Share of the detections that no link leaves from which on particles may be overlooked that move farther
+than strangers are."""
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
@@ -54,7 +66,27 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
     between, within = (np.sqrt(found[np.isfinite(found)]) for found in (ahead, beside))
     if not (len(between) and len(within)):
         return 0.0
-    surplus = float(np.mean(between < np.median(within))) - 0.5
+    usual = float(np.median(within))
+    surplus = float(np.mean(between < usual)) - 0.5
     if surplus < max(_SURPLUS, _SURE * math.sqrt(0.5 / len(between))):
-        return 0.0
+        return usual / math.sqrt(movie.axes) if len(between) > _MANY * len(movie.frame) else 0.0
     return first_step(NeighbourDistances(np.zeros(len(between), np.int64), between, within), movie.axes)[0]
+
+
+def sought(model: LinkModel, far: float, room: float) -> LinkModel:
+    """The model with which to look for particles that go so far: they keep their way.
+
+    Whoever goes far and turns at once cannot be followed among others.
+
+    Parameters
+    ----------
+    model : LinkModel
+        With which all began; its rates stay.
+    far : float
+        Standard deviation of a step along an axis.
+    room : float
+        As in `gate_of`.
+    """
+    axes = model.motion.axes
+    motion = Motion((0.0,) * axes, (far,) * axes, _KEPT, (_BLUR * far,) * axes)
+    return replace(model, motion=motion, gate=gate_of(np.full(axes, far), room))
