@@ -68,8 +68,9 @@ _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
 _UNLIKE = 0.1
 """How unlike the rest of a movie the part may be from which most is learned."""
-_FULLER = 0.9
-"""Share of the ends and starts that learning from wider steps must leave at most, to be believed."""
+_FULLER, _UNUSUAL = 0.9, 3.0
+"""Share of the ends and starts that learning from wider steps must leave at most, to be believed, and usual
+steps from which on they count as wider."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -296,7 +297,7 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
 def _fuller(movie: Movie, found: _Found, model: LinkModel, means: _Means) -> tuple[_Found, _Means]:
     """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them."""
     far = overlooked(movie, found.linking, workers=means.workers)
-    if far == 0:
+    if far <= _UNUSUAL * float(np.mean(found.learnt.step)):
         return found, means
     wide = replace(means, room=WIDER * means.room)
     wider = means.known.held(sought(model, far, wide.room))
