@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from outbid.tracker.candidates_cpu import looked_up
-from outbid.tracker.choose import chosen, sobered
+from outbid.tracker.choose import chosen, sobered, sobriety_of
 from outbid.tracker.choose_cpu import fractional_probabilities
 from outbid.tracker.linking import Linking
 from outbid.tracker.motion_cpu import pair_probabilities
@@ -171,6 +171,31 @@ def test_probabilities_are_between_those_of_both_passes():
     assert low[0] < both[0] < high[0]
     assert both[1] == pytest.approx(low[1], abs=0.01)
     assert sobered(soft, settled).trust[:2].tolist() == both.tolist()
+
+
+@pytest.mark.parametrize("true", [(0.7, -0.3), (1.2, 0.2)])
+def test_how_right_probabilities_are_is_told_by_a_movie_whose_truth_is_known(true):
+    """Pairs without rivals, right as often as a slope and an intercept make of their log odds."""
+    rng, many = np.random.default_rng(3), 20_000
+    row, odds = np.arange(many), rng.normal(0.5, 2.0, many)
+    linking = replace(
+        Linking.none(2 * many), row=row, col=row + many, odds=odds, probability=np.full(many, 0.5)
+    )
+    found = sobered(linking, linking).probability
+    log_odds = np.log(found / (1 - found))
+    chance = 1 / (1 + np.exp(-true[0] * log_odds - true[1]))
+    follower = np.full(2 * many, -1)
+    right = rng.random(many) < chance
+    follower[row[right]] = many + row[right]
+    told = sobriety_of(linking, linking, follower)
+    assert told == pytest.approx(true, abs=0.06)
+    sober = sobered(linking, linking, told).probability
+    assert np.abs(sober - chance).max() < 0.03
+    assert sobered(linking, linking, (1.0, 1e-12)).probability == pytest.approx(found)
+
+
+def test_nothing_probable_tells_nothing_of_probabilities():
+    assert sobriety_of(Linking.none(3), Linking.none(3), np.full(3, -1)) == (1, 0)
 
 
 def test_pairs_are_looked_up_in_another_list():

@@ -359,7 +359,8 @@ def _settled(movie: Movie, found: _Found, means: _Means, tell: Callable[[int], N
             break
         if found.crowd is not None:
             shift, _ = found.flow.foretold(_steps(movie, linking.follower))
-    return replace(found, linking=sobered(found.linking, linking), shift=shift, passes=found.passes + done)
+    sober = sobered(found.linking, linking, found.bias.sobriety)
+    return replace(found, linking=sober, shift=shift, passes=found.passes + done)
 
 
 def _branched(movie: Movie, found: _Found, *, divisions: bool, merges: bool) -> tuple[Linking, Branches]:

@@ -23,9 +23,17 @@ _WORTH = 0.25
 """Probability from which on links make the longest tracks, wherever that was measured."""
 _ROUNDS = 5
 """How often the greatest F1 is measured anew."""
+_TELLING = 0.02
+"""Probability of pairs that tell how right probabilities are."""
+_FEW = 20.0
+"""Pairs' worth of belief that they are right."""
+_BINS, _STEPS = 100, 8
+
+Sobriety = tuple[float, float]
+"""Slope and intercept of true log odds over those that were found."""
 
 
-def sobered(soft: Linking, settled: Linking) -> Linking:
+def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0)) -> Linking:
     r"""The links with probabilities that are neither too sure nor too humble.
 
     Belief propagation is exact where pairs make no loops. But two particles that may change places hear of
@@ -38,7 +46,8 @@ def sobered(soft: Linking, settled: Linking) -> Linking:
     1 - 1/k for a ring of k that may all move on. Here c is 3/4.
 
     Links that were chosen make themselves more probable, and what all links tell does not know which were
-    chosen: the mean of both log odds is nearest to the truth.
+    chosen: the mean of both log odds is nearest to the truth. What is left to be put right is known where the
+    truth is (`sobriety_of`).
 
     Parameters
     ----------
@@ -46,19 +55,49 @@ def sobered(soft: Linking, settled: Linking) -> Linking:
         Before any links were chosen (`soft_pass`).
     settled : Linking
         By the past and the future of links (`link_pass`); or the same.
+    sobriety : (float, float)
 
     References
     ----------
     Chertkov & Yedidia, Approximating the permanent with fractional belief propagation (2013).
     """
-    probability = _probabilities(settled, _odds(settled))
-    if soft is not settled:
-        other = _probabilities(settled, _looked_up(soft, settled))
-        against = (1 - probability) * (1 - other) / (probability * other)
-        probability = 1 / (1 + np.sqrt(against))
+    against = np.sqrt(_against(soft, settled))
+    if sobriety != (1.0, 0.0):
+        slope, intercept = sobriety
+        against = np.exp(slope * np.log(against) - intercept)
+    probability = np.clip(1 / (1 + against), _CERTAIN, 1 - _CERTAIN)
     trust, linked = np.zeros(len(settled.follower)), settled.follower[settled.row] == settled.col
     trust[settled.row[linked]] = probability[linked]
     return replace(settled, probability=probability, trust=trust)
+
+
+def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) -> Sobriety:
+    """How true log odds depend on those of `sobered`, by logistic regression.
+
+    Parameters
+    ----------
+    soft, settled : Linking
+        As in `sobered`, of a movie whose truth is known.
+    follower : (N,) int64 array
+        The true one; -1 for none.
+    """
+    right = follower[settled.row] == settled.col
+    odds = -np.log(_against(soft, settled)) / 2
+    telling = odds > np.log(_TELLING / (1 - _TELLING))
+    odds, right = odds[telling], right[telling]
+    if not len(odds):
+        return 1.0, 0.0
+    edges = np.linspace(odds.min(), odds.max(), _BINS)
+    which = np.searchsorted(edges, odds)
+    many, hits, total = (np.bincount(which, weight, _BINS + 1) for weight in (None, right, odds))
+    mean = np.column_stack([total / np.maximum(many, 1), np.ones(_BINS + 1)])
+    usual = np.array([1.0, 0.0])
+    found = usual
+    for _ in range(_STEPS):
+        said = 1 / (1 + np.exp(-mean @ found))
+        curve = mean.T @ ((many * said * (1 - said))[:, None] * mean) + _FEW * np.eye(2)
+        found = found + np.linalg.solve(curve, mean.T @ (hits - many * said) - _FEW * (found - usual))
+    return float(found[0]), float(found[1])
 
 
 def chosen(linking: Linking, solver: str) -> Linking:
@@ -90,6 +129,13 @@ def chosen(linking: Linking, solver: str) -> Linking:
         kept = trust[trust > worth]
     odds = np.log(linking.probability) - np.log1p(-linking.probability)
     return _best(linking, odds - np.log(worth / (1 - worth)), solver)
+
+
+def _against(soft: Linking, settled: Linking) -> NDArray[np.float64]:
+    """(Q,) odds against each pair, squared: the product of those by both."""
+    probability = _probabilities(settled, _odds(settled))
+    other = probability if soft is settled else _probabilities(settled, _looked_up(soft, settled))
+    return (1 - probability) * (1 - other) / (probability * other)
 
 
 def _odds(linking: Linking) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .choose import Sobriety
 from .estimates import LAGS, motion_from
 from .linking import Linking, LinkModel
 from .movie import Movie
@@ -66,6 +67,8 @@ class Bias:
         True rates in those that matchings tell: of ends, starts, clutter and misses.
     stretch : (2, 2, K) float64 array
         Quantiles of squared distances of pairs, as `stretch_of` gives them.
+    sobriety : (float, float)
+        How probable links are, as `sobriety_of` tells.
     """
 
     variance: NDArray[np.float64]
@@ -73,6 +76,7 @@ class Bias:
     doubt: NDArray[np.float64]
     rates: NDArray[np.float64]
     stretch: NDArray[np.float64]
+    sobriety: Sobriety = (1.0, 0.0)
 
     @classmethod
     def none(cls, axes: int) -> Bias:
@@ -80,13 +84,14 @@ class Bias:
         return cls(np.ones(axes), np.zeros((LAGS, axes)), np.zeros(LAGS), np.ones(4), no_stretch())
 
     def towards(self, other: Bias, share: float) -> Bias:
-        """The mean of both, of which the other is such a share; but its distances."""
+        """The mean of both, of which the other is such a share; but its distances and sobriety."""
         return Bias(
             self.variance ** (1 - share) * other.variance**share,
             self.correlation * (1 - share) + other.correlation * share,
             self.doubt * (1 - share) ** 2 + other.doubt * share**2,
             self.rates ** (1 - share) * other.rates**share,
             other.stretch,
+            other.sobriety,
         )
 
 

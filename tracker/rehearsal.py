@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .candidates import pairs_of
+from .choose import sobriety_of
 from .learn import Bias, bias_of
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
-from .refine import soft_pass, with_gaps
+from .refine import link_pass, soft_pass, with_gaps
 
 _ENOUGH = 20_000
 """Detections that are drawn, about;"""
@@ -49,8 +50,12 @@ def rehearsed(
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
     pairs = pairs_of(play, model.gate, workers=workers)
     pairs = with_gaps(play, pairs, model, still, doubt=doubt, workers=workers)
-    found, _ = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
-    return bias_of(play, found, truth, model)
+    found, pairs = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
+    settled = found
+    if model.motion.persistence > 0:
+        settled = link_pass(play, pairs, model, found, still, caution=1.0, solver=solver, workers=workers)
+    bias = bias_of(play, found, truth, model)
+    return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
 
 
 def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie, Linking]:
