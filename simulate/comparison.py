@@ -148,7 +148,7 @@ def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> li
     varied : tuple of str
         Columns that name a cell.
     value : str
-        The score; the best rival is the one with the greatest mean.
+        The score; the best rival is the one with the greatest mean. `seeds` counts the movies of both.
 
     Examples
     --------
@@ -176,6 +176,7 @@ def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> li
         lead, low, high = interval(mine - theirs)
         verdict = "better" if low > 0 else "worse" if high < 0 else "alike"
         summed: Row = dict(zip(varied, key, strict=True))
-        summed |= {"score": value, "outbid": float(mine.mean()), "rival": rival, "best": float(theirs.mean())}
+        summed |= {"score": value, "seeds": len(shared), "outbid": float(mine.mean())}
+        summed |= {"rival": rival, "best": float(theirs.mean())}
         found.append(summed | {"lead": lead, "lead_low": low, "lead_high": high, "verdict": verdict})
     return found
