@@ -84,7 +84,7 @@ def test_any_values_give_a_model_that_holds_them(told: dict[str, float]) -> None
     check_known(told)
     held = Known.of(told, "yx").held(MODEL)
     assert held.motion.noise == pytest.approx((told.get("noise", 0.05),) * 2)
-    assert held.motion.persistence == told.get("persistence", 4.0)
+    assert held.motion.persistence == pytest.approx(told.get("persistence", 4.0), abs=1e-8)
     assert held.gate == (told.get("gate", 1.0),) * 2
     assert held.clutter == pytest.approx(told.get("clutter", 0.04))
     assert held.end == told.get("end", 0.15)

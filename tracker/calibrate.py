@@ -58,7 +58,7 @@ _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
 _SETTLED, _OF_WRONG = 0.005, 0.1
 """Shares of the links, and of those that are wrong, that may still change when the passes end."""
-_SAME = 0.1
+_SAME = 0.05
 """And the change of the rates of ends and starts, relative to them."""
 _PATIENT = 5
 """Passes after which they end as well if"""
@@ -269,7 +269,8 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             flowing = crowd is not None or done < 3
         before, tried = model, len(model.follow) > 1
         if (doubt := linking.doubt) > _DOUBTFUL and done >= _FEWEST and (done - _FEWEST) % _EVERY == 0:
-            latest = rehearsed(movie, model, means.frames, done, doubt=_DOUBT, **means.solving)
+            frames = len(movie.frame_start) - 1
+            latest = rehearsed(movie, model, frames, done, doubt=_DOUBT, **means.solving)
             bias, heed = bias.towards(latest, heed), _HEED
         learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room, bias))
         model = learnt.model
@@ -282,13 +283,14 @@ def _learnt(movie: Movie, model: LinkModel, means: _Means, tell: Callable[[int],
             gate = model.gate
         stuck = done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (before, model))
-        same = np.allclose(was, now, rtol=_SAME, atol=_SETTLED / 2)
+        same = np.allclose(was, now, rtol=_SAME, atol=_SETTLED / 5)
         settled = changes[-1] <= max(_SETTLED, _OF_WRONG * doubt) * count
         if stuck or (done >= _FEWEST and same and settled):
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
     if doubt > _DOUBTFUL:
-        bias = bias.towards(rehearsed(movie, model, means.frames, 0, doubt=_DOUBT, **means.solving), heed)
+        latest = rehearsed(movie, model, means.frames, 0, doubt=_DOUBT, last=True, **means.solving)
+        bias = bias.towards(latest, heed)
         learnt = means.held(motion_learned(movie, linking, shift, model, means.room, bias))
         model = learnt.model
     return _Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias)

@@ -27,7 +27,7 @@ _TELLING = 0.02
 """Probability of pairs that tell how right probabilities are."""
 _FEW = 20.0
 """Pairs' worth of belief that they are right."""
-_BINS, _STEPS = 100, 8
+_BINS, _STEPS, _STRIDE = 100, 12, 0.3
 
 Sobriety = tuple[float, float]
 """Slope and intercept of true log odds over those that were found."""
@@ -96,7 +96,8 @@ def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) ->
     for _ in range(_STEPS):
         said = 1 / (1 + np.exp(-mean @ found))
         curve = mean.T @ ((many * said * (1 - said))[:, None] * mean) + _FEW * np.eye(2)
-        found = found + np.linalg.solve(curve, mean.T @ (hits - many * said) - _FEW * (found - usual))
+        step = np.linalg.solve(curve, mean.T @ (hits - many * said) - _FEW * (found - usual))
+        found = found + np.clip(step, -_STRIDE, _STRIDE)  # whole steps of Newton's may lead astray
     return float(found[0]), float(found[1])
 
 

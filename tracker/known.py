@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .errors import SettingsError
 from .linking import LinkModel
-from .motion import Motion
+from .motion import SHORT, Motion
 
 EACH_AXIS = ("step", "noise", "gate")
 """Names of values that may be told for z, y and x apart."""
@@ -145,7 +145,7 @@ class Known:
         moved = np.maximum(variance - 2 * noise2, _LEAST_MOTION * variance)
         (time,) = self.told.get("persistence", (motion.persistence,))
         noise = tuple(np.sqrt(noise2).tolist())
-        if time == 0:
+        if time < SHORT:
             return Motion.static(tuple(np.sqrt(moved).tolist()), noise)
         # As much of it is diffusion as was found; all is velocity if none had been found.
         unit = Motion((0.0,) * motion.axes, (1.0,) * motion.axes, time, (0.0,) * motion.axes).step_variance(1)

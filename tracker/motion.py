@@ -19,6 +19,9 @@ from .errors import SettingsError
 _LONG = 1e5
 """Frames of persistence from which on a velocity counts as never forgotten: the variances then round to 0."""
 
+SHORT = 1e-9
+"""Frames of persistence below which nothing is remembered."""
+
 _FLOOR = 1e-3
 """Least speed, noise and diffusion of a filter, in steps."""
 
@@ -89,7 +92,7 @@ class Motion:
         time = self.persistence
         if time > _LONG:
             reach, kept, grown, mixed, lost = frames, 1.0, 0.0, 0.0, 0.0
-        elif time == 0:
+        elif time < SHORT:
             reach, kept, grown, mixed, lost = 0.0, 0.0, 0.0, 0.0, 1.0
         else:
             forgotten = -math.expm1(-frames / time)

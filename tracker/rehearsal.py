@@ -30,7 +30,15 @@ near the first and the last frame; with more and fewer particles, too many are n
 
 
 def rehearsed(
-    movie: Movie, model: LinkModel, frames: int, seed: int, *, doubt: float, solver: str, workers: int
+    movie: Movie,
+    model: LinkModel,
+    frames: int,
+    seed: int,
+    *,
+    doubt: float,
+    last: bool = False,
+    solver: str,
+    workers: int,
 ) -> Bias:
     """What the links of a movie miss of its motion, as far as the model is right.
 
@@ -43,6 +51,8 @@ def rehearsed(
     seed : int
     doubt : float
         As in `with_gaps`.
+    last : bool
+        Whether probabilities are asked for: what was learned so far will do for them.
     solver, workers
         As in `soft_pass`.
     """
@@ -51,10 +61,11 @@ def rehearsed(
     pairs = pairs_of(play, model.gate, workers=workers)
     pairs = with_gaps(play, pairs, model, still, doubt=doubt, workers=workers)
     found, pairs = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
-    settled = found
+    bias, settled = bias_of(play, found, truth, model), found
+    if not last:
+        return bias
     if model.motion.persistence > 0:
         settled = link_pass(play, pairs, model, found, still, caution=1.0, solver=solver, workers=workers)
-    bias = bias_of(play, found, truth, model)
     return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
 
 
