@@ -17,6 +17,7 @@ only, and `outbid.viewers` stands with the commands.
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `margins`            by how much it would all be worse without a link, exactly
     `choose`             how probable links are at last; those expected to agree best with the truth
+    `exchanged`          how probable it is that two tracks have each other's detection
     `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
     `relink`             links and divisions together, as one assignment; `merges`: the same, backward
     `movie`, `candidates`  detections as the kernels want them; which may be linked at all

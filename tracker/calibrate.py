@@ -24,6 +24,7 @@ from .detections import Detections
 from .divisions import Branches, find_divisions
 from .drift import drift_of
 from .estimates import first_step, neighbour_distances
+from .exchanged import doubted
 from .flow import Flow
 from .known import Known
 from .learn import Bias, Learnt, gate_of, learned, motion_learned, uncertainty
@@ -166,6 +167,8 @@ def calibrate(
     linking, branches = _branched(movie, found, divisions=divisions, merges=merges)
     # Links and divisions are chosen together, by their likelihood.
     linking = linking if len(branches) else chosen(linking, solver)
+    if two_sided and found.model.motion.persistence > 0 and found.bias.sobriety == (1.0, 0.0):
+        linking = doubted(movie, found.model, linking, found.shift, workers=workers)
     linking = with_exact_margins(linking, branches, solver) if exact_margins else linking
     links = _with_branches(links_of(movie, linking), movie, branches)
     errors = uncertainty(found.learnt, len(movie.frame))

@@ -178,7 +178,7 @@ def link_pass(
         Threads; they do not change the result.
     """
     trust = known.trust * np.where(known.changed, caution, 1.0)
-    beliefs = _chained(movie, model, known, trust, shift, workers)
+    beliefs = chained(movie, model, known, trust, shift, workers)
     return weighed(movie, pairs, model, beliefs, known, shift, solver=solver, workers=workers)
 
 
@@ -322,7 +322,7 @@ def links_of(movie: Movie, linking: Linking) -> Links:
     )
 
 
-def _chained(
+def chained(
     movie: Movie,
     model: LinkModel,
     known: Linking,

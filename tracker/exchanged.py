@@ -1,0 +1,128 @@
+"""Exchanged: detections of two tracks that pass so near each other that either could be the other's.
+
+Links are weighed pair by pair, by what is believed of each of both ends, as one Gaussian. So two links that
+are wrong together, into a detection of another track and out of it again, make each other sure: the one has
+told the past of the other. What both tracks say of the detections between tells how likely that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .linking import Linking, LinkModel
+from .movie import Movie
+from .refine import chained
+from .sweep import Beliefs
+
+_REACH = 8.0
+"""Standard deviations of where a track is expected within which its detection may be another's."""
+
+_SAMPLE = 1000
+"""Detections that tell how far that is."""
+_MOST = 50.0
+"""Log odds from which on all are alike."""
+_LEAST = 1e-6
+"""Share of its parts that a difference is at least."""
+
+
+def doubted(
+    movie: Movie, model: LinkModel, linking: Linking, shift: NDArray[np.float64], *, workers: int = 1
+) -> Linking:
+    r"""The links with no more trust than that no end of theirs belongs to another track.
+
+    Detections x and y of a frame that two tracks expect at a and b, the detections themselves left out, with
+    variances :math:`s_a, s_b` of the expectation and the noise together, are exchanged with the odds
+
+    .. math:: \exp \tfrac12 \Big[\frac{(x - a)^2 - (y - a)^2}{s_a} + \frac{(y - b)^2 - (x - b)^2}{s_b}\Big]
+
+    summed over the axes and over all such y.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : LinkModel
+        Of particles that keep a velocity: others are not expected anywhere.
+    linking : Linking
+    shift : (N, axes) float64 array
+        Displacement in one frame that is known of each detection beforehand.
+    workers : int
+        Threads; they do not change the result.
+    """
+    inner = np.nonzero((linking.before >= 0) & (linking.follower >= 0))[0]
+    if not len(inner):
+        return linking
+    beliefs = chained(movie, model, linking, linking.trust, shift, workers)
+    some = inner[:: max(1, len(inner) // _SAMPLE)]
+    usual = float(np.median(_between(movie, model, linking, beliefs, some, shift)[1]))
+    row, col = _near(movie, inner, _REACH * float(np.sqrt(usual)))
+    met, place = np.unique(np.concatenate([row, col]), return_inverse=True)
+    if not len(met):
+        return linking
+    expected, variance = _between(movie, model, linking, beliefs, met, shift)
+    a, b = np.split(place, 2)
+    x, y = movie.position[row], movie.position[col]
+    own = np.square(x - expected[a]) / variance[a] + np.square(y - expected[b]) / variance[b]
+    other = np.square(y - expected[a]) / variance[a] + np.square(x - expected[b]) / variance[b]
+    odds = np.exp(np.clip((own - other).sum(axis=1) / 2, -_MOST, _MOST))
+    sure = np.ones(len(movie.frame))
+    sure[met] = 1 / (1 + np.bincount(place, np.concatenate([odds, odds]), len(met)))
+    trust = np.minimum(linking.trust, np.minimum(sure, sure[linking.follower]))
+    return replace(linking, trust=np.where(linking.follower >= 0, trust, 0.0))
+
+
+def _near(
+    movie: Movie, inner: NDArray[np.int64], radius: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs among some detections of one frame that are so near each other, each once."""
+    from .exchanged_cpu import near_in_frame
+
+    low, high = movie.bounds
+    order = inner[np.argsort(movie.frame[inner] * (1 + high[0] - low[0]) + movie.position[inner, 0])]
+    position, frame, room = movie.position[order], movie.frame[order], len(order)
+    while True:
+        row, col = np.empty(room, np.int64), np.empty(room, np.int64)
+        found = near_in_frame(position, frame, radius, row, col)
+        if found <= room:
+            return order[row[:found]], order[col[:found]]
+        room = found
+
+
+def _between(
+    movie: Movie,
+    model: LinkModel,
+    linking: Linking,
+    beliefs: Beliefs,
+    inner: NDArray[np.int64],
+    shift: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(K, axes) where detections are expected by those before and after them, and the variance to be seen."""
+    motion = model.motion.floored()
+    ends = linking.before[inner], linking.follower[inner]
+    gaps = movie.frame[inner] - movie.frame[ends[0]], movie.frame[ends[1]] - movie.frame[inner]
+    table = motion.transitions(int(max(gaps[0].max(), gaps[1].max())))
+    # Inverse covariances, and those times the means, of the state at each of them.
+    weight, told = np.zeros((3, len(inner), movie.axes)), np.zeros((2, len(inner), movie.axes))
+    for (mean, cov), end, gap, sign in zip(
+        (beliefs.past, beliefs.future), ends, gaps, (1.0, -1.0), strict=True
+    ):
+        reach, kept, q_xx, q_xv, q_vv = np.moveaxis(table[gap], -1, 0)
+        (x, v), (xx, xv, vv) = (np.moveaxis(known[end], -1, 0) for known in (mean, cov))
+        drift = gap[:, None] * shift[end if sign > 0 else inner]
+        x, v = x + sign * drift + reach * v, sign * kept * v
+        xx, xv, vv = (
+            xx + 2 * reach * xv + reach**2 * vv + q_xx,
+            sign * (kept * (xv + reach * vv) + q_xv),
+            kept**2 * vv + q_vv,
+        )
+        det = xx * vv - xv**2
+        one = np.stack([vv, -xv, xx]) / det
+        weight += one
+        told += np.stack([one[0] * x + one[1] * v, one[1] * x + one[2] * v])
+    # Both sides know how fast particles are. What is a mixture of two may know less than that.
+    weight[2] = np.maximum(weight[2] - 1 / np.square(motion.speed), _LEAST * weight[2])
+    det = np.maximum(weight[0] * weight[2] - weight[1] ** 2, _LEAST * weight[0] * weight[2])
+    expected = (weight[2] * told[0] - weight[1] * told[1]) / det
+    return expected, weight[2] / det + np.square(motion.noise)
