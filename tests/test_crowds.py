@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.scenes import Scene
+from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
 from outbid.tracker.calibrate import calibrate
 
@@ -132,3 +135,17 @@ def test_a_stream_among_particles_that_stick_is_followed():
     seen = Detections.from_table(np.repeat(np.arange(frames), count), np.mod(free, box).reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, (np.arange(count) + count * turns).ravel())
     assert f1_of(Tracks(seen, calibrate(seen)[1].pairs), truth) > 0.97
+
+
+def test_where_most_is_clutter_it_is_told_and_left_alone():
+    """Ends and starts are more than half of all; wider steps would link clutter with clutter."""
+    box = (600.0 ** (1 / 3),) * 3
+    truth = observe(
+        walk(WalkSettings(BrownianWalk(0.12), 200, 30, box, "reflect", 0.02, 0.02, seed=6)),
+        Microscope((0.03,) * 3, 0.1, 2.0),
+        box=box,
+        seed=6,
+    )
+    learned, links = calibrate(truth.detections)
+    assert learned.model.clutter == pytest.approx(0.67, abs=0.07)
+    assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.79

@@ -69,9 +69,9 @@ _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
 _UNLIKE = 0.1
 """How unlike the rest of a movie the part may be from which most is learned."""
-_FULLER, _UNUSUAL = 0.9, 3.0
-"""Share of the ends and starts that learning from wider steps must leave at most, to be believed, and usual
-steps from which on they count as wider."""
+_FULLER, _UNUSUAL, _DOUBTED = 0.9, 3.0, 0.1
+"""Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
+from which on they count as wider; share of the links gained that may be wrong."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -309,7 +309,8 @@ def _fuller(movie: Movie, found: _Found, model: LinkModel, means: _Means) -> tup
     again = _learnt(movie, wider, wide, lambda _: None)
     left, still = (one.model.end + one.model.start for one in (found, again))
     passes = found.passes + again.passes
-    if still < _FULLER * left:
+    (links, wrong), (all_links, all_wrong) = found.linking.expected, again.linking.expected
+    if still < _FULLER * left and all_wrong - wrong <= _DOUBTED * (all_links - links):
         return replace(again, passes=passes), wide
     return replace(found, passes=passes), means
 

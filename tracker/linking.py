@@ -134,6 +134,12 @@ class Linking:
     changed: NDArray[np.bool_]
     gap: float = 0.0
 
+    @property
+    def expected(self) -> tuple[int, float]:
+        """How many links there are, and how many of them are expected to be wrong."""
+        links = int((self.follower >= 0).sum())
+        return links, links - float(self.trust.sum())
+
     @classmethod
     def none(cls, count: int) -> Linking:
         """No links between `count` detections."""

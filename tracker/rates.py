@@ -18,7 +18,7 @@ _SWEEPS, _WASTE = 3, 6
 """how many are drawn at a time, and how many more at first, which tell too much of how they began;"""
 _ROUNDS = 3
 """and how many times, by the rates that those before tell."""
-_MOST, _MOST_CLUTTER = 0.5, 0.98
+_MOST, _MOST_CLUTTER = 0.9, 0.98
 """Largest rate of ends, starts and misses; share of ends and starts that may be clutter."""
 _LEAST = np.array([2e-3, 2e-3, 1e-2, 1e-2])
 """Rates of ends, starts, clutter and misses that are much like none."""
