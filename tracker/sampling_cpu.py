@@ -16,18 +16,16 @@ from .sweep_cpu import transpose
 
 
 @njit(nogil=True, cache=True)
-def _try_each(indptr, indices, gain, follower, before, held, state):  # pragma: no cover
-    """Try one pair of every row, drawn at random (Metropolis): each move is its own way back.
+def _try_each(tried, indptr, indices, gain, follower, before, held, state):  # pragma: no cover
+    """Try one pair of each of some rows, drawn at random (Metropolis): each move is its own way back.
 
     If its column is free, the row moves there or takes it; if both have it, they part; if another row has it,
-    the two rows exchange columns, where the other may have that one. indptr (R+1,) i8, indices (P,) i4,
-    gain (P,) f8; follower (R,), before (C,) i8; held (R,) f8 gain of the pair of each row; state u8: the
-    random number so far. Returns the next.
+    the two rows exchange columns, where the other may have that one. tried (T,) i8 rows, each with pairs;
+    indptr (R+1,) i8, indices (P,) i4, gain (P,) f8; follower (R,), before (C,) i8; held (R,) f8 gain of the
+    pair of each row; state u8: the random number so far. Returns the next.
     """
-    for i in range(len(indptr) - 1):
+    for i in tried:
         many = indptr[i + 1] - indptr[i]
-        if many == 0:
-            continue
         state ^= state << np.uint64(13)
         state ^= state >> np.uint64(7)
         state ^= state << np.uint64(17)
@@ -64,10 +62,25 @@ def _try_each(indptr, indices, gain, follower, before, held, state):  # pragma: 
 
 
 @njit(nogil=True, cache=True)
+def _shared(indptr, indices, back):  # pragma: no cover
+    """The rows with more than one pair, or with one of a column that has more.
+
+    indptr (R+1,) i8, indices (P,) i4 pairs, back (C+1,) i8 of the columns. Returns (T,) i8.
+    """
+    found, many = np.empty(len(indptr) - 1, np.int64), 0
+    for i in range(len(indptr) - 1):
+        own = indptr[i + 1] - indptr[i]
+        found[many] = i
+        many += own > 1 or (own == 1 and back[indices[indptr[i]] + 1] - back[indices[indptr[i]]] > 1)
+    return found[:many]
+
+
+@njit(nogil=True, cache=True)
 def sample_matchings(indptr, indices, gain, follower, before, sweeps, waste, seen):  # pragma: no cover
     """How often each pair is in matchings that are drawn as likely as the exp of their gains.
 
-    Rows and columns are tried in turn. indptr (N+1,) i8, indices (P,) i4 pairs of N rows with N columns;
+    Rows and columns are tried in turn; of a pair that excludes no other it is known. indptr (N+1,) i8,
+    indices (P,) i4 pairs of N rows with N columns;
     gain (P,) f8; follower, before (N,) i8 the matching to begin with, -1 for none, changed in place; sweeps:
     how often each row and each column is tried; waste: sweeps at first that do not count.
     Written: seen (P,) f8 share of the sweeps.
@@ -78,19 +91,22 @@ def sample_matchings(indptr, indices, gain, follower, before, sweeps, waste, see
     back_gain, held, back_held = np.empty(len(gain)), np.empty(count), np.empty(count)
     for e in range(len(gain)):
         back_gain[place[e]] = gain[e]
-    for i in range(count):
+    rows_tried, cols_tried = _shared(indptr, indices, back), _shared(back, rows, indptr)
+    for e in range(len(gain)):
+        seen[e] = 1 / (1 + math.exp(-gain[e]))
+    for i in rows_tried:
         for e in range(indptr[i], indptr[i + 1]):
+            seen[e] = 0.0
             if indices[e] == follower[i]:
                 held[i] = gain[e]
-    seen[:] = 0.0
     state = np.uint64(88172645463325252)
     for sweep in range(sweeps):
-        state = _try_each(indptr, indices, gain, follower, before, held, state)
-        for i in range(count):
+        state = _try_each(rows_tried, indptr, indices, gain, follower, before, held, state)
+        for i in rows_tried:
             if follower[i] >= 0:
                 back_held[follower[i]] = held[i]
-        state = _try_each(back, rows, back_gain, before, follower, back_held, state)
-        for i in range(count):
+        state = _try_each(cols_tried, back, rows, back_gain, before, follower, back_held, state)
+        for i in rows_tried:
             for e in range(indptr[i], indptr[i + 1]):
                 if indices[e] == follower[i]:
                     held[i] = gain[e]
