@@ -14,6 +14,7 @@ from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.divisions import _real
+from outbid.tracker.relink import Choice, _solved
 
 
 def tissue(
@@ -176,3 +177,12 @@ def test_crowded_cells_of_real_embryos_divide(real_data, name):
 def test_what_never_divides_shows_no_division(real_data):
     seen = read_tracks(real_data / "turbulence/subcube.csv").detections.every(3)
     assert track(seen, TrackingSettings()).stats["divisions"] == 0
+
+
+def test_a_pair_that_is_a_link_and_half_of_a_family_counts_once():
+    """The solver took the one and its proof the other: a gap of 30 nats in an embryo."""
+    row, col, family = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), np.array([-1, 0, -1, -1])
+    choice = Choice(row, col, np.array([1.0, 3.0, 2.5, 1.0]), family, np.where(family < 0, 0.0, 0.5))
+    taken, _, gap = _solved(choice, np.ones(4, dtype=np.bool_))
+    assert taken.tolist() == [False, True, False, True]
+    assert gap == 0

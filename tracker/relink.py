@@ -187,6 +187,10 @@ def _chances(choice: Choice) -> NDArray[np.float64]:
 def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.float64], float]:
     """Which of those kept are taken; the margin of each that is; and the gap to the lower bound."""
     useful = np.nonzero(kept & (choice.gain > 0))[0]
+    # A pair may be a link and half of a family as well: it counts as what gains more.
+    useful = useful[np.lexsort((-choice.gain[useful], choice.col[useful], choice.row[useful]))]
+    same = (np.diff(choice.row[useful]) == 0) & (np.diff(choice.col[useful]) == 0)
+    useful = np.delete(useful, np.nonzero(same)[0] + 1)
     taken, margin = np.zeros(len(kept), dtype=np.bool_), np.zeros(len(kept))
     indptr, col, shape = _compressed(choice.row[useful], choice.col[useful])
     answer, unit = best_pairs(indptr, col, choice.gain[useful], shape)
