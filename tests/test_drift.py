@@ -41,3 +41,12 @@ def test_few_particles_that_move_at_random_have_no_flow():
         assert Flow(start, place).foretold(step)[1] is None
     turning = np.cross(place - 4.5, [1.0, 0, 0]) + rng.normal(0, 0.5, (120, 3))
     assert Flow(start, place).foretold(turning)[1] is not None
+
+
+def test_a_flow_that_begins_late_is_seen():
+    """Two frames of large ones were asked, both before it began."""
+    rng = np.random.default_rng(1)
+    place, frame = rng.uniform(0, 9, (20_000, 3)), np.repeat(np.arange(20), 1000)
+    step = rng.normal(0, 0.3, place.shape)
+    step[frame > 13] += np.cross(place[frame > 13] - 4.5, [0.5, 0, 0])
+    assert Flow(np.arange(0, 20_001, 1000), place).foretold(step)[1] is not None

@@ -10,8 +10,8 @@ from .neighbours import nearest
 CROWDS = (4, 8, 16, 0)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
 
-_FRAMES, _TRIED = 12, 3000
-"""Frames on which the number of neighbours is chosen, fewer if they hold more than so many detections."""
+_FRAMES = 12
+"""Frames on which the number of neighbours is chosen, spread over the movie: flow may come and go."""
 _ASKED = 1500
 """Detections that are asked there."""
 _CHOICES = 3
@@ -61,8 +61,8 @@ class Flow:
         self._frame_start, self._position = frame_start, position
         self._crowds, self._workers, self._chosen = crowds, workers, 0
         frames = np.nonzero(np.diff(frame_start))[0]
-        tried = min(_FRAMES, max(2, _TRIED * len(frames) // max(len(position), 1)))
-        self._some = frames[:: max(1, len(frames) // tried)]
+        tried = min(_FRAMES, len(frames))
+        self._some = frames[((np.arange(tried) + 0.5) * len(frames) / max(tried, 1)).astype(np.int64)]
         rows = [np.arange(*frame_start[frame : frame + 2]) for frame in self._some]
         self._every = max(1, sum(map(len, rows)) // _ASKED)
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
