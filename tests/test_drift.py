@@ -46,7 +46,7 @@ def test_few_particles_that_move_at_random_have_no_flow():
 def test_a_flow_that_begins_late_is_seen():
     """Two frames of large ones were asked, both before it began."""
     rng = np.random.default_rng(1)
-    place, frame = rng.uniform(0, 9, (20_000, 3)), np.repeat(np.arange(20), 1000)
+    place, frame = rng.uniform(0, 9, (40_000, 3)), np.repeat(np.arange(20), 2000)
     step = rng.normal(0, 0.3, place.shape)
-    step[frame > 13] += np.cross(place[frame > 13] - 4.5, [0.5, 0, 0])
-    assert Flow(np.arange(0, 20_001, 1000), place).foretold(step)[1] is not None
+    step[frame > 10] += np.cross(place[frame > 10] - 4.5, [0.5, 0, 0])
+    assert Flow(np.arange(0, 40_001, 2000), place).foretold(step)[1] is not None
