@@ -67,11 +67,12 @@ def test_noise_is_not_blown_up_where_a_quarter_of_all_links_is_wrong():
 
 @pytest.mark.parametrize("persistence", [3.0, 10.0])
 def test_wrong_links_dilute_no_persistence(persistence):
-    found = [learned(0.3, persistence, 0.1, frames=30, seed=seed) for seed in (1, 2)]
-    told = np.mean([one.model.motion.persistence for one in found])
-    assert told == pytest.approx(persistence, rel=0.1)
-    assert math.sqrt(of_noise(*found)) == pytest.approx(1, abs=0.2)
-    assert np.mean([one.step for one in found]) == pytest.approx(math.sqrt(0.3**2 + 2 * NOISE**2), rel=0.04)
+    """Noise was 19 and 24 % too much, a persistence of 3 frames 2.7."""
+    found = [learned(0.3, persistence, 0.1, frames=30, seed=seed) for seed in (1, 2, 3)]
+    assert np.mean([one.model.motion.persistence for one in found]) == pytest.approx(persistence, rel=0.1)
+    assert math.sqrt(of_noise(*found)) == pytest.approx(1, abs=0.15)
+    step = math.sqrt(0.3**2 + 2 * NOISE**2)
+    assert np.mean([one.step for one in found]) == pytest.approx(step, rel=0.04)
 
 
 def test_ends_are_few_where_few_can_be_followed():
