@@ -70,6 +70,13 @@ def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
     assert none < free - 0.01
 
 
+@pytest.mark.parametrize("persistence", [math.inf, 1e-9, 1e9])
+def test_any_persistence_may_be_told(persistence: float) -> None:
+    found = track(movie().detections, TrackingSettings(known={"persistence": persistence})).learned
+    assert found is not None
+    assert found.model.motion.persistence == persistence
+
+
 @given(
     st.fixed_dictionaries(
         {},

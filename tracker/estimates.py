@@ -181,7 +181,8 @@ def motion_from(
     elif near.persistence == 0:
         return _motion_of(_least_squares(_design((0.0,), lag) * root, seen)[0][0], 0.0, variance)
     else:
-        around = near.persistence / 2, near.persistence * 2
+        time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
+        around = time / 2, time * 2
     times = tuple(np.geomspace(*around, 13).tolist())
     design = _design(times, lag) * root
     parts, squares = _least_squares(design, seen)
