@@ -83,11 +83,14 @@ def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDA
 
 def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
     """The frames in which the next frame's particles are about as far as strangers, the farthest first."""
+    from .drift_cpu import medians
+
     frames, begins = np.unique(near.frame, return_index=True)
-    if not len(frames):
-        return frames
-    pairs = zip(*(np.split(distance, begins[1:]) for distance in (near.between, near.within)), strict=True)
-    far = np.array([np.median(step) / max(float(np.median(stranger)), 1e-300) for step, stranger in pairs])
+    step, stranger = np.empty((2, len(frames)))
+    ends = np.append(begins, len(near.frame))
+    for distance, median in ((near.between, step), (near.within, stranger)):
+        medians(distance, ends, median)
+    far = step / np.maximum(stranger, 1e-300)
     order = np.argsort(-far, kind="stable")
     return frames[order[far[order] > _FAR]]
 

@@ -1,4 +1,4 @@
-"""CPU kernel of drift. Serial, without the GIL; no result depends on the order of threads."""
+"""CPU kernels of drift. Serial, without the GIL; no result depends on the order of threads."""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
@@ -24,3 +24,13 @@ def count_votes(indptr, indices, row, col, axes, fine, votes):  # pragma: no cov
                 way = np.floor((col[k, indices[e]] - row[k, i]) * fine + bins / 2)
                 place = place * bins + int(min(max(way, 0.0), bins - 1.0))
             votes[place] += 1
+
+
+@njit(nogil=True, cache=True)
+def medians(values, ends, median):  # pragma: no cover
+    """Medians of runs of values (N,) f8, of which run k is values[ends[k] : ends[k + 1]]; ends (K+1,) i8.
+
+    No run is empty. Written: median (K,) f8.
+    """
+    for k in range(len(ends) - 1):
+        median[k] = np.median(values[ends[k] : ends[k + 1]])
