@@ -19,7 +19,7 @@ from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import Movie, movie_of
 from outbid.tracker.rates import Rates, rates_counted
-from outbid.tracker.rehearsal import drawn
+from outbid.tracker.rehearsal import drawn, rehearsed
 
 NOISE = 0.03
 
@@ -137,3 +137,14 @@ def test_corrected_rates_stay_probabilities():
     assert (rates.end, rates.start, rates.clutter) == pytest.approx((0.9, 0.75, 0.5))
     few = Rates((0.5, 0.1, 0.02), 0.38, 0.3, 0.2).times(np.array([2.5, 1.0, 2.5, 2.5]))
     assert few.put_into(LinkModel(Motion.static((1.0,)), (0.9,), 0.1, 0.1, gate=(5.0,))).clutter < few.start
+
+
+def test_a_rehearsal_of_another_kind_of_movie_is_none():
+    """Where the model makes for more wrong links than there seem to be, or for fewer."""
+    movie = still()
+    model = LinkModel(Motion.static((0.3,) * 3), (0.95,), 0.05, 0.05, gate=(1.4,) * 3)
+    play = {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
+    told = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.02, 0.25, 0.9)]
+    assert told[0] is told[2] is None
+    assert told[1] is not None
+    assert (told[1].variance > 1).all()  # the short steps are those that are found

@@ -151,8 +151,8 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
         before, tried = model, len(model.follow) > 1
         if (doubt := linking.doubt) > _DOUBTFUL and done >= _FEWEST and (done - _FEWEST) % _EVERY == 0:
             frames = len(movie.frame_start) - 1
-            latest = rehearsed(movie, model, frames, done, doubt=_DOUBT, **means.solving)
-            bias, heed = bias.towards(latest, heed), _HEED
+            latest = rehearsed(movie, model, frames, done, wrong=doubt, doubt=_DOUBT, **means.solving)
+            bias, heed = (bias, heed) if latest is None else (bias.towards(latest, heed), _HEED)
         learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room, bias))
         model = learnt.model
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
@@ -170,8 +170,10 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
     if doubt > _DOUBTFUL:
-        latest = rehearsed(movie, model, means.frames, 0, doubt=_DOUBT, last=True, **means.solving)
-        bias = bias.towards(latest, heed)
+        latest = rehearsed(
+            movie, model, means.frames, 0, wrong=doubt, doubt=_DOUBT, last=True, **means.solving
+        )  # fmt: skip
+        bias = bias if latest is None else bias.towards(latest, heed)
         learnt = means.held(motion_learned(movie, linking, shift, model, means.room, bias))
         model = learnt.model
     return Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias)

@@ -27,6 +27,9 @@ _ENOUGH = 20_000
 _FEWEST, _MOST = 10, 50
 """and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
+_UNLIKE = 1.25
+"""How many times as many links, or as few, may be wrong in the movie drawn as in the real one: more tells
+that particles move otherwise than the model says."""
 
 
 def rehearsed(
@@ -35,12 +38,13 @@ def rehearsed(
     frames: int,
     seed: int,
     *,
+    wrong: float,
     doubt: float,
     last: bool = False,
     solver: str,
     workers: int,
-) -> Bias:
-    """What the links of a movie miss of its motion, as far as the model is right.
+) -> Bias | None:
+    """What the links of a movie miss of its motion; None if the model draws another kind of movie.
 
     Parameters
     ----------
@@ -49,6 +53,8 @@ def rehearsed(
     frames : int
         Of the whole movie, if this is a part.
     seed : int
+    wrong : float
+        Share of the movie's links that must be expected to be wrong.
     doubt : float
         As in `with_gaps`.
     last : bool
@@ -61,6 +67,8 @@ def rehearsed(
     pairs = pairs_of(play, model.gate, workers=workers)
     pairs = with_gaps(play, pairs, model, still, doubt=doubt, workers=workers)
     found, pairs = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
+    if not wrong / _UNLIKE <= found.doubt <= wrong * _UNLIKE:
+        return None
     bias, settled = bias_of(play, found, truth, model), found
     if not last:
         return bias
