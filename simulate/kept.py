@@ -43,8 +43,9 @@ def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Si
         told = read_record(table)
         if told.get("experiment") != name:
             raise SettingsError(f"{table} is no table of the experiment {name}. Give one of its runs.")
+        settings = told.get("settings", {})
         for what in ("frames", "particles"):
-            other = told["settings"][what]
+            other = settings.get(what)
             if other != getattr(size, what):
                 raise SettingsError(
                     f"{table} has movies of {other} {what}, not {getattr(size, what)}. Give --{what} {other}."
@@ -84,7 +85,10 @@ def _key(row: Row, cell: tuple[str, ...]) -> tuple[object, ...]:
 
 def _rows(table: Path) -> list[Row]:
     with table.open(newline="", encoding="utf-8") as file:
-        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    if any(None in row or None in row.values() for row in rows):
+        raise InputError(f"{table} has a line that is too short or too long. Remove it, and go on.")
+    return [{name: _value(text) for name, text in row.items()} for row in rows]
 
 
 def _value(text: str) -> float | int | str:

@@ -72,4 +72,8 @@ def test_tables_of_something_else_are_refused(tmp_path: Path) -> None:
     assert_refused(told, 3, "single seeds")
     told = run("experiment", "kappa", *TINY, "--with", tmp_path / "no.csv", "-o", tmp_path / "b")
     assert_refused(told, 3, "no.csv")
+    whole = (tmp_path / "kappa.csv").read_text()
+    (tmp_path / "kappa.csv").write_text(whole[:-20])
+    told = run("experiment", "kappa", *TINY, "--with", tmp_path / "kappa.csv", "-o", tmp_path / "b")
+    assert_refused(told, 3, "too short")
     assert not (tmp_path / "b").exists()

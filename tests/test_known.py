@@ -123,7 +123,11 @@ def test_nothing_told_changes_nothing() -> None:
         ({"gate": (1, 0, 1)}, "more than 0"),
         ({"end": 0}, "probability from more than 0"),
         ({"miss": 1}, "probability from 0"),
-        ({"clutter": 0.2, "end": 0.1}, "more than clutter"),
+        ({"clutter": 0.2, "end": 0.1}, "at most 0.98 of end"),
+        ({"clutter": 0.99}, "at most 0.98"),
+        ({"end": 1e-300}, "above 1e-09"),
+        ({"step": 1e-200}, "a length"),
+        ({"gate": 1e200}, "a length"),
     ],
 )
 def test_what_makes_no_sense_is_refused(told: dict[str, float | tuple[float, ...]], says: str) -> None:

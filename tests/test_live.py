@@ -8,7 +8,16 @@ import pytest
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, InputError, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import (
+    Detections,
+    InputError,
+    SettingsError,
+    TrackingSettings,
+    Tracks,
+    read_tracks,
+    score,
+    track,
+)
 from outbid.tracker.calibration import Calibration
 from outbid.tracker.live import Joined, Live
 
@@ -120,6 +129,41 @@ def test_what_is_no_position_is_refused_and_nothing_is_lost() -> None:
         with pytest.raises(InputError):
             live.add(wrong)
     assert live.add([[1, 1, 1.01]]).track.tolist() == [0]
+
+
+def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
+    """What the flow explains is no velocity of a particle's own, and goes on while it is missed."""
+    rng = np.random.default_rng(1)
+    place, own, rows = rng.uniform(0, 12, (600, 3)), rng.normal(0, 0.05, (600, 3)), []
+    for t in range(14):
+        kept = rng.random(600) > 0.1
+        rows.append((np.full(kept.sum(), t), place[kept], np.nonzero(kept)[0]))
+        flow = 0.6 * np.sin(place[:, [1, 2, 0]] / 2 + 0.9 * t)
+        own = 0.8 * own + rng.normal(0, 0.03, own.shape)
+        place = place + flow + own
+    frame, position, name = (np.concatenate(part) for part in zip(*rows, strict=True))
+    seen = Detections.from_table(frame, position)
+    truth = Tracks.from_track_ids(seen, name)
+    told = learned(seen)
+    assert told.crowd
+    tracks, _ = followed(Live(told), seen)
+    assert score(tracks, truth, families=["links"]).values["link_f1"] > 0.955
+
+
+def test_a_drift_that_is_not_followed_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 9, (300, 3)) + np.cumsum(rng.normal(0, 0.1, (10, 300, 3)), axis=0)
+    seen = Detections.from_table(
+        np.repeat(np.arange(10), 300), (place + 4.0 * np.arange(10)[:, None, None]).reshape(-1, 3)
+    )
+    with pytest.raises(SettingsError, match="Take the drift out"):
+        Live(learned(seen))
+
+
+def test_clutter_of_the_first_frame_is_as_likely_as_any() -> None:
+    live = Live(learned(movie(miss=0.1).detections))
+    live.add(movie().detections.position[:300])
+    assert (live._ends.alone > 0).all()
 
 
 @pytest.mark.parametrize(("name", "least"), [("celegans/L1.csv", 0.998), ("turbulence/subcube.csv", 0.97)])

@@ -86,7 +86,7 @@ def calibrate(
     -------
     Calibration, Links
         Cost is minus the log odds of a link, less those from which on it is chosen; cost, margin and gap in
-        nats.
+        nats. Where tracks pass close by a link may be less probable than its cost says.
 
     Examples
     --------

@@ -21,6 +21,9 @@ NAMES = (*EACH_AXIS, "persistence", *RATES)
 
 _MOST_CLUTTER = 0.98
 """Share of ends and starts that may be clutter."""
+_LEAST_RATE = 1e-9
+_SMALLEST, _LARGEST = 1e-100, 1e100
+"""Lengths that can be squared."""
 _LEAST_MOTION = 1e-6
 """Share of the variance of a step that is motion, at least, if the noise that is told is more."""
 
@@ -91,11 +94,15 @@ def check_known(known: Mapping[str, float | tuple[float, ...]]) -> None:
                 raise SettingsError(f"{name} is {told}; a probability from {more}0 to less than 1 is needed.")
         elif not (values >= 0).all() or (name in EACH_AXIS and not np.isfinite(values).all()):
             raise SettingsError(f"{name} is {told}; it must be 0 or more.")
-        elif name in ("step", "gate") and not (values > 0).all():
-            raise SettingsError(f"{name} is {told}; it must be more than 0.")
+        elif name in ("step", "gate") and not ((values > _SMALLEST) & (values < _LARGEST)).all():
+            raise SettingsError(f"{name} is {told}; it must be more than 0, and a length.")
     rates = {name: float(np.max(known[name])) for name in RATES if name in known}
-    if any(rates.get(side, 1.0) <= rates.get("clutter", 0.0) for side in ("end", "start")):
-        raise SettingsError("Clutter starts and ends: end and start must be more than clutter.")
+    most = _MOST_CLUTTER * min(rates.get("end", 1.0), rates.get("start", 1.0))
+    if rates.get("clutter", 0.0) > most or most < _LEAST_RATE:
+        raise SettingsError(
+            f"Clutter starts and ends: it must be at most {_MOST_CLUTTER} of end and start, which are above "
+            f"{_LEAST_RATE:g}."
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .calibration import Calibration
 from .candidates import Pairs, over_gaps, pairs_of
-from .errors import InputError
+from .errors import InputError, SettingsError
 from .flow import Flow
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
@@ -56,6 +56,11 @@ class Live:
     solver : str
         A name in `outbid.tracker.assign.SOLVERS`.
 
+    Raises
+    ------
+    SettingsError
+        If whole frames of that recording drift by more than the gate: what is live is not asked for a drift.
+
     Examples
     --------
     >>> from .calibrate import calibrate
@@ -76,6 +81,12 @@ class Live:
         spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
         solver: str = "bid_and_augment",
     ) -> None:
+        drift = np.zeros((1, 1)) if learned.drift is None else learned.drift
+        if (np.abs(np.diff(drift, axis=0)).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any():
+            raise SettingsError(
+                "Whole frames drift by more than the gate, which live linking does not follow. Take the drift "
+                "out of the positions, or track the recording as a whole."
+            )
         self._model = replace(learned.model, two_sided=False)
         self._motion = self._model.motion.floored()
         # While no flow is known yet, whole steps are what must be expected.
@@ -126,8 +137,9 @@ class Live:
         reached = np.bincount(linking.col - count, linking.probability, len(place))
         now = _Ends.begun(track, place, self._motion)
         now = now.followed(ends, source, probability, self._motion)
-        if count:  # in the first frame nothing tells what is clutter
-            now = replace(now, alone=self._model.strange(np.maximum(1 - reached, 0), self._model.start))
+        alone = self._model.strange(np.maximum(1 - reached, 0), self._model.start)
+        # In the first frame nothing tells what is clutter.
+        now = replace(now, alone=alone if count else np.full(len(place), self._model.clutter))
         lost = (linking.follower[:count] < 0) & (ends.gap < len(self._model.follow))
         self._ends = _Ends.joined(ends.later(lost), now)
         return Joined(track, probability, linking.gap)
@@ -161,7 +173,7 @@ class Live:
     def _flow(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """(K, axes) displacement in one frame that the neighbours' steps to the new one foretell."""
         assert self._crowd is not None
-        last, shift = ends.gap == 1, np.zeros_like(ends.place)
+        last, shift = ends.gap == 1, ends.shift.copy()  # who is missed keeps what was foretold
         target = linking.follower[: len(ends.track)][last] - len(ends.track)
         step = place[np.maximum(target, 0)] - ends.place[last]
         step[target < 0] = np.nan
@@ -226,9 +238,8 @@ class _Ends:
         mean, covariance = self.state.mean.copy(), self.state.covariance.copy()
         for gap in np.unique(before.gap):
             rows = np.nonzero((source >= 0) & (before.gap[source] == gap))[0]
-            seen = update(
-                motion, predict(motion, before.state.only(source[rows]), int(gap)), self.place[rows]
-            )
+            foretold = before.ahead(int(gap), motion).only(source[rows])
+            seen = update(motion, foretold, self.place[rows])
             mixed = seen.mixed(self.state.only(rows), chance[rows])
             mean[rows], covariance[rows] = mixed.mean, mixed.covariance
         return replace(self, state=State(mean, covariance))

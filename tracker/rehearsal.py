@@ -27,7 +27,7 @@ _ENOUGH = 20_000
 _FEWEST, _MOST = 10, 50
 """and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
-_UNLIKE = 1.25
+_UNLIKE = 1.5
 """How many times as many links, or as few, may be wrong in the movie drawn as in the real one: more tells
 that particles move otherwise than the model says."""
 
@@ -175,8 +175,8 @@ def _places(movie: Movie, most: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     here, there = (
         (np.abs(places - np.median(begin, axis=0)) / width).max(axis=1) for places in (begin, movie.position)
     )
-    reach = np.partition(here, most)[most]
-    return begin[here < reach], movie.position[there < reach]
+    reach = np.partition(here, most - 1)[most - 1]
+    return begin[np.argsort(here, kind="stable")[:most]], movie.position[there <= reach]
 
 
 def _movie_of(
