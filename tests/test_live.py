@@ -153,9 +153,8 @@ def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
 def test_a_drift_that_is_not_followed_is_refused() -> None:
     rng = np.random.default_rng(0)
     place = rng.uniform(0, 9, (300, 3)) + np.cumsum(rng.normal(0, 0.1, (10, 300, 3)), axis=0)
-    seen = Detections.from_table(
-        np.repeat(np.arange(10), 300), (place + 4.0 * np.arange(10)[:, None, None]).reshape(-1, 3)
-    )
+    place += 1.5 * np.arange(10)[:, None, None] * np.array([0, 0, 1])
+    seen = Detections.from_table(np.repeat(np.arange(10), 300), place.reshape(-1, 3))
     with pytest.raises(SettingsError, match="Take the drift out"):
         Live(learned(seen))
 

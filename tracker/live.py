@@ -84,8 +84,8 @@ class Live:
         drift = np.zeros((1, 1)) if learned.drift is None else learned.drift
         if (np.abs(np.diff(drift, axis=0)).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any():
             raise SettingsError(
-                "Whole frames drift by more than the gate, which live linking does not follow. Take the drift "
-                "out of the positions, or track the recording as a whole."
+                "Whole frames drift by more than the gate, which live linking does not follow. "
+                "Take the drift out of the positions, or track the recording as a whole."
             )
         self._model = replace(learned.model, two_sided=False)
         self._motion = self._model.motion.floored()
