@@ -13,7 +13,7 @@ from outbid.tracker.choose import chosen, sobered, sobriety_of
 from outbid.tracker.choose_cpu import fractional_probabilities
 from outbid.tracker.linking import Linking
 from outbid.tracker.motion_cpu import pair_probabilities
-from outbid.tracker.rates import sampled
+from outbid.tracker.rates import _Lots
 from outbid.tracker.sampling_cpu import sample_matchings
 
 
@@ -75,7 +75,7 @@ def test_swaps_bring_no_ends():
         Linking.none(count), follower=follower, before=before, row=row, col=col, odds=odds,
         probability=np.full(len(row), believed),
     )  # fmt: skip
-    assert sampled(linking).mean() == pytest.approx(one, abs=0.01)
+    assert _Lots(linking).drawn(np.zeros(len(linking.row))).mean() == pytest.approx(one, abs=0.01)
 
 
 def test_improbable_pairs_are_not_drawn_but_counted():
@@ -88,7 +88,7 @@ def test_improbable_pairs_are_not_drawn_but_counted():
     linking = replace(
         Linking.none(many * (each + 1)), row=row, col=col, odds=odds, probability=np.full(len(row), true)
     )
-    assert sampled(linking).sum() == pytest.approx(true * len(row), rel=0.05)
+    assert _Lots(linking).drawn(np.zeros(len(linking.row))).sum() == pytest.approx(true * len(row), rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,6 +7,7 @@ import pytest
 
 from outbid.tracker import Detections, Tracks, score
 from outbid.tracker.calibrate import calibrate
+from outbid.tracker.drift_cpu import medians
 from outbid.tracker.flow import Flow
 
 
@@ -50,3 +51,11 @@ def test_a_flow_that_begins_late_is_seen():
     step = rng.normal(0, 0.3, place.shape)
     step[frame > 10] += np.cross(place[frame > 10] - 4.5, [0.5, 0, 0])
     assert Flow(np.arange(0, 40_001, 2000), place).foretold(step)[1] is not None
+
+
+def test_medians_of_runs_are_numpys():
+    values = np.random.default_rng(0).random(60)
+    values[[3, 40]] = np.inf
+    ends, median = np.array([0, 1, 3, 10, 60]), np.empty(4)
+    medians(values, ends, median)
+    assert median.tolist() == [np.median(values[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]

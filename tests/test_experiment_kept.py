@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import assert_refused, run
-from test_experiments import TINY, table, without_seconds
+from test_experiments import TINY, interrupt, table, without_seconds
 
-from outbid.simulate.experiment import Row, Trial
+from outbid.simulate.experiment import Trial
 from outbid.simulate.experiments import experiment_named
 
 NEAREST = ("--where", "linker=nearest")
@@ -34,15 +34,7 @@ def test_parts_together_are_the_whole(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kappa = experiment_named("kappa")
-    measure, done = kappa.measure, []
-
-    def interrupted(trial: Trial) -> list[Row]:
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(trial)
-        return measure(trial)
-
-    monkeypatch.setattr(kappa, "measure", interrupted)
+    measure, done = kappa.measure, interrupt(kappa, 2, monkeypatch)
     assert run("experiment", "kappa", *TINY, *NEAREST, "-o", tmp_path).exit_code == 130
     kept = table(tmp_path / "kappa.csv")
     again: list[Trial] = []

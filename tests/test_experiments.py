@@ -14,7 +14,7 @@ from commands import assert_refused, run
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
 from outbid.simulate.conduct import Outcome, conduct, json_of, plan
-from outbid.simulate.experiment import Row, Size, Trial, rows_of, summary_of
+from outbid.simulate.experiment import Experiment, Row, Size, Trial, rows_of, summary_of
 from outbid.simulate.experiments import EXPERIMENTS, experiment_named
 from outbid.simulate.experiments.calibration import confidence, persistence_of
 from outbid.simulate.linkers import LINKERS, linker_named
@@ -244,17 +244,23 @@ def test_a_record_repeats_its_run(tmp_path: Path) -> None:
     assert len(a) == 3
 
 
-def test_an_interrupted_run_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = experiment_named("kappa")
-    measure, done = experiment.measure, []
+def interrupt(experiment: Experiment, after: int, monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+    """Let the experiment be interrupted after some trials; these are told once it runs."""
+    measure = experiment.measure
+    done: list[Trial] = []
 
     def interrupted(trial: Trial) -> list[Row]:
-        if len(done) == 2:
+        if len(done) == after:
             raise KeyboardInterrupt
         done.append(trial)
         return measure(trial)
 
     monkeypatch.setattr(experiment, "measure", interrupted)
+    return done
+
+
+def test_an_interrupted_run_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(experiment_named("kappa"), 2, monkeypatch)
     (tmp_path / "kappa_summary.csv").write_text("of an earlier run")
     ended = run("experiment", "kappa", *TINY, "--where", "linker=nearest", "-o", tmp_path, "--overwrite")
     assert ended.exit_code == 130

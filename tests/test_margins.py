@@ -176,10 +176,15 @@ def test_margins_of_learned_links_are_those_of_solving_anew() -> None:
     told = with_exact_margins(known, Branches.none(), "bid_and_augment").margin
     for row in np.nonzero(known.follower >= 0)[0]:
         assert told[row] == pytest.approx(risen(answer, row) * unit)
-    # A target that a division holds is no way out.
-    held = int(np.setdiff1d(np.arange(40, 80), known.follower)[0])
+    # A target that a division holds is no way out; without it margins are those of solving anew without it.
+    free_targets = np.setdiff1d(known.col[known.odds > 0], known.follower)
+    held = int(free_targets[0])
     branches = Branches(np.array([0]), np.array([held]), np.array([0.9]))
-    assert (with_exact_margins(known, branches, "bid_and_augment").margin >= told - 1e-9).all()
+    bound = with_exact_margins(known, branches, "bid_and_augment").margin
+    assert (bound >= told - 1e-9).all()
+    assert (bound > told + 1e-6).any()
+    left = replace(known, odds=np.where(known.col == held, -1.0, known.odds))
+    assert bound == pytest.approx(with_exact_margins(left, Branches.none(), "bid_and_augment").margin)
 
 
 def test_a_heuristic_has_no_exact_margins() -> None:

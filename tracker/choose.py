@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .assign import Assignment
 from .assign.gains import best_pairs
 from .candidates import kept_above, places_of
 from .linking import Linking
@@ -162,16 +163,38 @@ def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.fl
     return np.clip(probability, _CERTAIN, 1 - _CERTAIN)
 
 
+def best_of(
+    linking: Linking, gain: NDArray[np.float64], solver: str
+) -> tuple[Assignment, float, NDArray[np.int64]]:
+    """The pairs of a linking whose gains sum to the most, the gain of a unit, and where those pairs stand.
+
+    Parameters
+    ----------
+    linking : Linking
+    gain : (Q,) float64 array
+        Of its pairs.
+    solver : str
+
+    Returns
+    -------
+    Assignment, float, (L,) int64 array
+        As `best_pairs`; the last for the rows that have a pair, in their order.
+    """
+    count = len(linking.follower)
+    indptr = np.searchsorted(linking.row, np.arange(count + 1)).astype(np.int64)
+    indptr, col, useful = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
+    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
+    _, taken = places_of(indptr, col, answer.col_of_row.astype(np.int64))
+    return answer, unit, useful[taken]
+
+
 def _best(known: Linking, gain: NDArray[np.float64], solver: str) -> Linking:
     """The links of the greatest gains together."""
-    count = len(known.follower)
-    indptr = np.searchsorted(known.row, np.arange(count + 1)).astype(np.int64)
-    indptr, col, useful = kept_above(indptr, known.col.astype(np.int32), gain, 0.0)
-    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
+    answer, unit, taken = best_of(known, gain, solver)
     follower = answer.col_of_row.astype(np.int64)
-    trust, gained = np.zeros(count), np.zeros(count)
-    linked, taken = places_of(indptr, col, follower)
-    trust[linked], gained[linked] = known.probability[useful[taken]], gain[useful[taken]]
+    linked = follower >= 0
+    trust, gained = np.zeros(len(follower)), np.zeros(len(follower))
+    trust[linked], gained[linked] = known.probability[taken], gain[taken]
     return replace(
         known, follower=follower, before=answer.row_of_col.astype(np.int64), trust=trust, gain=gained,
         margin=answer.margin * unit, odds=gain, changed=follower != known.follower,

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from .assign.exact_margins import exact_margins
-from .assign.gains import best_pairs
-from .candidates import kept_above
+from .choose import best_of
 from .divisions import Branches
 from .linking import Linking
 
@@ -29,9 +28,7 @@ def with_exact_margins(linking: Linking, branches: Branches, solver: str) -> Lin
     taken[0, branches.source] = linking.follower[branches.source] < 0
     taken[1, branches.target] = linking.before[branches.target] < 0
     gain = np.where(taken[0, linking.row] | taken[1, linking.col], 0.0, linking.odds)
-    indptr = np.searchsorted(linking.row, np.arange(count + 1)).astype(np.int64)
-    indptr, col, useful = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
-    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
+    answer, unit, _ = best_of(linking, gain, solver)
     # Where others are as good, those found here are not those that were chosen.
     same = (answer.col_of_row == linking.follower) & (linking.follower >= 0)
     return replace(linking, margin=np.where(same, exact_margins(answer) * unit, linking.margin))

@@ -113,11 +113,6 @@ def rates_counted(movie: Movie, truth: Linking, model: LinkModel) -> Rates:
     return Rates(*_counted(movie, truth, truth.probability, longest, longest - 1), model.clutter)
 
 
-def sampled(linking: Linking) -> NDArray[np.float64]:
-    """(Q,) shares of the pairs in some matchings, drawn as likely as they are."""
-    return _Lots(linking).drawn(np.zeros(len(linking.row)))
-
-
 class _Lots:
     """Matchings that are drawn as likely as they are, each from the one before.
 

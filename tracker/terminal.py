@@ -210,13 +210,10 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
             meant = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(map(str, known))}."
             raise SettingsError(f"{value}: there is no setting {name!r} for {ctx.info_name}. {meant}")
         if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
-            settings[name] = [f"{key}={_as_text(value)}" for key, value in settings[name].items()]
+            from .known import text_of
+
+            settings[name] = text_of(settings[name])
     ctx.default_map = {**(ctx.default_map or {}), **settings}
-
-
-def _as_text(value: Any) -> str:
-    """A number, or several with commas between them."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
