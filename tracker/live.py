@@ -14,11 +14,8 @@ from .flow import Flow
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
 from .movie import Movie
-from .refine import gate_over, weighed
+from .refine import DOUBT, gate_over, weighed
 from .sweep import Beliefs
-
-_DOUBT = 3.0
-"""Log odds by which a link over a gap may lose to an end and a start and still be weighed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +152,7 @@ class Live:
         density = float(near.log_density[count:].mean()) if len(place) else 0.0
         gates, ahead = [], []
         for gap in range(2, longest + 1):
-            gates.append(gate_over(gap, model, density, _DOUBT))
+            gates.append(gate_over(gap, model, density, DOUBT))
             ahead.append(ends.ahead(gap, motion).mean[..., 0] - ends.place)
         rows, cols = np.arange(count), np.arange(count, total)
         pairs = over_gaps(movie, near, gates, rows, cols, ahead) if count else near

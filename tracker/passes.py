@@ -23,7 +23,7 @@ from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .overlooked import WIDER, overlooked, sought
-from .refine import link_pass, possible, soft_pass, still_links, with_gaps
+from .refine import DOUBT, link_pass, possible, soft_pass, still_links, with_gaps
 from .rehearsal import rehearsed
 
 PASSES = 20
@@ -171,7 +171,7 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
     if doubt > _DOUBTFUL:
         latest = rehearsed(
-            movie, model, means.frames, 0, wrong=doubt, doubt=_DOUBT, last=True, **means.solving
+            movie, model, means.frames, 0, wrong=doubt, doubt=DOUBT, last=True, **means.solving
         )  # fmt: skip
         bias = bias if latest is None else bias.towards(latest, heed)
         learnt = means.held(motion_learned(movie, linking, shift, model, means.room, bias))

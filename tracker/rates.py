@@ -16,7 +16,7 @@ _WORTH = 0.1
 """Probability of a pair that is tried in matchings that are drawn;"""
 _SWEEPS, _WASTE = 3, 6
 """how many are drawn at a time, and how many more at first, which tell too much of how they began;"""
-_ROUNDS = 3
+_ROUNDS = 2
 """and how many times, by the rates that those before tell."""
 _MOST, _MOST_CLUTTER = 0.9, 0.98
 """Largest rate of ends, starts and misses; share of ends and starts that may be clutter."""
@@ -96,21 +96,21 @@ def rates_learned(
     rounds : int
         How many times they are drawn.
     """
-    lots, rates = _Lots(linking), Rates.of(model)
-    gap = movie.frame[linking.col] - movie.frame[linking.row]
+    gap = _gaps(movie, linking)
+    lots, rates = _Lots(linking, gap), Rates.of(model)
     known = np.log(np.maximum(model.follow, 1e-12)) - np.log(model.end * model.start)
     for _ in range(rounds):
         told = np.log(np.maximum(rates.follow[: len(known)], 1e-12)) - np.log(rates.end * rates.start)
-        chance = lots.drawn((told - known)[gap - 1])
-        follow, end, start = _counted(movie, linking, chance, len(model.follow), max_gap)
-        rates = Rates(follow, end, start, _clutter(movie, linking, chance, rates)).times(factor)
+        links = _Counted(movie, linking, gap, lots.drawn(told - known), len(model.follow))
+        rates = Rates(*links.rates(max_gap), links.clutter(rates)).times(factor)
     return rates
 
 
 def rates_counted(movie: Movie, truth: Linking, model: LinkModel) -> Rates:
     """The rates of links that are known to be right, in a movie of so much clutter as the model says."""
     longest = len(model.follow)
-    return Rates(*_counted(movie, truth, truth.probability, longest, longest - 1), model.clutter)
+    links = _Counted(movie, truth, _gaps(movie, truth), truth.probability, longest)
+    return Rates(*links.rates(longest - 1), clutter=model.clutter)
 
 
 class _Lots:
@@ -119,79 +119,93 @@ class _Lots:
     Pairs that are hardly probable are not drawn: they are what a detection without a link may have.
     """
 
-    def __init__(self, linking: Linking) -> None:
-        row, col, chance, count = linking.row, linking.col, linking.probability, len(linking.follower)
-        worth = (chance > _WORTH) | (linking.follower[row] == col)
-        self._few, self._worth = np.nonzero(~worth)[0], np.nonzero(worth)[0]
-        # Odds of each against no link at all, of its row and of its column.
-        self._odds = [
-            chance[self._few] / np.maximum(1 - np.bincount(ends, chance, count), 1e-9)[ends[self._few]]
-            for ends in (row, col)
-        ]
-        self._indptr = np.searchsorted(row[self._worth], np.arange(count + 1))
-        self._linking, self._waste = linking, _WASTE
+    def __init__(self, linking: Linking, gap: NDArray[np.int64]) -> None:
+        from . import rates_cpu as kernels
+
+        pairs, count = len(linking.row), len(linking.follower)
+        self._linking, self._gap, self._waste = linking, gap, _WASTE
+        self._indptr, self._worth = np.empty(count + 1, np.int64), np.empty(pairs, np.bool_)
+        self._odds, self._rest = np.empty((2, pairs)), np.empty((2, count))
+        kernels.split(
+            linking.row, linking.col, linking.probability, linking.follower, _WORTH, self._indptr,
+            self._worth, self._odds,
+        )  # fmt: skip
+        self._col = linking.col[self._worth]
         self._follower, self._before = linking.follower.copy(), linking.before.copy()
 
     def drawn(self, more: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(Q,) shares of the pairs in some matchings, if their log odds are so much more."""
+        """(Q,) shares of the pairs in some matchings, if log odds are so much more after 1, 2, … frames."""
+        from . import rates_cpu as kernels
         from .sampling_cpu import sample_matchings
 
-        few, worth = self._few, self._worth
-        row, col, count = self._linking.row, self._linking.col, len(self._linking.follower)
-        odds = [known * np.exp(more[few]) for known in self._odds]
-        rest = [np.bincount(ends[few], each, count) for ends, each in zip((row, col), odds, strict=True)]
-        gain = self._linking.odds[worth] + more[worth]
-        gain -= np.log1p(rest[0])[row[worth]] + np.log1p(rest[1])[col[worth]]
-        seen, share = np.empty(len(worth)), np.empty(len(row))
+        linking, more = self._linking, np.append(0.0, more)
+        gain, seen, chance = np.empty(len(self._col)), np.empty(len(self._col)), np.empty(len(linking.row))
+        pairs = (self._gap, self._worth, self._odds)
+        kernels.weigh(linking.row, linking.col, *pairs, linking.odds, more, self._rest, gain)
         sample_matchings(
-            self._indptr, col[worth], gain, self._follower, self._before, _SWEEPS + self._waste, self._waste,
+            self._indptr, self._col, gain, self._follower, self._before, _SWEEPS + self._waste, self._waste,
             seen,
         )  # fmt: skip
         self._waste = 0
-        free = 1 - np.bincount(row[worth], seen, count)
-        share[worth], share[few] = seen, (free / (1 + rest[0]))[row[few]] * odds[0]
-        return share
+        kernels.share(linking.row, *pairs, more, self._rest, seen, chance)
+        return chance
 
 
-def _clutter(movie: Movie, linking: Linking, chance: NDArray[np.float64], rates: Rates) -> float:
-    """Share of detections that are no particle, by the rates so far: those without a link on either side."""
-    inner = (movie.frame > movie.frame[0]) & (movie.frame < movie.frame[-1])
-    if not inner.any() or rates.clutter == 0:
-        return 0.0
-    leaves, reached = (np.bincount(ends, chance, len(inner))[inner] for ends in (linking.row, linking.col))
-    lone = float(np.mean(np.maximum(1 - leaves, 0) * np.maximum(1 - reached, 0)))
-    # Particles that start and end at once are alone as well.
-    short = max(rates.end - rates.clutter, 0) * max(rates.start - rates.clutter, 0) / (1 - rates.clutter)
-    return lone * rates.clutter / (rates.clutter + short)
+class _Counted:
+    """What pairs tell of rates that are linked so often; links over so many frames were tried."""
+
+    def __init__(
+        self,
+        movie: Movie,
+        linking: Linking,
+        gap: NDArray[np.int64],
+        chance: NDArray[np.float64],
+        tried: int,
+    ) -> None:
+        from . import rates_cpu as kernels
+
+        frame = movie.frame
+        self._frame, self._tried = frame, tried
+        reach = max(int(gap.max(initial=1)), tried)
+        # Only where the movie is long enough to show what happens.
+        early, late = frame[-1] - reach, frame[0] + reach
+        if early < frame[0]:
+            early, late = frame[-1] - 1, frame[0] + 1
+        self._leaves, self._reached, shares = np.empty(len(frame)), np.empty(len(frame)), np.empty(reach + 1)
+        self._lost, self._new, self._inner = kernels.count(
+            linking.row, linking.col, gap, chance, frame, early, late, self._leaves, self._reached, shares
+        )
+        self._shares = shares[1:] + 0.5
+
+    def rates(self, max_gap: int) -> tuple[tuple[float, ...], float, float]:
+        """Probabilities of being seen next after 1, 2, … frames, of an end and of a start."""
+        shares, lost = self._shares, self._lost + 0.5
+        total = float(shares.sum())
+        # Links over three frames get lost easily: misses that are independent tell how many there are at
+        # least. But particles that meet are seen as one for some frames. What was not tried yet begins with a
+        # rare miss.
+        over = np.arange(1, len(shares) + 1)
+        missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if self._tried > 1 else _MISSED
+        odds = missed ** np.arange(max_gap + 1)
+        odds /= odds.sum()
+        if self._tried > max_gap:
+            odds = np.maximum(odds, shares[: max_gap + 1] / total)
+        follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
+        # Where hardly any link is sure, shares of one column may exceed 1.
+        start = (max(self._new, 0.0) + 0.5) / (self._inner + 1.0)
+        return follow, min(lost / (total + lost), _MOST), min(start, _MOST)
+
+    def clutter(self, rates: Rates) -> float:
+        """Share of detections that are no particle, by the rates so far: those with no link at all."""
+        inner = (self._frame > self._frame[0]) & (self._frame < self._frame[-1])
+        if not inner.any() or rates.clutter == 0:
+            return 0.0
+        alone = np.maximum(1 - self._leaves[inner], 0) * np.maximum(1 - self._reached[inner], 0)
+        # Particles that start and end at once are alone as well.
+        short = max(rates.end - rates.clutter, 0) * max(rates.start - rates.clutter, 0) / (1 - rates.clutter)
+        return float(alone.mean()) * rates.clutter / (rates.clutter + short)
 
 
-def _counted(
-    movie: Movie, linking: Linking, chance: NDArray[np.float64], tried: int, max_gap: int
-) -> tuple[tuple[float, ...], float, float]:
-    """Probabilities of being seen next after 1, 2, … frames (some were tried), of an end and of a start."""
-    count, first, last = len(movie.frame), movie.frame[0], movie.frame[-1]
-    gap = movie.frame[linking.col] - movie.frame[linking.row]
-    reach = max(int(gap.max(initial=1)), tried)
-    leaves = np.bincount(linking.row, chance, count)
-    reached = np.bincount(linking.col, chance, count)
-    # Only where the movie is long enough to show what happens.
-    early, late = movie.frame <= last - reach, movie.frame >= first + reach
-    if not early.any():
-        early, late = movie.frame < last, movie.frame > first
-    seen = early[linking.row]
-    shares = np.bincount(gap[seen], chance[seen], reach + 1)[1:] + 0.5
-    lost = float(np.sum(1 - leaves[early])) + 0.5
-    total = float(shares.sum())
-    # Links over three frames get lost easily: misses that are independent tell how many there are at least.
-    # But particles that meet are seen as one for some frames. What was not tried yet begins with a rare miss.
-    over = np.arange(1, reach + 1)
-    missed = float(((over - 1) * shares).sum() / (over * shares).sum()) if tried > 1 else _MISSED
-    odds = missed ** np.arange(max_gap + 1)
-    odds /= odds.sum()
-    if tried > max_gap:
-        odds = np.maximum(odds, shares[: max_gap + 1] / total)
-    follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
-    end = lost / (total + lost)
-    # Where hardly any link is sure, shares of one column may exceed 1.
-    start = (max(float(np.sum(1 - reached[late])), 0.0) + 0.5) / (int(late.sum()) + 1.0)
-    return follow, min(end, _MOST), min(start, _MOST)
+def _gaps(movie: Movie, linking: Linking) -> NDArray[np.int64]:
+    """(Q,) frames from the one to the other of each pair."""
+    return np.asarray(movie.frame[linking.col] - movie.frame[linking.row])

@@ -29,8 +29,8 @@ _ROUNDS = 4
 particles remember nothing and many could swap."""
 _MESSAGE = 1e-3
 """Change of its messages that is none."""
-_DOUBT = 3.0
-"""As in `with_gaps`, where the model is known."""
+DOUBT = 3.0
+"""Log odds by which a link over a gap may lose to an end and a start, where the model is known."""
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
 _SURE = 0.98
@@ -97,7 +97,7 @@ def with_gaps(
     model: LinkModel,
     shift: NDArray[np.float64],
     *,
-    doubt: float = _DOUBT,
+    doubt: float = DOUBT,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:

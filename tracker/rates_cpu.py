@@ -1,0 +1,95 @@
+"""CPU kernels of rates: what is drawn of pairs, and what drawn pairs tell.
+
+Serial, without the GIL; no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def split(row, col, chance, follower, least, indptr, worth, odds):  # pragma: no cover
+    """Which pairs are worth being drawn, and the odds of all others against no link of their row or column.
+
+    row, col (Q,) i8 pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links are drawn in any case;
+    least chance. Written: indptr (N+1,) i8 of those worth it; worth (Q,) bool; odds (2, Q) f8.
+    """
+    count = len(follower)
+    free = np.ones((2, count))
+    indptr[:] = 0
+    for e in range(len(row)):
+        free[0, row[e]] -= chance[e]
+        free[1, col[e]] -= chance[e]
+        worth[e] = chance[e] > least or follower[row[e]] == col[e]
+        indptr[row[e] + 1] += worth[e]
+    for i in range(count):
+        indptr[i + 1] += indptr[i]
+        free[0, i], free[1, i] = max(free[0, i], 1e-9), max(free[1, i], 1e-9)
+    for e in range(len(row)):
+        odds[0, e], odds[1, e] = chance[e] / free[0, row[e]], chance[e] / free[1, col[e]]
+
+
+@njit(nogil=True, cache=True)
+def weigh(row, col, gap, worth, odds, told, more, rest, gain):  # pragma: no cover
+    """Log odds of the pairs worth being drawn, against no link or any of the others.
+
+    row to odds as in `split`; gap (Q,) i8 frames from the one to the other; told (Q,) f8 log odds;
+    more (G+1,) f8: what is added to them by gap. Written: rest (2, N) f8 odds of all others, of each row and
+    column; gain (W,) f8.
+    """
+    rest[:] = 0.0
+    times = np.exp(more)
+    for e in range(len(row)):
+        if not worth[e]:
+            rest[0, row[e]] += odds[0, e] * times[gap[e]]
+            rest[1, col[e]] += odds[1, e] * times[gap[e]]
+    log_rest, place = np.log1p(rest), 0
+    for e in range(len(row)):
+        if worth[e]:
+            gain[place] = told[e] + more[gap[e]] - log_rest[0, row[e]] - log_rest[1, col[e]]
+            place += 1
+
+
+@njit(nogil=True, cache=True)
+def share(row, gap, worth, odds, more, rest, seen, chance):  # pragma: no cover
+    """How probable all pairs are if those worth being drawn were seen so often.
+
+    row to rest as in `weigh`; seen (W,) f8. Written: chance (Q,) f8.
+    """
+    free, times, place = np.ones(rest.shape[1]), np.exp(more), 0
+    for e in range(len(row)):
+        if worth[e]:
+            chance[e] = seen[place]
+            free[row[e]] -= seen[place]
+            place += 1
+    for e in range(len(row)):
+        if not worth[e]:
+            chance[e] = free[row[e]] / (1 + rest[0, row[e]]) * odds[0, e] * times[gap[e]]
+
+
+@njit(nogil=True, cache=True)
+def count(row, col, gap, chance, frame, early, late, leaves, reached, shares):  # pragma: no cover
+    """How often particles are seen next after so many frames, and how many detections end or start.
+
+    row, col, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may be seen to
+    end; late: first frame of those that may be seen to start. Written: leaves, reached (N,) f8 probability of
+    a link from and to each; shares (G+1,) f8 by gap. Returns (lost, new, how many might be new).
+    """
+    leaves[:], reached[:], shares[:] = 0.0, 0.0, 0.0
+    for e in range(len(row)):
+        leaves[row[e]] += chance[e]
+        reached[col[e]] += chance[e]
+        if frame[row[e]] <= early:
+            shares[gap[e]] += chance[e]
+    lost, new, many = 0.0, 0.0, 0
+    for i in range(len(frame)):
+        if frame[i] <= early:
+            lost += 1 - leaves[i]
+        if frame[i] >= late:
+            new += 1 - reached[i]
+            many += 1
+    return lost, new, many
