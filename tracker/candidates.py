@@ -104,16 +104,14 @@ def over_gaps(
 
 def kept_above(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The pairs that gain more: their indptr and indices, and where they stood."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
+    """The pairs that gain more: their indptr and indices, where they stood, and what they gain."""
     from . import candidates_cpu as kernels
 
-    kept = np.empty_like(indptr)
-    kernels.count_above(indptr, gain, least, kept)
-    # One more than are kept: a pair that is not is written there and forgotten.
-    col, place = np.empty(kept[-1] + 1, dtype=np.int32), np.empty(kept[-1] + 1, dtype=np.int64)
-    kernels.take_above(indices, gain, least, col, place)
-    return kept, col[:-1], place[:-1]
+    kept, room = np.empty_like(indptr), len(indices) + 1
+    col, place, kept_gain = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room)
+    kernels.take_above(indptr, indices, gain, least, kept, col, place, kept_gain)
+    return kept, col[: kept[-1]], place[: kept[-1]], kept_gain[: kept[-1]]
 
 
 def places_of(
@@ -133,7 +131,7 @@ def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
     frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
     if frames.max(initial=0) <= most:
         return pairs
-    indptr, indices, _ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
+    indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
     return replace(pairs, indptr=indptr, indices=indices)
 
 

@@ -7,6 +7,7 @@ Serial, without the GIL; no result depends on the order of threads.
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -26,30 +27,20 @@ def place_rows(rows, cols, indptr, indices, at, placed):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def count_above(indptr, gain, least, kept_indptr):  # pragma: no cover
-    """Count the pairs with gain > least: indptr (R+1,) i8, gain (P,) f8. Written: kept_indptr (R+1,) i8."""
+def take_above(indptr, indices, gain, least, kept_indptr, col, place, kept_gain):  # pragma: no cover
+    """Take the pairs with gain > least: indptr (R+1,) i8, indices (P,) i4, gain (P,) f8.
+
+    Written: kept_indptr (R+1,) i8; of those kept col (P+1,) i4, place (P+1,) i8 among the pairs and
+    kept_gain (P+1,) f8, and behind them no matter what.
+    """
+    to = np.uint64(0)
     kept_indptr[0] = 0
     for i in range(len(indptr) - 1):
-        found = 0
-        for e in range(indptr[i], indptr[i + 1]):
-            found += gain[e] > least
-        kept_indptr[i + 1] = kept_indptr[i] + found
-
-
-@njit(nogil=True, cache=True)
-def take_above(indices, gain, least, col, place):  # pragma: no cover
-    """Take what count_above counted: indices (P,) i4, gain (P,) f8.
-
-    Written: col (Q+1,) i4, place (Q+1,) i8 among the pairs; the last holds nothing.
-    """
-    to, end = 0, len(place) - 1
-    for e in range(len(gain)):
-        if to == end:
-            break
-        # Written in any case: which pairs are kept, no processor can guess.
-        col[to] = indices[e]
-        place[to] = e
-        to += gain[e] > least
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            # Written in any case: which pairs are kept, no processor can guess.
+            col[to], place[to], kept_gain[to] = indices[e], e, gain[e]
+            to += np.uint64(gain[e] > least)
+        kept_indptr[i + 1] = to
 
 
 @njit(nogil=True, cache=True)

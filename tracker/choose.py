@@ -182,8 +182,8 @@ def best_of(
     """
     count = len(linking.follower)
     indptr = np.searchsorted(linking.row, np.arange(count + 1)).astype(np.int64)
-    indptr, col, useful = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
-    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
+    indptr, col, useful, gained = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
+    answer, unit = best_pairs(indptr, col, gained, (count, count), solver)
     _, taken = places_of(indptr, col, answer.col_of_row.astype(np.int64))
     return answer, unit, useful[taken]
 

@@ -200,15 +200,15 @@ def still_links(
         As in `link_pass`.
     """
     count, gain = len(movie.frame), _gain_of_still(movie, near, model, step)
-    indptr, col, place = kept_above(near.indptr, near.indices, gain, 0.0)
-    answer, _ = best_pairs(indptr, col, gain[place], (count, count), solver)
+    indptr, col, _, gained = kept_above(near.indptr, near.indices, gain, 0.0)
+    answer, _ = best_pairs(indptr, col, gained, (count, count), solver)
     return answer.col_of_row.astype(np.int64)
 
 
 def possible(movie: Movie, near: Pairs, model: LinkModel) -> Pairs:
     """The pairs that are not hopeless by their distances alone, where the model knows nothing but steps."""
     gain = _gain_of_still(movie, near, model, np.sqrt(model.motion.step_variance(1)))
-    indptr, indices, _ = kept_above(near.indptr, near.indices, gain, _HOPELESS)
+    indptr, indices, *_ = kept_above(near.indptr, near.indices, gain, _HOPELESS)
     return Pairs(indptr, indices, near.log_density)
 
 
@@ -256,7 +256,7 @@ def soft_pass(
     found = swept(movie, pairs, model, shift)
     linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
     indptr, indices = found.pairs.indptr, found.pairs.indices
-    indptr, indices, _ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
+    indptr, indices, *_ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
     return linking, Pairs(indptr, indices, pairs.log_density)
 
 
@@ -379,12 +379,12 @@ def _solved(
         pairs.indptr, pairs.indices, count, gain, _ROUNDS, _MESSAGE, probability
     )  # fmt: skip
     # Only what beats an end and a start can be in the optimum: this cut is exact.
-    indptr, col, useful = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
-    answer, unit = best_pairs(indptr, col, gain[useful], (count, count), solver)
+    indptr, col, useful, useful_gain = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
+    answer, unit = best_pairs(indptr, col, useful_gain, (count, count), solver)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
     linked, taken = places_of(indptr, col, follower)
-    trust[linked], gained[linked] = probability[useful[taken]], gain[useful[taken]]
+    trust[linked], gained[linked] = probability[useful[taken]], useful_gain[taken]
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
         np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,

@@ -89,7 +89,7 @@ def swept(
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
     table = motion.transitions(len(model.follow))
-    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
+    speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
     gain_of_later = -np.log(model.start) - pairs.log_density
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
@@ -99,15 +99,15 @@ def swept(
         known, alone, odds = np.empty(count), np.empty(count), np.empty(len(indices))
         new, lost = (model.end, model.start) if backward else (model.start, model.end)
         kernels.sweep(
-            movie.position, movie.frame_start, backward, indptr, indices, shift, table, speed2,
-            noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale, model.clutter,
-            model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
+            movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32),
+            shift, table, speed2, noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale,
+            model.clutter, model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
         )  # fmt: skip
         return _Side((mean, cov), known, alone, odds)
 
     past = one_way(False, pairs.indptr, pairs.indices)
-    indptr, indices, place = kept_above(pairs.indptr, pairs.indices, past.odds, _FAR)
-    odds, future, followed = past.odds[place], past, np.zeros(count)
+    indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, past.odds, _FAR)
+    future, followed = past, np.zeros(count)
     after = np.full(count, model.clutter)
     if model.two_sided and not forward:
         # What the past excludes, often most of the pairs, is no matter for the future.
@@ -116,8 +116,7 @@ def swept(
         kernels.transpose(indptr, indices, back_indptr, rows, place)
         future = one_way(True, back_indptr, rows)
         odds, followed, after = np.minimum(odds, future.odds[place]), future.known, future.alone
-        indptr, indices, place = kept_above(indptr, indices, odds, _FAR)
-        odds = odds[place]
+        indptr, indices, _, odds = kept_above(indptr, indices, odds, _FAR)
     beliefs = Beliefs(past.belief, future.belief, followed > 0, (past.alone, after))
     return Swept(beliefs, Pairs(indptr, indices, pairs.log_density), odds / (1 + odds))
 
