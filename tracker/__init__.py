@@ -16,6 +16,7 @@ only, and `outbid.viewers` stands with the commands.
     `passes`             link, learn, link again: a part of a movie, then the whole
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
+    `headings`           the same, apart for each that may be the one before: where many links are wrong
     `margins`            by how much it would all be worse without a link, exactly
     `choose`             how probable links are at last; those expected to agree best with the truth
     `exchanged`          how probable it is that two tracks have each other's detection

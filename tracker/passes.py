@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from .candidates import Pairs, no_longer, pairs_of
 from .choose import sobered
 from .flow import Flow
+from .headings import heading_pass, look_of
 from .known import Known
 from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .overlooked import WIDER, overlooked, sought
-from .refine import DOUBT, link_pass, possible, soft_pass, still_links, with_gaps
+from .refine import DOUBT, link_pass, possible, still_links, with_gaps
 from .rehearsal import rehearsed
 
 PASSES = 20
@@ -40,6 +41,8 @@ _FEWEST = 3
 _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all."""
+_CLOSE_DOUBT, _DOUBTLESS = 0.01, 0.005
+"""The same where they are found by `headings`; share up to which those tell nothing more of a whole movie."""
 _SETTLED, _OF_WRONG = 0.005, 0.1
 """Shares of the links, and of those that are wrong, that may still change when the passes end."""
 _SAME = 0.05
@@ -111,9 +114,12 @@ class Found:
     flow: Flow
     passes: int
     bias: Bias
+    closely: bool  # whether by `headings`
 
 
-def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[int], None]) -> Found:
+def learnt_from(
+    movie: Movie, model: LinkModel, means: Means, tell: Callable[[int], None], *, closely: bool = False
+) -> Found:
     """Link a movie, learn from the links, link again, until no more links change.
 
     Parameters
@@ -125,6 +131,8 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
     means : Means
     tell : callable
         Told how many detections were linked, after every pass.
+    closely : bool
+        Whether by `headings` from the first pass on; else where many links must be wrong.
     """
     count, max_gap = len(movie.frame), means.max_gap
     near = pairs_of(movie, model.gate, **means.looking)
@@ -133,28 +141,37 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
     linking, shift, crowd, flowing = Linking.none(count), np.zeros_like(movie.position), None, True
     done, bias, heed = 0, Bias.none(movie.axes), 1.0
     changes: list[int] = []
+    look = look_of(model, closely=closely)
     for done in range(1, PASSES + 1):
         known = linking
         if done == 1 and model.motion.persistence == 0:  # nobody is known to remember anything yet
             first = possible(movie, near, model)
             linking = link_pass(movie, first, model, known, shift, **means.solving)
         elif crowd is not None or done <= _FEWEST or not _alike(model, looked):
-            pairs, looked = with_gaps(movie, near, model, shift, doubt=_DOUBT, **means.looking), model
-            linking, pairs = soft_pass(movie, pairs, model, known, shift, **means.solving)
+            sweep, one_pass = look
+            pairs = with_gaps(movie, near, model, shift, doubt=_DOUBT, sweep=sweep, **means.looking)
+            linking, pairs = one_pass(movie, pairs, model, known, shift, **means.solving)
+            looked = model
         else:
-            linking, _ = soft_pass(movie, pairs, model, known, shift, **means.solving)
+            linking, _ = look[1](movie, pairs, model, known, shift, **means.solving)
         tell(count)
         changes.append(int(linking.changed.sum()))
         if flowing:
             shift, crowd = flow.foretold(_steps(movie, linking.follower))
             flowing = crowd is not None or done < 3
         before, tried = model, len(model.follow) > 1
-        if (doubt := linking.doubt) > _DOUBTFUL and done >= _FEWEST and (done - _FEWEST) % _EVERY == 0:
+        doubt = linking.doubt
+        crowded = doubt > (_CLOSE_DOUBT if closely else _DOUBTFUL) and done >= _FEWEST
+        turning = crowded and not closely and model.motion.persistence > 0
+        if crowded and not turning and (done - _FEWEST) % _EVERY == 0:
             frames = len(movie.frame_start) - 1
-            latest = rehearsed(movie, model, frames, done, wrong=doubt, doubt=_DOUBT, **means.solving)
+            latest = rehearsed(
+                movie, model, frames, done, wrong=doubt, doubt=_DOUBT, look=look, **means.solving
+            )
             bias, heed = (bias, heed) if latest is None else (bias.towards(latest, heed), _HEED)
         learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room, bias))
-        model = learnt.model
+        model, closely = learnt.model, closely or turning
+        look = look_of(model, closely=closely)
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
             model = replace(model, follow=model.follow[:-1])
@@ -169,14 +186,14 @@ def learnt_from(movie: Movie, model: LinkModel, means: Means, tell: Callable[[in
         if stuck or (done >= _FEWEST and same and settled):
             break
     pairs = no_longer(movie, pairs, len(model.follow))  # the longest gaps may have been given up at last
-    if doubt > _DOUBTFUL:
+    if doubt > (_CLOSE_DOUBT if closely else _DOUBTFUL):
         latest = rehearsed(
-            movie, model, means.frames, 0, wrong=doubt, doubt=DOUBT, last=True, **means.solving
+            movie, model, means.frames, 0, wrong=doubt, doubt=DOUBT, look=look, last=True, **means.solving
         )  # fmt: skip
         bias = bias if latest is None else bias.towards(latest, heed)
         learnt = means.held(motion_learned(movie, linking, shift, model, means.room, bias))
         model = learnt.model
-    return Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias)
+    return Found(linking, pairs, model, learnt, shift, crowd, flow, done, bias, closely)
 
 
 def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[Found, Means]:
@@ -214,9 +231,10 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         shift, crowd = flow.foretold(_steps(movie, follower))
         tell(count)
         passes += 1
+    sweep, one_pass = look_of(model, closely=before.closely)
     for _ in range(_FLOWING):
-        pairs = with_gaps(movie, near, model, shift, **means.looking)
-        linking, pairs = soft_pass(movie, pairs, model, linking, shift, **means.solving)
+        pairs = with_gaps(movie, near, model, shift, sweep=sweep, **means.looking)
+        linking, pairs = one_pass(movie, pairs, model, linking, shift, **means.solving)
         passes += 1
         tell(count)
         if crowd is None:
@@ -226,15 +244,23 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
     learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
-    return Found(linking, pairs, learnt.model, learnt, shift, crowd, flow, passes, before.bias)
+    return replace(
+        before, linking=linking, pairs=pairs, model=learnt.model, learnt=learnt, shift=shift, crowd=crowd,
+        flow=flow, passes=passes,
+    )  # fmt: skip
 
 
 def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None]) -> Found:
     """Link the movie by the past and the future of the links themselves, until few change."""
     linking, shift, done = found.linking, found.shift, 0
     # What remembers no velocity has no past that would tell more.
+    remembered = found.model.motion.persistence > 0
     most = min(max(_SMALL // max(len(movie.frame), 1), LAST_PASSES), _MOST_LAST)
-    while found.model.motion.persistence > 0 and done < most:
+    if remembered and not found.closely and found.crowd is None and linking.doubt > _DOUBTLESS:
+        # Where neighbours do not tell it, two detections tell where each was heading.
+        linking, _ = heading_pass(movie, found.pairs, found.model, linking, shift, **means.solving)
+        found = replace(found, linking=linking)
+    while remembered and done < most:
         done += 1
         linking = link_pass(
             movie, found.pairs, found.model, linking, shift,

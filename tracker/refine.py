@@ -8,6 +8,8 @@ over gaps included, make one assignment problem, solved exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from .detections import Detections
 from .link import Links
 from .linking import Linking, LinkModel
 from .movie import Movie, movie_of
-from .sweep import Belief, Beliefs, swept
+from .sweep import Belief, Beliefs, Swept, swept
 
 _NEW = 0.5
 """What a link's trust is worth while it is new."""
@@ -98,6 +100,7 @@ def with_gaps(
     shift: NDArray[np.float64],
     *,
     doubt: float = DOUBT,
+    sweep: Callable[..., Swept] = swept,
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
@@ -112,13 +115,15 @@ def with_gaps(
         To the next frame.
     doubt : float
         Log odds by which a link over a gap may lose to an end and a start and still be weighed.
+    sweep : callable
+        Tells what the past expects, as `swept` does.
     movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
     motion, longest = model.motion.floored(), len(model.follow)
     if longest == 1:
         return near
-    told = swept(movie, near, model, shift, forward=True)
+    told = sweep(movie, near, model, shift, forward=True)
     pairs, count = told.pairs, len(movie.frame)
     row = np.repeat(np.arange(count), np.diff(pairs.indptr))
     rows, cols = (
@@ -304,7 +309,7 @@ def weighed(
     cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
     list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
-    return _solved(pairs, known.follower, gain, distance2, size, solver)
+    return solved(pairs, known.follower, gain, distance2, size, solver)
 
 
 def links_of(movie: Movie, linking: Linking) -> Links:
@@ -362,7 +367,7 @@ def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.f
     return before, after if model.two_sided else np.full(len(frame), model.clutter)
 
 
-def _solved(
+def solved(
     pairs: Pairs,
     known: NDArray[np.int64],
     gain: NDArray[np.float64],

@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from .candidates import pairs_of
 from .choose import sobriety_of
+from .headings import BY_DETECTIONS, Look
 from .learn import Bias, bias_of
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
-from .refine import link_pass, soft_pass, with_gaps
+from .refine import link_pass, with_gaps
 
 _ENOUGH = 20_000
 """Detections that are drawn, about;"""
 _FEWEST, _MOST = 10, 50
 """and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
+_EMPTY = 0.05
+"""Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
 _UNLIKE = 1.5
 """How many times as many links, or as few, may be wrong in the movie drawn as in the real one: more tells
 that particles move otherwise than the model says."""
@@ -40,6 +43,7 @@ def rehearsed(
     *,
     wrong: float,
     doubt: float,
+    look: Look = BY_DETECTIONS,
     last: bool = False,
     solver: str,
     workers: int,
@@ -57,16 +61,21 @@ def rehearsed(
         Share of the movie's links that must be expected to be wrong.
     doubt : float
         As in `with_gaps`.
+    look : Look
+        How the movie is looked at.
     last : bool
         Whether probabilities are asked for: what was learned so far will do for them.
     solver, workers
         As in `soft_pass`.
     """
+    if np.mean(np.diff(movie.frame_start) == 0) > _EMPTY:
+        return None
     play, truth = drawn(movie, model, frames, seed)
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
     pairs = pairs_of(play, model.gate, workers=workers)
-    pairs = with_gaps(play, pairs, model, still, doubt=doubt, workers=workers)
-    found, pairs = soft_pass(play, pairs, model, none, still, solver=solver, workers=workers)
+    sweep, one_pass = look
+    pairs = with_gaps(play, pairs, model, still, doubt=doubt, sweep=sweep, workers=workers)
+    found, pairs = one_pass(play, pairs, model, none, still, solver=solver, workers=workers)
     if not wrong / _UNLIKE <= found.doubt <= wrong * _UNLIKE:
         return None
     bias, settled = bias_of(play, found, truth, model), found

@@ -1,0 +1,117 @@
+"""Headings: what is believed of a particle that came from one detection to another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.simulate.scenes import Scene
+from outbid.tracker import Detections, Tracks, score
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.candidates import pairs_of
+from outbid.tracker.headings import headed, heading_pass
+from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker.motion import Motion
+from outbid.tracker.movie import movie_of
+from outbid.tracker.refine import soft_pass, with_gaps
+from outbid.tracker.sweep import swept
+
+MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
+
+
+def flown(speed, count=300, frames=12, noise=0.02, seed=0, miss=0.0):
+    """Straight flights in a periodic box, one particle a unit of area, and who is who."""
+    rng = np.random.default_rng(seed)
+    box = count**0.5
+    velocity = rng.normal(0, speed, (count, 2))
+    path = rng.uniform(0, box, (count, 2)) + np.arange(frames)[:, None, None] * velocity
+    seen = rng.random((frames, count)) >= miss
+    # A particle that leaves comes back as another.
+    number = np.floor(path / box).astype(int) @ [1, 1000] * count + np.arange(count)
+    place = np.mod(path, box) + rng.normal(0, noise, path.shape)
+    frame = np.repeat(np.arange(frames), count).reshape(frames, count)
+    points = np.concatenate([np.zeros((seen.sum(), 1)), place[seen]], axis=1)
+    return Tracks.from_track_ids(Detections.from_table(frame[seen], points), number[seen])
+
+
+def passed(movie, model, one_pass, sweep, shift=None):
+    shift = np.zeros_like(movie.position) if shift is None else shift
+    pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sweep=sweep)
+    return one_pass(movie, pairs, model, Linking.none(len(movie.frame)), shift)[0]
+
+
+def f1_of(truth, linking, movie):
+    linked = np.nonzero(linking.follower >= 0)[0]
+    links = np.column_stack([movie.order[linked], movie.order[linking.follower[linked]]])
+    links = links[np.argsort(links[:, 0])]
+    return score(Tracks(truth.detections, links), truth, families=("links",)).values["link_f1"]
+
+
+def test_flights_past_many_neighbours_are_followed():
+    """Steps of twice the distance between neighbours: beliefs of detections mix all that may have come."""
+    truth = flown(0.8)
+    movie = movie_of(truth.detections, (1, 1, 1))
+    motion = Motion.constant_velocity((0.8, 0.8), noise=(0.02, 0.02))
+    model = LinkModel(motion, (0.9,), 0.1, 0.1, gate=(3.0, 3.0))
+    assert f1_of(truth, passed(movie, model, soft_pass, swept), movie) < 0.5
+    assert f1_of(truth, passed(movie, model, heading_pass, headed), movie) > 0.85
+
+
+def test_flights_are_followed_over_gaps():
+    truth = flown(0.6, miss=0.1)
+    movie = movie_of(truth.detections, (1, 1, 1))
+    motion = Motion.constant_velocity((0.6, 0.6), noise=(0.02, 0.02))
+    model = LinkModel(motion, (0.87, 0.08, 0.01), 0.04, 0.04, gate=(2.5, 2.5))
+    assert f1_of(truth, passed(movie, model, heading_pass, headed), movie) > 0.88
+
+
+@pytest.mark.parametrize("freedom", [0.0, 5.0])
+def test_where_nobody_meets_it_is_what_detections_tell(freedom):
+    """Far from all others there is one belief of each: odds and distances are those of `soft_pass`."""
+    path = np.array([[0, 0], [300.0, 40]]) + np.arange(6)[:, None, None] * [[1, 0.2], [-0.5, 0.1]]
+    points = np.concatenate([np.zeros((12, 1)), path.reshape(-1, 2)], axis=1)
+    movie = movie_of(Detections.from_table(np.repeat(np.arange(6), 2), points), (1, 1, 1))
+    model = LinkModel(MOTION, (0.999,), 1e-3, 1e-3, gate=(5.0, 5.0), freedom=freedom)
+    soft, found = (passed(movie, model, *look) for look in ((soft_pass, swept), (heading_pass, headed)))
+    np.testing.assert_array_equal(found.follower, soft.follower)
+    np.testing.assert_array_equal(found.size, soft.size)
+    np.testing.assert_allclose(found.odds, soft.odds, rtol=0.02, atol=0.05)
+    np.testing.assert_allclose(found.distance2, soft.distance2, rtol=0.02, atol=0.02)
+
+
+def test_a_movie_run_backward_gives_the_same_links():
+    truth = flown(0.5, count=150, miss=0.1)
+    movie = movie_of(truth.detections, (1, 1, 1))
+    motion = Motion((0.02, 0.02), (0.5, 0.5), 20.0, (0.03, 0.03))
+    model = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(2.0, 2.0), freedom=7.0)
+    found = passed(movie, model, heading_pass, swept)
+    back = passed(movie.backward(), model, heading_pass, swept).backward()
+    both = (found.follower >= 0) | (back.follower >= 0)
+    assert np.mean(found.follower[both] == back.follower[both]) > 0.95
+
+
+def test_a_known_shift_is_taken_out():
+    rng = np.random.default_rng(3)
+    place, velocity = rng.uniform(0, 12, (144, 2)), rng.normal(0, 0.3, (144, 2))
+    frame = np.repeat(np.arange(8), 144)
+    model = LinkModel(
+        Motion.constant_velocity((0.3, 0.3), noise=(0.01, 0.01)), (0.96,), 0.04, 0.04, gate=(4.0, 4.0)
+    )
+    for moved in (0.0, 1.5):
+        path = place + np.arange(8)[:, None, None] * (velocity + np.array([0, moved]))
+        points = np.concatenate([np.zeros((len(frame), 1)), path.reshape(-1, 2)], axis=1)
+        movie = movie_of(Detections.from_table(frame, points), (1, 1, 1))
+        found = passed(movie, model, heading_pass, headed, np.tile([0.0, moved], (len(frame), 1)))
+        who = movie.order % 144
+        linked = found.follower >= 0
+        assert linked.sum() > 0.95 * 7 * 144
+        assert np.mean((who == who[found.follower])[linked]) > 0.97
+
+
+@pytest.mark.parametrize(("kappa", "misses", "least"), [(0.3, 0.1, 0.9), (0.4, 0.1, 0.77)])
+def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
+    """By beliefs of detections alone .87 and .62."""
+    truth = Scene(kappa, 10.0, miss=misses, clutter=misses, particles=600, frames=24).film(4)
+    links = calibrate(truth.detections)[1]
+    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    assert found > least
