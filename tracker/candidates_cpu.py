@@ -1,4 +1,4 @@
-"""CPU kernels of candidates: lists of pairs joined row by row, and cut to those that matter.
+"""CPU kernels of candidates: pairs that are near, joined row by row, and cut to those that matter.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -9,6 +9,105 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+_ONE = np.uint64(1)
+
+
+@njit(nogil=True, cache=True)
+def _cell_of(point, i, low, inverse_edge, size):  # pragma: no cover
+    """Which of size[0] x size[1] x size[2] cells a point is in; points outside are in those at the border."""
+    cell = 0
+    for axis in range(3):
+        c = np.int64((point[i, axis] - low[axis]) * inverse_edge[axis])
+        # One empty cell at either end, so that every cell has neighbours.
+        cell = cell * size[axis] + min(max(c, 0), size[axis] - 3) + 1
+    return cell
+
+
+@njit(nogil=True, cache=True)
+def _sort_cells(point, begin, low, inverse_edge, size, stop, cell, order, sorted_point):  # pragma: no cover
+    """Sort some points by their cells, whose points keep their order.
+
+    point (N, 3) f8; begin: the first; low, inverse_edge (3,) f8, size (3,) i8 as in list_pairs.
+    Written: stop (cells+2,) u4, points of cell c stand at stop[c] to stop[c+1]; order (C,) u4 which point
+    each is, sorted_point (C, 3) f8. Room: cell (C,) u4.
+    """
+    stop[:] = 0
+    for n in range(len(cell)):
+        cell[n] = _cell_of(point, begin + n, low, inverse_edge, size)
+        stop[cell[n] + 2] += 1
+    for c in range(len(stop) - 1):
+        stop[c + 1] += stop[c]
+    for n in range(len(cell)):
+        to = stop[cell[n] + 1]
+        stop[cell[n] + 1] += 1
+        order[to] = begin + n
+        for axis in range(3):
+            sorted_point[to, axis] = point[begin + n, axis]
+
+
+@njit(nogil=True, cache=True)
+def list_pairs(
+    row,
+    begun,
+    ended,
+    row_point,
+    row_start,
+    col_point,
+    col_start,
+    ahead,
+    low,
+    inverse_edge,
+    size,
+    indptr,
+    indices,
+):  # pragma: no cover
+    """List the pairs at most 1 apart of the rows of blocks begun..ended-1 and the columns `ahead` blocks on.
+
+    row: the first that is not listed yet; row_point (R, 3), col_point (C, 3) f8; row_start, col_start (B+1,)
+    i8; low, inverse_edge (3,) f8, size (3,) i8: cells at least 1 wide. Written: indptr (R+1,) i8 behind row,
+    indices (P,) i4 columns. Returns the row at which the room might end; row_start[ended] if it does not.
+    """
+    most = 0
+    for b in range(max(begun, -ahead), min(ended, len(col_start) - 1 - ahead)):
+        most = max(most, col_start[b + ahead + 1] - col_start[b + ahead])
+    stop, cell = np.empty(size[0] * size[1] * size[2] + 2, np.uint32), np.empty(most, np.uint32)
+    order, point = np.empty(most, np.uint32), np.empty((most, 3))
+    # The points of the cells around the last row, which are those of the next one, too, if it is near.
+    near, z, y, x = np.empty(most, np.uint32), np.empty(most), np.empty(most), np.empty(most)
+    away = np.empty(most)
+    for b in range(begun, ended):
+        first, last = max(row, row_start[b]), row_start[b + 1]
+        t = min(max(b + ahead, 0), len(col_start) - 2)
+        count = col_start[t + 1] - col_start[t] if t == b + ahead else 0
+        if first >= last or count == 0:
+            indptr[first + 1 : last + 1] = indptr[first]
+            continue
+        _sort_cells(col_point, col_start[t], low, inverse_edge, size, stop, cell[:count], order, point)
+        known, many = -1, np.uint64(0)
+        for i in range(first, last):
+            middle = _cell_of(row_point, i, low, inverse_edge, size)
+            if middle != known:
+                known, many = middle, np.uint64(0)
+                for p in range(-1, 2):
+                    for q in range(-1, 2):
+                        c = middle + (p * size[1] + q) * size[2]
+                        for n in range(stop[c - 1], stop[c + 2]):
+                            near[many] = order[n]
+                            z[many], y[many], x[many] = point[n, 0], point[n, 1], point[n, 2]
+                            many += _ONE
+            to = np.uint64(indptr[i])
+            if to + many >= len(indices):
+                return i
+            for n in range(many):
+                dz, dy, dx = z[n] - row_point[i, 0], y[n] - row_point[i, 1], x[n] - row_point[i, 2]
+                away[n] = dz * dz + dy * dy + dx * dx
+            for n in range(many):
+                # Written in any case: what is near, no processor can guess.
+                indices[to] = near[n]
+                to += np.uint64(away[n] <= 1.0)
+            indptr[i + 1] = to
+    return row_start[ended]
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,59 @@
+"""Candidates: listed in one walk, they are those that all distances tell."""
+
+import numpy as np
+import pytest
+
+from outbid.tracker import ResourceError, candidates
+from outbid.tracker.candidates import pairs_of
+from outbid.tracker.detections import Detections
+from outbid.tracker.movie import movie_of
+
+
+def found(rows, row_start, cols, col_start, ahead, workers=1):
+    indptr, indices = candidates._listed(rows, row_start, cols, col_start, ahead, workers, None)
+    return list(zip(np.repeat(np.arange(len(rows)), np.diff(indptr)).tolist(), indices.tolist(), strict=True))
+
+
+def near(rows, row_start, cols, col_start, ahead):
+    block, other = (np.repeat(np.arange(len(start) - 1), np.diff(start)) for start in (row_start, col_start))
+    apart = np.square(rows[:, None] - cols[None]).sum(axis=2)
+    return set(zip(*np.nonzero((apart <= 1) & (block[:, None] + ahead == other[None])), strict=True))
+
+
+@pytest.mark.parametrize("ahead", [1, 2, -1, 7])
+@pytest.mark.parametrize("wide", [(9, 9, 9), (0, 30, 40), (0, 0, 90), (2, 2, 2), (300, 300, 300)])
+def test_those_that_all_distances_tell(ahead, wide):
+    rng = np.random.default_rng(0)
+    rows, cols = (rng.uniform(-0.5, 0.5, (count, 3)) * wide for count in (700, 500))
+    cols[:3], rows[:2] = 1e6, 1e6  # a stray few
+    starts = np.array([0, 200, 200, 500, 700]), np.array([0, 100, 250, 250, 500])
+    pairs = found(rows, starts[0], cols, starts[1], ahead)
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == near(rows, starts[0], cols, starts[1], ahead)
+    assert all(pairs == found(rows, starts[0], cols, starts[1], ahead, workers) for workers in (2, 5))
+
+
+def test_room_grows_as_it_must():
+    points, start = np.zeros((600, 3)), np.array([0, 300, 600])
+    indptr, indices = candidates._listed(points, start, points, start, 1, 1, None)
+    assert indptr.tolist() == [*range(0, 90_001, 300), *[90_000] * 300]
+    np.testing.assert_array_equal(indices.reshape(300, 300), np.arange(300, 600) + np.zeros((300, 1), int))
+
+
+def test_at_the_gate_is_within():
+    points = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [-1, 0, 0], [0, 0, np.nextafter(1, 2)]])
+    pairs = found(points[:1], np.array([0, 1, 1]), points[1:], np.array([0, 0, 4]), 1)
+    assert sorted(pairs) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_nothing_is_near_nothing():
+    none, start = np.zeros((0, 3)), np.zeros(1, int)
+    assert found(none, start, none, start, 1) == []
+
+
+def test_pairs_beyond_the_memory_are_refused():
+    places = np.zeros((4000, 3))
+    places[:, 2] = np.linspace(0, 1, 4000)
+    movie = movie_of(Detections.from_table(np.repeat([0, 1], 2000), places), (1, 1, 1))
+    with pytest.raises(ResourceError, match=r"pairs or more .* Lower the largest distance"):
+        pairs_of(movie, (3.0,), most_bytes=100_000)
