@@ -30,6 +30,8 @@ _FAR = 2e-4
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
 _WORTH_A_THREAD = 50_000
+_MOST_LOG = 600.0
+"""Logs are cut there, for floats are."""
 Look = tuple[Callable[..., Swept], Callable[..., tuple[Linking, Pairs]]]
 """How a movie is looked at: what sweeps it before gaps are closed, and what links it."""
 BY_DETECTIONS: Look = (swept, soft_pass)
@@ -105,12 +107,12 @@ def heading_pass(
     >>> float(np.mean((came == goes)[found.follower >= 0])) > 0.95
     True
     """
-    from . import headings_cpu as kernels
+    from .headings_weighed_cpu import weigh_headings
     from .motion_cpu import messages
 
     motion, count = model.motion.floored(), len(movie.frame)
     table = motion.transitions(len(model.follow))
-    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
+    speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
     place, weight, constant = np.empty_like(after.mean), np.empty_like(after.cov), np.empty(len(after.owner))
     messages(
@@ -120,14 +122,22 @@ def heading_pass(
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_row = model.freedom_to_link(past.alone, model.end)
     gain_of_col = model.freedom_to_link(after.alone, model.start) - np.log(model.start) - pairs.log_density
+    usual = float(np.nan_to_num(np.median(constant))) if len(constant) else 0.0
+    high, nearer = np.zeros_like(constant), 2 * (constant - usual)
+    if model.freedom > 0:  # no distance makes up for these
+        high, nearer = np.clip(constant - usual, -_MOST_LOG, _MOST_LOG), high
+    future = (
+        after.slot, after.following, after.chance, place.reshape(-1), weight.reshape(-1), np.exp(high),
+        nearer, usual, after.known,
+    )  # fmt: skip
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
     size = np.empty(len(gain), dtype=np.int64)
 
     def weigh(run: tuple[int, int]) -> None:
-        kernels.weigh_headings(
+        weigh_headings(
             *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, speed2, noise2,
             (past.slot, past.following, past.chance, past.mean, past.cov, past.known),
-            (after.slot, after.following, after.chance, place, weight, constant, after.known),
+            future,
             gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
 
@@ -199,9 +209,10 @@ def _one_way(
     new, lost = (model.end, model.start) if backward else (model.start, model.end)
     slot, known, alone = np.empty(count, np.int64), np.empty(count), np.empty(count)
     odds = np.empty(len(indices))
+    speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
     following, owner, chance, mean, cov = headings(
-        movie.position, movie.frame_start, backward, indptr, indices, shift, table, np.square(motion.speed),
-        np.square(motion.noise), gain_of_gap, -np.log(model.start) - log_density, later, model.freedom,
+        movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32), shift,
+        table, speed2, noise2, gain_of_gap, -np.log(model.start) - log_density, later, model.freedom,
         model.scale, model.clutter, model.clutter / new, lost, _ROUNDS, slot, known, alone, odds,
     )  # fmt: skip
     return _Side(slot, following, owner, chance, mean, cov, known, alone, odds)
