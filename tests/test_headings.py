@@ -13,6 +13,7 @@ from outbid.tracker.headings import headed, heading_pass
 from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
+from outbid.tracker.overlooked import flight
 from outbid.tracker.refine import soft_pass, with_gaps
 from outbid.tracker.sweep import swept
 
@@ -115,3 +116,25 @@ def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     links = calibrate(truth.detections)[1]
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
     assert found > least
+
+
+def test_flights_past_neighbours_are_found_with_nothing_told():
+    """Linked to what is near, .25 of the links were right, and no way was seen to be kept."""
+    truth = flown(0.6, count=400, frames=14, seed=2)
+    learned, links = calibrate(truth.detections)
+    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    assert found > 0.88
+    assert learned.model.motion.persistence > 30
+    assert learned.step.mean() == pytest.approx(0.6, rel=0.1)
+
+
+def test_no_flights_are_seen_where_particles_diffuse():
+    """Three in line by chance promise less than particles that stay near."""
+    truth = Scene(0.45, particles=500, frames=12).film(5)
+    movie, room = movie_of(truth.detections, (1, 1, 1)), 0.83
+    model = LinkModel(Motion.static((0.4,) * 3), (0.9,), 0.1, 0.1, gate=(2.0,) * 3)
+    assert flight(movie, model, room, 0.5) is None
+    flying = movie_of(flown(0.6).detections, (1, 1, 1))
+    found = flight(flying, model, room, 0.5)
+    assert found is not None
+    assert found.motion.speed[0] == pytest.approx(0.6, rel=0.6)

@@ -2,7 +2,8 @@
 
 A few fast ones among many slow ones pass for clutter, and what is learned then keeps them so. But what no
 link leaves lies nearer to what no link reaches, one frame later, than strangers lie to each other; or there
-is much of it, if they move farther than that.
+is much of it, if they move farther than that. And where all fly past their neighbours, whatever is linked to
+whatever is near, and only three detections in line tell what flies how far (`flight`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from .candidates import pairs_of
 from .estimates import NeighbourDistances, first_step
+from .headings import heading_pass
 from .learn import gate_of
 from .linking import Linking, LinkModel
 from .motion import Motion
@@ -30,6 +33,11 @@ standard deviations of that share."""
 _MANY = 0.3
 """Share of the detections that no link leaves from which on particles may be overlooked that move farther
 than strangers are."""
+_SEEN, _FRAMES, _REACH = 3500, 7, 3.2
+"""Detections and frames, at least, in which flights are looked for, and how many steps far;"""
+_FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
+"""of steps, along an axis, of so much of the room that a gate has; of such persistences, in frames, the first
+with all steps and the others with the best; of such noise, in steps."""
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
@@ -90,3 +98,68 @@ def sought(model: LinkModel, far: float, room: float) -> LinkModel:
     axes = model.motion.axes
     motion = Motion((0.0,) * axes, (far,) * axes, _KEPT, (_BLUR * far,) * axes)
     return replace(model, motion=motion, gate=gate_of(np.full(axes, far), room))
+
+
+def flight(
+    movie: Movie, model: LinkModel, room: float, share: float, *, workers: int = 1
+) -> LinkModel | None:
+    """The model of flights past neighbours by which more can be followed, if there is one.
+
+    Some frames of the movie are linked by `headings` as if particles flew so far: if they do not, few
+    detections are in line, and few links are probable.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : LinkModel
+        With which all began; its rates stay.
+    room : float
+        As in `gate_of`.
+    share : float
+        Right links that must be expected, a detection.
+    workers : int
+        Threads; they do not change the result.
+    """
+    part, axes = _part(movie), movie.axes
+    none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
+
+    def promised(far: float, persistence: float) -> tuple[float, LinkModel]:
+        step = (far,) * axes
+        motion = Motion((0.0,) * axes, step, persistence, (_SHARP * far,) * axes)
+        tried = replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
+        pairs = pairs_of(part, tried.gate, workers=workers)
+        linking, _ = heading_pass(part, pairs, tried, none, still, workers=workers)
+        return float(linking.trust.sum()) / len(part.frame), tried
+
+    best, most = None, 0.0
+    for far in _FLIGHTS:
+        right, tried = promised(far * room, _STRAIGHT[0])
+        if right < most:
+            break
+        best, most = tried, right
+    if best is None or most < share:
+        return None
+    for persistence in _STRAIGHT[1:]:
+        right, tried = promised(best.motion.speed[0], persistence)
+        best, most = (tried, right) if right > most else (best, most)
+    return best
+
+
+def _part(movie: Movie) -> Movie:
+    """Some frames of the movie, and a part of the room, if there are many detections."""
+    start = movie.frame_start
+    part = movie.part(0, min(max(_FRAMES, int(np.searchsorted(start, _SEEN))), len(start) - 1))
+    frames = len(part.frame_start) - 1
+    away = np.abs(part.position - np.median(part.position, axis=0)) / np.maximum(
+        np.ptp(part.position, 0), 1e-300
+    )
+    most = int(_SEEN * max(frames / _FRAMES, 1.0))
+    if len(away) <= most:
+        return part
+    far = away.max(axis=1)
+    kept = far <= np.partition(far, most)[most]
+    frame = part.frame[kept]
+    return replace(
+        part, frame=frame, position=part.position[kept], order=part.order[kept],
+        frame_start=np.searchsorted(frame, np.arange(frames + 1)),
+    )  # fmt: skip

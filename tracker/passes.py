@@ -23,7 +23,7 @@ from .known import Known
 from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .overlooked import WIDER, overlooked, sought
+from .overlooked import WIDER, flight, overlooked, sought
 from .refine import DOUBT, link_pass, possible, still_links, with_gaps
 from .rehearsal import rehearsed
 
@@ -56,6 +56,11 @@ _ALIKE = 0.3
 _FULLER, _UNUSUAL, _DOUBTED = 0.9, 3.0, 0.1
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
 from which on they count as wider; share of the links gained that may be wrong."""
+_ASTRAY, _MORE, _GAINED = 0.3, (1.35, 1.1), (1.75, 1.15)
+"""Share of wrong links from which on flights are tried; how many times as many right links they must promise,
+where no way is kept yet and where one is, and how many times as many there must be."""
+_FALLEN = 0.85
+"""Share of the right links of the pass before that flights must keep."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -141,7 +146,7 @@ def learnt_from(
     linking, shift, crowd, flowing = Linking.none(count), np.zeros_like(movie.position), None, True
     done, bias, heed = 0, Bias.none(movie.axes), 1.0
     changes: list[int] = []
-    look = look_of(model, closely=closely)
+    look, flying, kept = look_of(model, closely=closely), closely, None
     for done in range(1, PASSES + 1):
         known = linking
         if done == 1 and model.motion.persistence == 0:  # nobody is known to remember anything yet
@@ -171,6 +176,15 @@ def learnt_from(
             bias, heed = (bias, heed) if latest is None else (bias.towards(latest, heed), _HEED)
         learnt = means.held(learned(movie, linking, shift, model, max_gap, means.room, bias))
         model, closely = learnt.model, closely or turning
+        if (
+            flying and done < _FEWEST
+        ):  # tails are measured by what was tried, which is far from what was found
+            model = replace(model, freedom=0.0, scale=1.0)
+        if flying and kept is not None and linking.trust.sum() < _FALLEN * kept[0].trust.sum():
+            linking, pairs, model, learnt, shift, crowd = kept
+            doubt = linking.doubt
+            break
+        kept = linking, pairs, model, learnt, shift, crowd
         look = look_of(model, closely=closely)
         while tried and 0 < max_gap < len(model.follow) and model.follow[max_gap] < _RARE:
             max_gap -= 1  # most of the pairs of a movie lie over the longest gap
@@ -197,10 +211,13 @@ def learnt_from(
 
 
 def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[Found, Means]:
-    """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them."""
+    """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them.
+
+    Or from flights, if those let more be followed.
+    """
     far = overlooked(movie, found.linking, workers=means.workers)
     if far <= _UNUSUAL * float(np.mean(found.learnt.step)):
-        return found, means
+        return _flown(movie, found, model, means), means
     wide = replace(means, room=WIDER * means.room)
     wider = means.known.held(sought(model, far, wide.room))
     again = learnt_from(movie, wider, wide, lambda _: None)
@@ -210,6 +227,22 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
     if still < _FULLER * left and all_wrong - wrong <= _DOUBTED * (all_links - links):
         return replace(again, passes=passes), wide
     return replace(found, passes=passes), means
+
+
+def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
+    """What is found if particles fly past their neighbours, where hardly a link is sure."""
+    if found.linking.doubt < _ASTRAY or means.known.told:
+        return found
+    right, count = float(found.linking.trust.sum()), len(movie.frame)
+    known = found.model.motion.persistence > 0
+    flying = flight(movie, model, means.room, _MORE[known] * right / count, workers=means.workers)
+    if flying is None:
+        return found
+    again = learnt_from(movie, flying, means, lambda _: None, closely=True)
+    passes = found.passes + again.passes
+    if float(again.linking.trust.sum()) > _GAINED[known] * right:
+        return replace(again, passes=passes)
+    return replace(found, passes=passes)
 
 
 def _alike(one: LinkModel, other: LinkModel) -> bool:

@@ -30,6 +30,8 @@ _FEWEST, _MOST = 10, 50
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
 _EMPTY = 0.05
 """Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
+_THROUGH = 1.0
+"""Rooms through which particles may fly before they turn: walls throw those back that are drawn."""
 _UNLIKE = 1.5
 """How many times as many links, or as few, may be wrong in the movie drawn as in the real one: more tells
 that particles move otherwise than the model says."""
@@ -68,7 +70,8 @@ def rehearsed(
     solver, workers
         As in `soft_pass`.
     """
-    if np.mean(np.diff(movie.frame_start) == 0) > _EMPTY:
+    width, flight = np.ptp(movie.bounds, axis=0), model.motion.persistence * np.asarray(model.motion.speed)
+    if np.mean(np.diff(movie.frame_start) == 0) > _EMPTY or np.mean(flight / width) > _THROUGH:
         return None
     play, truth = drawn(movie, model, frames, seed)
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
