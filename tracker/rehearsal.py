@@ -71,7 +71,10 @@ def rehearsed(
         As in `soft_pass`.
     """
     width, flight = np.ptp(movie.bounds, axis=0), model.motion.persistence * np.asarray(model.motion.speed)
-    if np.mean(np.diff(movie.frame_start) == 0) > _EMPTY or np.mean(flight / width) > _THROUGH:
+    if (
+        np.mean(np.diff(movie.frame_start) == 0) > _EMPTY
+        or np.mean(flight / np.maximum(width, 1e-300)) > _THROUGH
+    ):
         return None
     play, truth = drawn(movie, model, frames, seed)
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
