@@ -25,7 +25,7 @@ from .sweep import Belief, Beliefs, Swept, swept
 
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""
-_FAR = 2e-4
+_FAR = 1e-3
 """Odds, from one side alone, below which a pair is given up."""
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
