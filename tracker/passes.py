@@ -231,7 +231,7 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
 
 def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     """What is found if particles fly past their neighbours, where hardly a link is sure."""
-    if found.linking.doubt < _ASTRAY or means.known.told:
+    if found.linking.doubt < _ASTRAY or means.known.told or not means.room > 0 or means.frames < 3:
         return found
     right, count = float(found.linking.trust.sum()), len(movie.frame)
     known = found.model.motion.persistence > 0
