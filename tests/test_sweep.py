@@ -113,9 +113,9 @@ def test_no_probable_pair_is_given_up():
 def test_powers_by_roots_are_those_by_logs(power):
     quarters = int(4 * power) if 4 * power == int(4 * power) else 0
     far, odds = np.array([0.0, 1e-9, 0.3, 15.0, 1e4]), np.empty(5)
-    sweep_cpu.fallen(5, far, np.full(5, 2.0), 0.5, power, quarters, odds)
+    sweep_cpu.fallen(0, 5, far, np.full(5, 2.0), 0.5, power, quarters, odds)
     np.testing.assert_allclose(odds, 2 * (1 + far / 2) ** -power, rtol=1e-12)
-    sweep_cpu.fallen(5, far, np.full(5, 2.0), 0.0, power, quarters, odds)
+    sweep_cpu.fallen(0, 5, far, np.full(5, 2.0), 0.0, power, quarters, odds)
     np.testing.assert_allclose(odds, 2 * np.exp(-far / 2), rtol=1e-12)
 
 

@@ -136,7 +136,7 @@ def heading_pass(
     def weigh(run: tuple[int, int]) -> None:
         weigh_headings(
             *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, speed2, noise2,
-            (past.slot, past.following, past.chance, past.mean, past.cov, past.known),
+            (past.slot, past.following, past.chance, past.mean.reshape(-1), past.cov.reshape(-1), past.known),
             future,
             gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
@@ -215,4 +215,5 @@ def _one_way(
         table, speed2, noise2, gain_of_gap, -np.log(model.start) - log_density, later, model.freedom,
         model.scale, model.clutter, model.clutter / new, lost, _ROUNDS, slot, known, alone, odds,
     )  # fmt: skip
+    mean, cov = mean.reshape(-1, movie.axes, 2), cov.reshape(-1, movie.axes, 3)
     return _Side(slot, following, owner, chance, mean, cov, known, alone, odds)

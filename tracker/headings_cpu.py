@@ -16,22 +16,37 @@ from .sweep_cpu import _propagate, _weigh, fallen
 
 _LEAST = 1e-2  # links less likely than this carry no belief
 _MOST = 102  # and so no detection has more of them, and a beginning
-_ONE = np.uint64(1)
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.uint64(number) for number in range(1, 7))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _expected(
-    i, gap, way, position, shift, table, speed2, noise2, beliefs, weight, state, to
+    i,
+    gap,
+    way,
+    position,
+    shift,
+    table,
+    speed2,
+    noise2,
+    slot,
+    following,
+    chance,
+    mean,
+    cov,
+    known,
+    weight,
+    state,
+    to,
 ):  # pragma: no cover
     """What is expected of detection i so many frames on, for each that may be before it, and for none.
 
     way: 1 forward, -1 backward in time; beliefs: slot (N,), following (S,) i8, which are of each detection,
-    -1 after the last; chance (S,), mean (S, A, 2), cov (S, A, 3), known (N,) f8. Written: weight (M,) f8,
+    -1 after the last; chance (S,), mean (2 A S,), cov (3 A S,), known (N,) f8. Written: weight (M,) f8,
     with the density at none; behind state[to] (6 A M,) f8: position, velocity, their covariance, inverse
     variance of the position seen. Returned: how many.
     """
-    slot, following, chance, mean, cov, known = beliefs
-    many, s, axes = 0, slot[i], len(noise2)
+    many, s, axes, to = 0, slot[i], len(noise2), np.uint64(to)
     new = 1 - known[i]
     while s >= 0 or new >= 0:
         if s >= 0:
@@ -40,22 +55,24 @@ def _expected(
             high = max(new, _LEAST)
         else:
             break
-        volume = 1.0
+        volume, at = 1.0, np.uint64(s) * np.uint64(axes)
         for k in range(axes):
             if s >= 0:
-                x, v, xx, xv, vv = mean[s, k, 0], mean[s, k, 1], cov[s, k, 0], cov[s, k, 1], cov[s, k, 2]
+                m, c = (at + np.uint64(k)) * _TWO, (at + np.uint64(k)) * _THREE
+                x, v, xx, xv, vv = mean[m], mean[m + _ONE], cov[c], cov[c + _ONE], cov[c + _TWO]
             else:
                 x, v, xx, xv, vv = position[i, k], 0.0, noise2[k], 0.0, speed2[k]
             reach, kept = table[gap, k, 0], table[gap, k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + table[gap, k, 2]
             state[to] = x + reach * v + (gap * shift[i, k] if way > 0 else 0.0)
-            state[to + 1] = kept * v
-            state[to + 2] = p_xx
-            state[to + 3] = kept * (xv + reach * vv) + table[gap, k, 3]
-            state[to + 4] = kept * kept * vv + table[gap, k, 4]
-            state[to + 5] = 1 / (p_xx + noise2[k])
-            volume *= state[to + 5]
-            to += 6
+            state[to + _ONE] = kept * v
+            state[to + _TWO] = p_xx
+            state[to + _THREE] = kept * (xv + reach * vv) + table[gap, k, 3]
+            state[to + _FOUR] = kept * kept * vv + table[gap, k, 4]
+            inverse = 1 / (p_xx + noise2[k])
+            state[to + _FIVE] = inverse
+            volume *= inverse
+            to += _SIX
         weight[many] = high * math.sqrt(volume)
         many += 1
         if s < 0:
@@ -65,20 +82,16 @@ def _expected(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _placed(n, j, gap, way, position, shift, here, noise2):  # pragma: no cover
-    """Written: here (A, n) f8 where detection j is, less what is known of its way."""
-    for k in range(len(noise2)):
-        here[k, n] = position[j, k] + (gap * shift[j, k] if way < 0 else 0.0)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _weighed(many, places, here, weight, state, at, form, far, height, odds, noise2):  # pragma: no cover
+def _weighed(
+    many, places, here, weight, state, at, form, far, height, odds, begin, noise2
+):  # pragma: no cover
     """Likelihoods of some places by each of many expectations.
 
     here (A, n) f8 places; state, at as `_expected` writes them; form: narrow, power and quarters as `fallen`
-    takes them. Written: odds (M places,) f8, expectation after expectation. Room: far, height alike.
+    takes them. Written: behind odds[begin] (M places,) f8, expectation after expectation. Room: far, height
+    alike.
     """
-    axes, to, at = len(noise2), np.uint64(0), np.uint64(at)
+    axes, to, at = len(noise2), np.uint64(begin), np.uint64(at)
     for c in range(many):
         for p in range(places):
             away = 0.0
@@ -88,7 +101,7 @@ def _weighed(many, places, here, weight, state, at, form, far, height, odds, noi
             far[to], height[to] = away, weight[c]
             to += _ONE
         at += np.uint64(6 * axes)
-    fallen(many * places, far, height, form[0], form[1], form[2], odds)
+    fallen(np.uint64(begin), to, far, height, form[0], form[1], form[2], odds)
 
 
 @njit(nogil=True, cache=True)
@@ -138,7 +151,7 @@ def headings(
     Written: slot (N,) i8 first belief of each detection, -1 for none; known (N,) f8 probability that there
     was one before; alone (N,) f8 that it is clutter; free_odds (P,) f8 odds of each pair, against all
     others, from this side alone. Returned, of S beliefs: following (S,) i8 the next of the same detection,
-    owner (S,) i8 that detection, chance (S,) f8, mean (S, A, 2), cov (S, A, 3) f8, with the detection itself
+    owner (S,) i8 that detection, chance (S,) f8, mean (2 A S,), cov (3 A S,) f8, with the detection itself
     taken in.
     """
     count, axes = len(position), len(noise2)
@@ -155,7 +168,7 @@ def headings(
     # Beliefs, as many as come: room is doubled when it is full.
     room, slots = 4 * count + 64, 0
     following, chance = np.empty(room, np.int64), np.empty(room)
-    owner, mean, cov = following.copy(), np.empty((room, axes, 2)), np.empty((room, axes, 3))
+    owner, mean, cov = following.copy(), np.empty(room * axes * 2), np.empty(room * axes * 3)
     # Of the pairs into one frame, those that count, source by source.
     source, gap_of = np.empty(most * gaps, np.uint32), np.empty(most * gaps, np.uint32)
     begin, least = np.empty(most * gaps + 1, np.uint32), np.empty(most * gaps)
@@ -167,9 +180,9 @@ def headings(
     for i in range(count):
         degree = max(degree, np.int64(indptr[i + 1] - indptr[i]))
     weight, here = np.empty(_MOST), np.empty((axes, degree))
-    far, height = np.empty(_MOST * degree), np.empty(_MOST * degree)
     # What is expected of the sources of a frame, and how likely that makes each pair, one after another.
     state, part = np.empty(_MOST * axes * 6 * 64), np.empty(_MOST * degree * 8)
+    far, height = part.copy(), part.copy()
     state_at, part_at = np.empty(most * gaps, np.uint64), np.empty(most * gaps, np.uint64)
     origin, places_of, many_of = state_at.copy(), source.copy(), source.copy()
     constant, form = _form(axes, freedom, scale)
@@ -184,7 +197,6 @@ def headings(
         if first == last:
             continue
         sources, pairs, states, parts = 0, np.uint64(0), 0, 0
-        beliefs = slot, following, chance, mean, cov, known
         for g in range(1, gaps + 1):
             h = f - sign * g
             if h < 0 or h >= frames:
@@ -197,7 +209,8 @@ def headings(
                     j = indices[e]
                     if j < first or j >= last:
                         break
-                    _placed(places, j, g, sign, position, shift, here, noise2)
+                    for k in range(axes):
+                        here[k, places] = position[j, k] + (g * shift[j, k] if backward else 0.0)
                     pair[pairs], col[pairs] = e, j - first
                     places += 1
                     pairs += _ONE
@@ -205,18 +218,21 @@ def headings(
                 if states + _MOST * axes * 6 > len(state):
                     state = np.append(state, state)
                 many = _expected(
-                    i, g, sign, position, shift, table, speed2, noise2, beliefs, weight, state, states
-                )
+                    i, g, sign, position, shift, table, speed2, noise2, slot, following, chance, mean, cov,
+                    known, weight, state, states,
+                )  # fmt: skip
                 while parts + many * places > len(part):
-                    part = np.append(part, part)
-                here_part = part[parts : parts + many * places]
-                _weighed(many, places, here, weight, state, states, form, far, height, here_part, noise2)
+                    part, far, height = np.append(part, part), np.append(far, far), np.append(far, far)
+                _weighed(many, places, here, weight, state, states, form, far, height, part, parts, noise2)
                 high = odds_of_gap[g] * free[i] * (odds_of_later[i] if backward else 1.0)
-                for p in range(places):
-                    value, c = 0.0, begin[sources] + p
-                    for m in range(many):
-                        value += here_part[m * places + p]
-                    odds[c] = value * high * (1.0 if backward else odds_of_later[first + col[c]])
+                n = np.uint64(parts)
+                odds[begin[sources] : pairs] = 0.0
+                for _ in range(many):
+                    for c in range(np.uint64(begin[sources]), pairs):
+                        odds[c] += part[n]
+                        n += _ONE
+                for c in range(np.uint64(begin[sources]), pairs):
+                    odds[c] *= high * (1.0 if backward else odds_of_later[first + col[c]])
                 source[sources], gap_of[sources], places_of[sources], many_of[sources] = i, g, places, many
                 state_at[sources], part_at[sources] = states, parts
                 states, parts = states + many * axes * 6, parts + many * places
@@ -229,7 +245,6 @@ def headings(
             _propagate(sources, begin, col, odds, least, said, total, heard)
         for s in range(sources):
             i, g, many, places = source[s], np.int64(gap_of[s]), np.int64(many_of[s]), np.int64(places_of[s])
-            states, parts = np.int64(state_at[s]), np.int64(part_at[s])
             for c in range(begin[s], begin[s + 1]):
                 open_to = 1 / max(total[col[c]] - said[c], 1.0)
                 spent[i] += odds[c] * open_to
@@ -242,36 +257,42 @@ def headings(
                     room *= 2
                     following, owner = np.append(following, following), np.append(owner, owner)
                     chance = np.append(chance, chance)
-                    mean, cov = np.concatenate((mean, mean)), np.concatenate((cov, cov))
+                    mean, cov = np.append(mean, mean), np.append(cov, cov)
                 following[slots], owner[slots], chance[slots] = slot[j], j, q
                 slot[j] = slots
-                whole, at_part = 0.0, parts + np.int64(pair[c] - origin[s])
-                for m in range(many):
-                    whole += part[at_part + m * places]
+                whole, begun, stride = 0.0, part_at[s] + pair[c] - origin[s], np.uint64(places)
+                at_part = begun
+                for _ in range(many):
+                    whole += part[at_part]
+                    at_part += stride
                 whole = 1 / whole
                 for k in range(axes):
-                    here_k = position[j, k] + (g * shift[j, k] if backward else 0.0)
+                    seen = position[j, k] + (g * shift[j, k] if backward else 0.0)
                     a = u = aa = au = uu = 0.0
-                    for m in range(many):
-                        n = states + 6 * (m * axes + k)
-                        p, inverse = part[at_part + m * places] * whole, state[n + 5]
-                        d, p_xx, p_xv = here_k - state[n], state[n + 2], state[n + 3]
+                    n, at_part = state_at[s] + np.uint64(6 * k), begun
+                    for _ in range(many):
+                        p, p_xx, p_xv = part[at_part] * whole, state[n + _TWO], state[n + _THREE]
+                        d, inverse = seen - state[n], state[n + _FIVE]
                         share_x, share_v = p_xx * inverse, p_xv * inverse
-                        x, v = (share_x - 1) * d, state[n + 1] + share_v * d
+                        x, v = (share_x - 1) * d, state[n + _ONE] + share_v * d
                         a += p * x
                         u += p * v
                         aa += p * ((1 - share_x) * p_xx + x * x)
                         au += p * ((1 - share_x) * p_xv + x * v)
-                        uu += p * (state[n + 4] - share_v * p_xv + v * v)
-                    mean[slots, k, 0], mean[slots, k, 1] = position[j, k] + a, u
-                    cov[slots, k, 0], cov[slots, k, 1], cov[slots, k, 2] = aa - a * a, au - a * u, uu - u * u
+                        uu += p * (state[n + _FOUR] - share_v * p_xv + v * v)
+                        n += np.uint64(6 * axes)
+                        at_part += stride
+                    m, n = (slots * axes + k) * 2, (slots * axes + k) * 3
+                    mean[m], mean[m + 1] = position[j, k] + a, u
+                    cov[n], cov[n + 1], cov[n + 2] = aa - a * a, au - a * u, uu - u * u
                 slots += 1
         for j in range(first, last):
             new = max(1 - known[j], 0.0)
             # Where many could swap, belief propagation sees too many that are new (LinkModel.strange).
             alone[j] = strangers * new * math.sqrt(new) if turn > 0 else clutter
             free[j] = (1 - alone[j]) / (1 - clutter) * unlinked / ((1 - alone[j]) * real + alone[j])
-    return following[:slots], owner[:slots], chance[:slots], mean[:slots], cov[:slots]
+    mean, cov = mean[: slots * axes * 2], cov[: slots * axes * 3]
+    return following[:slots], owner[:slots], chance[:slots], mean, cov
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .headings_cpu import _MOST, _expected, _form, _placed, _weighed
+from .headings_cpu import _FOUR, _MOST, _ONE, _THREE, _TWO, _expected, _form, _weighed
 from .sweep_cpu import fallen
 
 _HOPELESS = -700.0  # log odds of all pairs that are less likely
@@ -33,15 +33,17 @@ def _as_one(place, many, states, part, places, state, axes, p):  # pragma: no co
     share = 1 / whole if whole > 0 else 0.0
     for k in range(len(axes)):
         a = u = aa = au = uu = 0.0
-        for m in range(many):
-            n = 6 * (m * len(axes) + k)
-            q = part[states + m * places] * share if whole > 0 else 1 / many
-            x, v = state[n] - place[k], state[n + 1]
+        n, at = np.uint64(6 * k), np.uint64(states)
+        for _ in range(many):
+            q = part[at] * share if whole > 0 else 1 / many
+            x, v = state[n] - place[k], state[n + _ONE]
             a += q * x
             u += q * v
-            aa += q * (state[n + 2] + x * x)
-            au += q * (state[n + 3] + x * v)
-            uu += q * (state[n + 4] + v * v)
+            aa += q * (state[n + _TWO] + x * x)
+            au += q * (state[n + _THREE] + x * v)
+            uu += q * (state[n + _FOUR] + v * v)
+            n += np.uint64(6 * len(axes))
+            at += np.uint64(places)
         p[5 * k], p[5 * k + 1] = a, u
         p[5 * k + 2], p[5 * k + 3], p[5 * k + 4] = aa - a * a, au - a * u, uu - u * u
     return whole
@@ -80,6 +82,7 @@ def weigh_headings(
     dimensions, gain (P,) f8, finite.
     """
     axes = len(noise2)
+    slot, following, chance, mean, cov, known = past
     slot_after, following_after, chance_after, place, weight_after, high, nearer, usual, known_after = after
     constant, form = _form(axes, freedom, scale)
     _, both = _form(2 * axes, freedom, scale)
@@ -101,11 +104,18 @@ def weigh_headings(
         begun = indptr[i]
         while begun < indptr[i + 1]:
             gap, places, futures = frame[indices[begun]] - frame[i], 0, 0
-            while begun + places < indptr[i + 1] and frame[indices[begun + places]] == frame[i] + gap:
-                _placed(places, indices[begun + places], gap, 1, position, shift, here, noise2)
+            for e in range(begun, indptr[i + 1]):
+                j = np.uint64(indices[e])
+                if frame[j] != frame[i] + gap:
+                    break
+                for k in range(axes):
+                    here[k, places] = position[j, k]
                 places += 1
-            many = _expected(i, gap, 1, position, shift, table, speed2, noise2, past, weight, state, 0)
-            _weighed(many, places, here, weight, state, 0, form, far, height, part, noise2)
+            many = _expected(
+                i, gap, 1, position, shift, table, speed2, noise2, slot, following, chance, mean, cov, known,
+                weight, state, 0,
+            )  # fmt: skip
+            _weighed(many, places, here, weight, state, 0, form, far, height, part, 0, noise2)
             for n in range(places):
                 j, distance, volume = np.int64(indices[begun + n]), 0.0, 1.0
                 for k in range(axes):
@@ -118,12 +128,13 @@ def weigh_headings(
                 away[n], alone[n] = distance, math.sqrt(volume)
                 s = slot_after[j]
                 while s >= 0:
-                    distance, volume, at = 0.0, 1.0, s * axes
+                    distance, volume = 0.0, 1.0
+                    m = np.uint64(s) * np.uint64(2 * axes)
+                    w = np.uint64(s) * np.uint64(3 * axes)
                     for k in range(axes):
-                        dx, dv = p[5 * k] + seen[k] - place[2 * at], p[5 * k + 1] - place[2 * at + 1]
+                        dx, dv = p[5 * k] + seen[k] - place[m], p[5 * k + 1] - place[m + _ONE]
                         p_xx, p_xv, p_vv = p[5 * k + 2], p[5 * k + 3], p[5 * k + 4]
-                        w_xx, w_xv = weight_after[3 * at], weight_after[3 * at + 1]
-                        w_vv = weight_after[3 * at + 2]
+                        w_xx, w_xv, w_vv = weight_after[w], weight_after[w + _ONE], weight_after[w + _TWO]
                         a = 1 + p_xx * w_xx + p_xv * w_xv
                         b = p_xx * w_xv + p_xv * w_vv
                         c = p_xv * w_xx + p_vv * w_xv
@@ -132,15 +143,16 @@ def weigh_headings(
                         ex, ev = d * dx - b * dv, a * dv - c * dx
                         distance += (dx * (w_xx * ex + w_xv * ev) + dv * (w_xv * ex + w_vv * ev)) / det
                         volume *= det
-                        at += 1
+                        m += _TWO
+                        w += _THREE
                     distant[futures] = max(distance, 0.0)
                     far[futures] = distant[futures] - nearer[s]
                     height[futures] = chance_after[s] * high[s] / math.sqrt(volume)
                     futures += 1
                     s = following_after[s]
                 stop[n] = futures
-            fallen(places, away, alone, form[0], form[1], form[2], lone)
-            fallen(futures, far, height, both[0], both[1], both[2], odds)
+            fallen(0, places, away, alone, form[0], form[1], form[2], lone)
+            fallen(0, futures, far, height, both[0], both[1], both[2], odds)
             futures = 0
             for n in range(places):
                 e, j = begun + n, np.int64(indices[begun + n])

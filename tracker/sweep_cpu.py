@@ -42,23 +42,23 @@ def transpose(indptr, indices, col_indptr, rows, place):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fallen(count, far, height, narrow, power, quarters, odds):  # pragma: no cover
-    """Odds of so many pairs, height (1 + narrow far) to the power -power; the Gaussian's if narrow is 0.
+def fallen(first, last, far, height, narrow, power, quarters, odds):  # pragma: no cover
+    """Odds of some pairs, height (1 + narrow far) to the power -power; the Gaussian's if narrow is 0.
 
     far, height (P,) f8. Roots are quicker than logs: quarters is 4 power if whole, else 0.
-    Written: odds (P,) f8.
+    Written: odds (P,) f8, pairs first..last-1.
     """
     if narrow == 0:
-        for c in range(count):
+        for c in range(first, last):
             odds[c] = height[c] * math.exp(-0.5 * far[c])
         return
     if quarters == 0 or quarters >= 256:
-        for c in range(count):
+        for c in range(first, last):
             odds[c] = height[c] * math.exp(-power * math.log1p(narrow * far[c]))
         return
     # Without a branch, so that the processor does several at once.
     half, quarter, whole = quarters & 2 != 0, quarters & 1 != 0, quarters >> 2
-    for c in range(count):
+    for c in range(first, last):
         left = 1 / (1 + narrow * far[c])
         root, value = math.sqrt(left), height[c]
         value *= root if half else 1.0
@@ -343,7 +343,7 @@ def sweep(
                 gap_of, begin, told, pair, col, far, height,
             )  # fmt: skip
         begin[sources] = pairs
-        fallen(pairs, far, height, narrow, power, quarters, odds)
+        fallen(np.uint64(0), pairs, far, height, narrow, power, quarters, odds)
         for s in range(sources):
             least[s] = spent[source[s]] + later[gap_of[s]] * free[source[s]]
         total[: last - first], taken[: last - first], part[: last - first] = 1.0, 0.0, 0.0
