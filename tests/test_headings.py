@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, Tracks, score
+from outbid.tracker import Detections, Tracks, headings, score
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.candidates import pairs_of
 from outbid.tracker.headings import headed, heading_pass
@@ -78,6 +78,15 @@ def test_where_nobody_meets_it_is_what_detections_tell(freedom):
     np.testing.assert_array_equal(found.size, soft.size)
     np.testing.assert_allclose(found.odds, soft.odds, rtol=0.02, atol=0.05)
     np.testing.assert_allclose(found.distance2, soft.distance2, rtol=0.02, atol=0.02)
+
+
+def test_room_grows_as_it_must(monkeypatch):
+    movie = movie_of(flown(0.5, count=100, miss=0.1).detections, (1, 1, 1))
+    motion = Motion((0.02, 0.02), (0.5, 0.5), 20.0, (0.03, 0.03))
+    model = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(2.0, 2.0))
+    wide = passed(movie, model, heading_pass, headed)
+    monkeypatch.setattr(headings, "_GUESS", 0)
+    np.testing.assert_array_equal(passed(movie, model, heading_pass, headed).odds, wide.odds)
 
 
 def test_a_movie_run_backward_gives_the_same_links():

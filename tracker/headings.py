@@ -30,6 +30,8 @@ _FAR = 1e-3
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
 _WORTH_A_THREAD = 50_000
+_GUESS = 4
+"""Beliefs of a detection that there is room for at first."""
 _MOST_LOG = 600.0
 """Logs are cut there, for floats are."""
 Look = tuple[Callable[..., Swept], Callable[..., tuple[Linking, Pairs]]]
@@ -210,10 +212,12 @@ def _one_way(
     slot, known, alone = np.empty(count, np.int64), np.empty(count), np.empty(count)
     odds = np.empty(len(indices))
     speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
+    room, axes = _GUESS * count + 64, movie.axes
     following, owner, chance, mean, cov = headings(
         movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32), shift,
         table, speed2, noise2, gain_of_gap, -np.log(model.start) - log_density, later, model.freedom,
         model.scale, model.clutter, model.clutter / new, lost, _ROUNDS, slot, known, alone, odds,
+        *(np.empty(room, np.int64) for _ in range(2)), *(np.empty(room * n) for n in (1, 2 * axes, 3 * axes)),
     )  # fmt: skip
-    mean, cov = mean.reshape(-1, movie.axes, 2), cov.reshape(-1, movie.axes, 3)
+    mean, cov = mean.reshape(-1, axes, 2), cov.reshape(-1, axes, 3)
     return _Side(slot, following, owner, chance, mean, cov, known, alone, odds)

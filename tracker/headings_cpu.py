@@ -82,16 +82,13 @@ def _expected(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _weighed(
-    many, places, here, weight, state, at, form, far, height, odds, begin, noise2
-):  # pragma: no cover
+def _weighed(many, places, here, weight, state, at, form, far, height, odds, noise2):  # pragma: no cover
     """Likelihoods of some places by each of many expectations.
 
     here (A, n) f8 places; state, at as `_expected` writes them; form: narrow, power and quarters as `fallen`
-    takes them. Written: behind odds[begin] (M places,) f8, expectation after expectation. Room: far, height
-    alike.
+    takes them. Written: odds (M places,) f8, expectation after expectation. Room: far, height alike.
     """
-    axes, to, at = len(noise2), np.uint64(begin), np.uint64(at)
+    axes, to, at = len(noise2), np.uint64(0), np.uint64(at)
     for c in range(many):
         for p in range(places):
             away = 0.0
@@ -101,7 +98,7 @@ def _weighed(
             far[to], height[to] = away, weight[c]
             to += _ONE
         at += np.uint64(6 * axes)
-    fallen(np.uint64(begin), to, far, height, form[0], form[1], form[2], odds)
+    fallen(np.uint64(0), to, far, height, form[0], form[1], form[2], odds)
 
 
 @njit(nogil=True, cache=True)
@@ -143,6 +140,11 @@ def headings(
     known,
     alone,
     free_odds,
+    following,
+    owner,
+    chance,
+    mean,
+    cov,
 ):  # pragma: no cover
     """Beliefs of all probable pairs from one side in time, each a Gaussian.
 
@@ -150,9 +152,9 @@ def headings(
     each that may be the one before it.
     Written: slot (N,) i8 first belief of each detection, -1 for none; known (N,) f8 probability that there
     was one before; alone (N,) f8 that it is clutter; free_odds (P,) f8 odds of each pair, against all
-    others, from this side alone. Returned, of S beliefs: following (S,) i8 the next of the same detection,
-    owner (S,) i8 that detection, chance (S,) f8, mean (2 A S,), cov (3 A S,) f8, with the detection itself
-    taken in.
+    others, from this side alone. Returned, of S beliefs, in the room given, doubled when it is full:
+    following (S,) i8 the next of the same detection, owner (S,) i8 that detection, chance (S,) f8,
+    mean (2 A S,), cov (3 A S,) f8, with the detection itself taken in.
     """
     count, axes = len(position), len(noise2)
     frames, gaps = len(frame_start) - 1, len(table) - 1
@@ -165,10 +167,7 @@ def headings(
     free_odds[:] = 0.0
     slot[:] = -1
     known[:] = 0.0
-    # Beliefs, as many as come: room is doubled when it is full.
-    room, slots = 4 * count + 64, 0
-    following, chance = np.empty(room, np.int64), np.empty(room)
-    owner, mean, cov = following.copy(), np.empty(room * axes * 2), np.empty(room * axes * 3)
+    slots = 0
     # Of the pairs into one frame, those that count, source by source.
     source, gap_of = np.empty(most * gaps, np.uint32), np.empty(most * gaps, np.uint32)
     begin, least = np.empty(most * gaps + 1, np.uint32), np.empty(most * gaps)
@@ -182,7 +181,7 @@ def headings(
     weight, here = np.empty(_MOST), np.empty((axes, degree))
     # What is expected of the sources of a frame, and how likely that makes each pair, one after another.
     state, part = np.empty(_MOST * axes * 6 * 64), np.empty(_MOST * degree * 8)
-    far, height = part.copy(), part.copy()
+    far, height, likely = np.empty(_MOST * degree), np.empty(_MOST * degree), np.empty(_MOST * degree)
     state_at, part_at = np.empty(most * gaps, np.uint64), np.empty(most * gaps, np.uint64)
     origin, places_of, many_of = state_at.copy(), source.copy(), source.copy()
     constant, form = _form(axes, freedom, scale)
@@ -222,14 +221,15 @@ def headings(
                     known, weight, state, states,
                 )  # fmt: skip
                 while parts + many * places > len(part):
-                    part, far, height = np.append(part, part), np.append(far, far), np.append(far, far)
-                _weighed(many, places, here, weight, state, states, form, far, height, part, parts, noise2)
+                    part = np.append(part, part)
+                _weighed(many, places, here, weight, state, states, form, far, height, likely, noise2)
                 high = odds_of_gap[g] * free[i] * (odds_of_later[i] if backward else 1.0)
-                n = np.uint64(parts)
+                n = np.uint64(0)
                 odds[begin[sources] : pairs] = 0.0
                 for _ in range(many):
                     for c in range(np.uint64(begin[sources]), pairs):
-                        odds[c] += part[n]
+                        part[np.uint64(parts) + n] = likely[n]
+                        odds[c] += likely[n]
                         n += _ONE
                 for c in range(np.uint64(begin[sources]), pairs):
                     odds[c] *= high * (1.0 if backward else odds_of_later[first + col[c]])
@@ -253,8 +253,7 @@ def headings(
                 if q < _LEAST:
                     continue
                 known[j] += q
-                if slots == room:
-                    room *= 2
+                if slots == len(chance):
                     following, owner = np.append(following, following), np.append(owner, owner)
                     chance = np.append(chance, chance)
                     mean, cov = np.append(mean, mean), np.append(cov, cov)

@@ -115,7 +115,7 @@ def weigh_headings(
                 i, gap, 1, position, shift, table, speed2, noise2, slot, following, chance, mean, cov, known,
                 weight, state, 0,
             )  # fmt: skip
-            _weighed(many, places, here, weight, state, 0, form, far, height, part, 0, noise2)
+            _weighed(many, places, here, weight, state, 0, form, far, height, part, noise2)
             for n in range(places):
                 j, distance, volume = np.int64(indices[begun + n]), 0.0, 1.0
                 for k in range(axes):
