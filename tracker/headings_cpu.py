@@ -116,6 +116,35 @@ def _form(axes, freedom, scale):  # pragma: no cover
     )
 
 
+@njit(nogil=True, cache=True)
+def _stand_together(
+    begun, slots, first, last, axes, slot, following, owner, chance, mean, cov
+):  # pragma: no cover
+    """Move beliefs begun..slots-1, which came one by one, so that those of one detection follow each other.
+
+    As in `_expected`, of the detections first..last-1; axes: a tuple as long. Written: owner (S,) i8, whose
+    each is.
+    """
+    onward, likely = following[begun:slots].copy(), chance[begun:slots].copy()
+    two, three, to = 2 * len(axes), 3 * len(axes), begun
+    centre, spread = mean[begun * two : slots * two].copy(), cov[begun * three : slots * three].copy()
+    for j in range(first, last):
+        s = slot[j]
+        if s < 0:
+            continue
+        slot[j] = to
+        while s >= 0:
+            s -= begun
+            owner[to], chance[to], following[to] = j, likely[s], to + 1
+            for k in range(two):
+                mean[to * two + k] = centre[s * two + k]
+            for k in range(three):
+                cov[to * three + k] = spread[s * three + k]
+            s = onward[s]
+            to += 1
+        following[to - 1] = -1
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def headings(
     position,
@@ -243,6 +272,7 @@ def headings(
         _weigh(sources, begin, pair, col, odds, least, said, total)
         for _ in range(rounds):
             _propagate(sources, begin, col, odds, least, said, total, heard)
+        new_slots = slots
         for s in range(sources):
             i, g, many, places = source[s], np.int64(gap_of[s]), np.int64(many_of[s]), np.int64(places_of[s])
             for c in range(begin[s], begin[s + 1]):
@@ -257,7 +287,7 @@ def headings(
                     following, owner = np.append(following, following), np.append(owner, owner)
                     chance = np.append(chance, chance)
                     mean, cov = np.append(mean, mean), np.append(cov, cov)
-                following[slots], owner[slots], chance[slots] = slot[j], j, q
+                following[slots], chance[slots] = slot[j], q
                 slot[j] = slots
                 whole, begun, stride = 0.0, part_at[s] + pair[c] - origin[s], np.uint64(places)
                 at_part = begun
@@ -285,6 +315,7 @@ def headings(
                     mean[m], mean[m + 1] = position[j, k] + a, u
                     cov[n], cov[n + 1], cov[n + 2] = aa - a * a, au - a * u, uu - u * u
                 slots += 1
+        _stand_together(new_slots, slots, first, last, noise2, slot, following, owner, chance, mean, cov)
         for j in range(first, last):
             new = max(1 - known[j], 0.0)
             # Where many could swap, belief propagation sees too many that are new (LinkModel.strange).
