@@ -15,6 +15,7 @@ only, and `outbid.viewers` stands with the commands.
     `batches`            frame pairs that a GPU links at once, planned to fit its memory
     `passes`             link, learn, link again: a part of a movie, then the whole
     `refine`             a whole movie by the past and the future of every particle, gaps included
+    `untangle`           tracks that hold each other's tails or detections, by the likelihood of both
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `headings`           the same, apart for each that may be the one before: where many links are wrong
     `margins`            by how much it would all be worse without a link, exactly

@@ -26,6 +26,7 @@ from .movie import Movie
 from .overlooked import WIDER, flight, overlooked, sought
 from .refine import DOUBT, link_pass, possible, still_links, with_gaps
 from .rehearsal import rehearsed
+from .untangle import untangled
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -293,6 +294,10 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
         # Where neighbours do not tell it, two detections tell where each was heading.
         linking, _ = heading_pass(movie, found.pairs, found.model, linking, shift, **means.solving)
         found = replace(found, linking=linking)
+    if remembered:
+        linking = untangled(
+            movie, found.model, linking, found.pairs.log_density, shift, workers=means.workers
+        )  # fmt: skip
     while remembered and done < most:
         done += 1
         linking = link_pass(

@@ -22,6 +22,7 @@ from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
 from .refine import link_pass, with_gaps
+from .untangle import untangled
 
 _ENOUGH = 20_000
 """Detections that are drawn, about;"""
@@ -88,7 +89,8 @@ def rehearsed(
     if not last:
         return bias
     if model.motion.persistence > 0:
-        settled = link_pass(play, pairs, model, found, still, caution=1.0, solver=solver, workers=workers)
+        better = untangled(play, model, found, pairs.log_density, still, workers=workers)
+        settled = link_pass(play, pairs, model, better, still, caution=1.0, solver=solver, workers=workers)
     return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
 
 
