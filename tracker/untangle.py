@@ -20,7 +20,7 @@ from .refine import chained
 
 _PROBABLE = 0.02
 """Probability from which on a pair may be what was exchanged."""
-_SURE = 0.9
+_SURE = 0.5
 """Trust of the least probable link once nothing can be exchanged. With less, links that are wrong together
 still hold each other; with 1, one jump of a particle breaks the links before and after it as well."""
 _SWEEPS = 5
@@ -47,7 +47,7 @@ def untangled(
     gains most at p is done, and both tracks are filtered anew as far as that changes a belief; until nothing
     gains any more. With Gaussian steps the likelihood of all tracks together never falls.
 
-    Links count as certain meanwhile, and nearly so afterwards. What is gained has no certificate: this is a
+    Links count as certain meanwhile, and for more than before afterwards. What is gained has no certificate: this is a
     better start for `link_pass`, whose links have one.
 
     Parameters
