@@ -47,8 +47,8 @@ def untangled(
     gains most at p is done, and both tracks are filtered anew as far as that changes a belief; until nothing
     gains any more. With Gaussian steps the likelihood of all tracks together never falls.
 
-    Links count as certain meanwhile, and for more than before afterwards. What is gained has no certificate: this is a
-    better start for `link_pass`, whose links have one.
+    Links count as certain meanwhile, and for more than before afterwards. What is gained has no certificate:
+    this is a better start for `link_pass`, whose links have one.
 
     Parameters
     ----------
