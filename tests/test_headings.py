@@ -147,3 +147,23 @@ def test_no_flights_are_seen_where_particles_diffuse():
     found = flight(flying, model, room, 0.5)
     assert found is not None
     assert found.motion.speed[0] == pytest.approx(0.6, rel=0.6)
+
+
+def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
+    """Steps of .03 and .28: first links were of those that are bound, and then the others were clutter."""
+    rng = np.random.default_rng(9)
+    count, frames, box = 400, 20, 400 ** (1 / 3)
+    free, steps = rng.random(count) < 0.5, []
+    for _ in range(frames - 1):
+        free = free ^ (rng.random(count) < 0.08)
+        steps.append(np.where(free, 0.28, 0.03)[:, None] * rng.normal(size=(count, 3)))
+    path = np.cumsum([rng.uniform(0, box, (count, 3)), *steps], axis=0)
+    # Who leaves the room comes back as another.
+    left = np.diff(np.floor(path / box), axis=0).any(axis=2).cumsum(axis=0)
+    number = np.concatenate([np.zeros((1, count), int), left]) * count + np.arange(count)
+    place = np.mod(path, box) + rng.normal(0, 0.03, path.shape)
+    seen = Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, 3))
+    truth = Tracks.from_track_ids(seen, number.ravel())
+    learned, links = calibrate(seen)
+    assert score(Tracks(seen, links.pairs), truth, families=("links",)).values["link_f1"] > 0.88
+    assert learned.model.clutter < 0.1  # F1 .80 and .18

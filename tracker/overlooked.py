@@ -23,7 +23,9 @@ from .movie import Movie
 from .neighbours import nearest
 
 WIDER = 2.0
-"""How much wider the gate is in the search for them, where particles are sparse."""
+"""How much wider the gate is in the search for them, where particles are sparse;"""
+ROOMIER = 1.3
+"""and in that for some that diffuse farther than others."""
 _KEPT, _BLUR = 10.0, 0.15
 """Persistence, in frames, and noise, in steps, with which they are looked for."""
 _SURPLUS, _SURE = 0.2, 5.0
@@ -33,6 +35,9 @@ standard deviations of that share."""
 _MANY = 0.3
 """Share of the detections that no link leaves from which on particles may be overlooked that move farther
 than strangers are."""
+_BROAD, _TAILS = 0.6, (3.0, 0.4)
+"""Share of their steps with which those that diffuse are looked for, as the tails of Student's t: its degrees
+of freedom and scale."""
 _SEEN, _FRAMES, _REACH = 3500, 7, 3.2
 """Detections and frames, at least, in which flights are looked for, and how many steps far;"""
 _FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
@@ -98,6 +103,21 @@ def sought(model: LinkModel, far: float, room: float) -> LinkModel:
     axes = model.motion.axes
     motion = Motion((0.0,) * axes, (far,) * axes, _KEPT, (_BLUR * far,) * axes)
     return replace(model, motion=motion, gate=gate_of(np.full(axes, far), room))
+
+
+def unequal(model: LinkModel, far: float, room: float) -> LinkModel:
+    """The model with which to look for particles that diffuse so far among others that hardly do.
+
+    Parameters
+    ----------
+    model, far, room
+        As in `sought`.
+    """
+    step = np.full(model.motion.axes, _BROAD * far)
+    return replace(
+        model, motion=Motion.static(tuple(step.tolist())), gate=gate_of(step, room), freedom=_TAILS[0],
+        scale=_TAILS[1],
+    )  # fmt: skip
 
 
 def flight(

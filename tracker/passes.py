@@ -23,7 +23,7 @@ from .known import Known
 from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .overlooked import WIDER, flight, overlooked, sought
+from .overlooked import ROOMIER, WIDER, flight, overlooked, sought, unequal
 from .refine import DOUBT, link_pass, possible, still_links, with_gaps
 from .rehearsal import rehearsed
 from .untangle import untangled
@@ -54,9 +54,13 @@ _STUCK = 0.9
 """as many links change as this share of those two passes before: some pairs swap for ever."""
 _ALIKE = 0.3
 """Candidates are kept while what was learned stays the same but for this share."""
-_FULLER, _UNUSUAL, _DOUBTED = 0.9, 3.0, 0.1
+_FULLER, _UNUSUAL, _DOUBTED, _UNSURE = 0.9, 3.0, 0.1, 0.25
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
-from which on they count as wider; share of the links gained that may be wrong."""
+from which on they count as wider; shares of the links gained that may be wrong, where particles keep their
+way and where they do not."""
+_HEAVY, _UNEQUAL = 3.0, 2.5
+"""Degrees of freedom up to which tails tell of particles that diffuse farther than others; usual steps from
+which on those do."""
 _ASTRAY, _MORE, _GAINED = 0.3, (1.35, 1.1), (1.75, 1.15)
 """Share of wrong links from which on flights are tried; how many times as many right links they must promise,
 where no way is kept yet and where one is, and how many times as many there must be."""
@@ -217,17 +221,19 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
     Or from flights, if those let more be followed.
     """
     far = overlooked(movie, found.linking, workers=means.workers)
-    if far <= _UNUSUAL * float(np.mean(found.learnt.step)):
-        return _flown(movie, found, model, means), means
-    wide = replace(means, room=WIDER * means.room)
-    wider = means.known.held(sought(model, far, wide.room))
-    again = learnt_from(movie, wider, wide, lambda _: None)
-    left, still = (one.model.end + one.model.start for one in (found, again))
-    passes = found.passes + again.passes
-    (links, wrong), (all_links, all_wrong) = found.linking.expected, again.linking.expected
-    if still < _FULLER * left and all_wrong - wrong <= _DOUBTED * (all_links - links):
-        return replace(again, passes=passes), wide
-    return replace(found, passes=passes), means
+    usual, passes = float(np.mean(found.learnt.step)), found.passes
+    wider = [(sought, WIDER, _DOUBTED)] if far > _UNUSUAL * usual else []
+    if 0 < found.model.freedom <= _HEAVY and far > _UNEQUAL * usual:
+        wider.append((unequal, ROOMIER, _UNSURE))
+    for look_for, more, doubted in wider:
+        room = replace(means, room=more * means.room)
+        again = learnt_from(movie, means.known.held(look_for(model, far, room.room)), room, lambda _: None)
+        passes += again.passes
+        left, still = (one.model.end + one.model.start for one in (found, again))
+        (links, wrong), (all_links, all_wrong) = found.linking.expected, again.linking.expected
+        if still < _FULLER * left and all_wrong - wrong <= doubted * (all_links - links):
+            return replace(again, passes=passes), room
+    return (replace(found, passes=passes) if wider else _flown(movie, found, model, means)), means
 
 
 def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
