@@ -159,7 +159,8 @@ def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.fl
 
     probability, count = np.empty(len(linking.row)), len(linking.follower)
     indptr = np.searchsorted(linking.row, np.arange(count + 1))
-    fractional_probabilities(indptr, linking.col, count, odds, _LOOPS, _STILL, probability)
+    where = indptr.view(np.uint64), linking.col.view(np.uint64)  # without a sign they need no check
+    fractional_probabilities(*where, count, odds, _LOOPS, _STILL, probability)
     return np.clip(probability, _CERTAIN, 1 - _CERTAIN)
 
 

@@ -26,8 +26,11 @@ def step_products(
     """
     lags, axes = products.shape[1], position.shape[1]
     for e in range(len(row)):
-        i, j, p = row[e], col[e], probability[e]
-        if i % thin != 0 or p <= _IMPROBABLE or frame[j] != frame[i] + 1:
+        p = probability[e]
+        if p <= _IMPROBABLE:
+            continue
+        i, j = row[e], col[e]
+        if frame[j] != frame[i] + 1 or (thin > 1 and i % thin != 0):
             continue
         g = group[i]
         for k in range(axes):

@@ -211,7 +211,7 @@ def weigh_still(indptr, indices, position, step2, gain_of_col, freedom, scale, g
 def pair_probabilities(indptr, indices, columns, gain, rounds, still, probability):  # pragma: no cover
     """Belief propagation over all matchings, each as likely as the exp of its gains.
 
-    indptr (R+1,) i8, indices (P,) i4 pairs, columns their number; gain (P,) f8; at most so many rounds
+    indptr (R+1,), indices (P,) whole pairs, columns their number; gain (P,) f8; at most so many rounds
     after the first, fewer once no message changes by more than still. Row after row hears what those before
     it have said in the same round: four such rounds come as near as seven in which all speak at once.
     Written: probability (P,) f8 that each pair is in the matching.

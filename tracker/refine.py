@@ -381,7 +381,8 @@ def solved(
     count = len(known)
     probability = np.empty(len(gain))
     kernels.pair_probabilities(
-        pairs.indptr, pairs.indices, count, gain, _ROUNDS, _MESSAGE, probability
+        pairs.indptr.view(np.uint64), pairs.indices.view(np.uint32), count, gain, _ROUNDS, _MESSAGE,
+        probability,
     )  # fmt: skip
     # Only what beats an end and a start can be in the optimum: this cut is exact.
     indptr, col, useful, useful_gain = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
