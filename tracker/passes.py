@@ -172,7 +172,9 @@ def learnt_from(
         before, tried = model, len(model.follow) > 1
         doubt = linking.doubt
         crowded = doubt > (_CLOSE_DOUBT if closely else _DOUBTFUL) and done >= _FEWEST
-        turning = crowded and not closely and model.motion.persistence > 0
+        # A flow takes longer to be known, and then may tell where particles go.
+        known_by = _FEWEST if crowd is None else _PATIENT
+        turning = crowded and not closely and model.motion.persistence > 0 and done >= known_by
         if crowded and not turning and (done - _FEWEST) % _EVERY == 0:
             frames = len(movie.frame_start) - 1
             latest = rehearsed(
