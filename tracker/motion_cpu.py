@@ -77,21 +77,24 @@ def messages(position, followed, mean, cov, speed2, noise2, place, weight, const
     constant (N,) f8 its log at the peak.
     """
     count, axes = position.shape
+    lone = 0.0
+    for k in range(axes):
+        lone -= 0.5 * math.log(2 * math.pi * noise2[k])
     for i in range(count):
-        total = 0.0
+        total = 0.0 if followed[i] else lone
         for k in range(axes):
             if not followed[i]:
                 place[i, k, 0], place[i, k, 1] = position[i, k], 0.0
                 weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = 1 / noise2[k], 0.0, 0.0
-                total -= 0.5 * math.log(2 * math.pi * noise2[k])
                 continue
             # Relative to the position seen, so that large coordinates cost no digits.
             x, v = mean[i, k, 0] - position[i, k], -mean[i, k, 1]
             xx, xv, vv = cov[i, k, 0], -cov[i, k, 1], cov[i, k, 2]
             det = xx * vv - xv * xv
-            w_xx, w_xv, w_vv = vv / det, -xv / det, xx / det
+            inverse = 1 / det
+            w_xx, w_xv, w_vv = vv * inverse, -xv * inverse, xx * inverse
             h_x, h_v = w_xx * x + w_xv * v, w_xv * x + w_vv * v
-            rest = -0.5 * (math.log(2 * math.pi) + math.log(det) - math.log(speed2[k]) + h_x * x + h_v * v)
+            rest = -0.5 * (math.log(2 * math.pi * det / speed2[k]) + h_x * x + h_v * v)
             w_vv -= 1 / speed2[k]
             det = w_xx * w_vv - w_xv * w_xv
             if w_vv <= 1e-9 / speed2[k] or det <= 1e-12 * w_xx * w_vv:
