@@ -77,10 +77,10 @@ def test_wrong_links_dilute_no_persistence(persistence):
 
 def test_ends_are_few_where_few_can_be_followed():
     """A twelfth of all tracks seemed to end in each frame, and steps to be a twelfth shorter."""
-    found = learned(0.4, 3.0, 0.0, frames=20)
-    assert 0.01 < found.model.end < 0.035
-    assert found.model.motion.persistence > 2.5
-    assert np.mean(found.step) == pytest.approx(math.sqrt(0.4**2 + 2 * NOISE**2), rel=0.05)
+    found = [learned(0.4, 3.0, 0.0, frames=20, seed=seed) for seed in (1, 2)]
+    assert 0.01 < np.mean([one.model.end for one in found]) < 0.035
+    assert np.mean([one.model.motion.persistence for one in found]) == pytest.approx(3.0, rel=0.1)
+    assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(4))
