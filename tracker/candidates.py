@@ -110,6 +110,13 @@ def over_gaps(
     return replace(_joined(movie, parts), log_density=pairs.log_density)
 
 
+def starts_of(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """(count + 1,) where the pairs of each row begin, of pairs sorted by row."""
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=count), out=starts[1:])
+    return starts
+
+
 def kept_above(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .assign import Assignment
 from .assign.gains import best_pairs
-from .candidates import kept_above, places_of
+from .candidates import kept_above, places_of, starts_of
 from .linking import Linking
 
 _LOOPS = 12
@@ -158,7 +158,7 @@ def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.fl
     from .choose_cpu import fractional_probabilities
 
     probability, count = np.empty(len(linking.row)), len(linking.follower)
-    indptr = np.searchsorted(linking.row, np.arange(count + 1))
+    indptr = starts_of(linking.row, count)
     where = indptr.view(np.uint64), linking.col.view(np.uint64)  # without a sign they need no check
     fractional_probabilities(*where, count, odds, _LOOPS, _STILL, probability)
     return np.clip(probability, _CERTAIN, 1 - _CERTAIN)
@@ -182,7 +182,7 @@ def best_of(
         As `best_pairs`; the last for the rows that have a pair, in their order.
     """
     count = len(linking.follower)
-    indptr = np.searchsorted(linking.row, np.arange(count + 1)).astype(np.int64)
+    indptr = starts_of(linking.row, count)
     indptr, col, useful, gained = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
     answer, unit = best_pairs(indptr, col, gained, (count, count), solver)
     _, taken = places_of(indptr, col, answer.col_of_row.astype(np.int64))

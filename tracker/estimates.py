@@ -55,19 +55,21 @@ class NeighbourDistances:
         """
         thirds = np.quantile(self.frame, [0, 1 / 3, 2 / 3, 1]) if len(self.frame) else np.zeros(4)
         spans = [(first, last - 1), (thirds[0], thirds[1]), (thirds[1], thirds[2]), (thirds[2], thirds[3])]
-        return max(
-            _difference(self.between, (low <= self.frame) & (self.frame <= high)) for low, high in spans
-        )
+        order = np.argsort(self.between)
+        distance, frame = self.between[order], self.frame[order]
+        end_of_ties = np.append(distance[1:] > distance[:-1], True)
+        return max(_difference((low <= frame) & (frame <= high), end_of_ties) for low, high in spans)
 
 
-def _difference(distance: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
-    """How unlike the others the chosen distances are, beyond chance."""
-    few, many = np.sort(distance[chosen]), np.sort(distance[~chosen])
-    if not (len(few) and len(many)):
+def _difference(chosen: NDArray[np.bool_], end_of_ties: NDArray[np.bool_]) -> float:
+    """How unlike the others the chosen ones are, all sorted by their distances, beyond chance."""
+    few = int(chosen.sum())
+    many = len(chosen) - few
+    if few == 0 or many == 0:
         return 0.0
-    below = [np.searchsorted(known, distance, side="right") / len(known) for known in (few, many)]
-    chance = 1.95 * np.sqrt(1 / len(few) + 1 / len(many))
-    return max(float(np.abs(below[0] - below[1]).max()) - float(chance), 0.0)
+    below = np.cumsum(np.where(chosen, 1 / few, -1 / many))[end_of_ties]
+    chance = 1.95 * np.sqrt(1 / few + 1 / many)
+    return max(float(np.abs(below).max()) - float(chance), 0.0)
 
 
 def neighbour_distances(

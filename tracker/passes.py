@@ -42,7 +42,7 @@ _FEWEST = 3
 _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all."""
-_CLOSE_DOUBT, _DOUBTLESS = 0.01, 0.005
+_CLOSE_DOUBT, _DOUBTLESS = 0.01, 0.02
 """The same where they are found by `headings`; share up to which those tell nothing more of a whole movie."""
 _SETTLED, _OF_WRONG = 0.005, 0.1
 """Shares of the links, and of those that are wrong, that may still change when the passes end."""

@@ -13,7 +13,7 @@ from math import lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import kept_above
+from .candidates import kept_above, starts_of
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .refine import chained
@@ -83,7 +83,7 @@ def untangled(
     longest = int((movie.frame[linking.follower] - movie.frame)[linked].max(initial=len(model.follow)))
     follow = np.zeros(longest + 1)
     follow[1 : len(model.follow) + 1] = model.follow
-    indptr = np.searchsorted(linking.row, np.arange(count + 1)).astype(np.int64)
+    indptr = starts_of(linking.row, count)
     indptr, col, *_ = kept_above(indptr, linking.col.astype(np.int32), linking.probability, _PROBABLE)
     links = np.stack([linking.follower, linking.before])
     untangle(
