@@ -47,7 +47,7 @@ def f1_of(links, truth: Tracks) -> float:
 
 def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):
     """Kernels would read beyond the rates: once in some hundred runs that left no link at all."""
-    module = sys.modules["outbid.tracker.passes"]
+    module = sys.modules["outbid.tracker.learning"]
     monkeypatch.setattr(module, "_RARE", 1.1)
     monkeypatch.setattr(module, "PASSES", 2)
     link_pass, weighed = module.link_pass, []

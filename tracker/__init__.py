@@ -13,7 +13,9 @@ only, and `outbid.viewers` stands with the commands.
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `batches`            frame pairs that a GPU links at once, planned to fit its memory
-    `passes`             link, learn, link again: a part of a movie, then the whole
+    `learning`           link, learn, link again: a part of a movie
+    `restarts`           and once more where that began at steps that are too short
+    `passes`             the whole movie by what the part told
     `refine`             a whole movie by the past and the future of every particle, gaps included
     `untangle`           tracks that hold each other's tails or detections, by the likelihood of both
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found

@@ -23,14 +23,16 @@ from .estimates import first_step, neighbour_distances
 from .exchanged import doubted
 from .known import Known
 from .learn import gate_of, uncertainty
+from .learning import PASSES, learnt_from
 from .link import Links
 from .linking import Linking, LinkModel
 from .margins import with_exact_margins
 from .merges import find_merges
 from .motion import Motion
 from .movie import Movie, movie_of
-from .passes import LAST_PASSES, PASSES, Found, Means, fuller, learnt_from, settled, told
+from .passes import LAST_PASSES, Found, Means, settled, told
 from .refine import links_of
+from .restarts import fuller
 
 _LOST, _CLUTTER = 0.1, 0.03
 """Shares of detections without one after or before, and of clutter among all, with which learning begins."""

@@ -1,0 +1,222 @@
+"""Learning: a part of a movie is linked, the links tell the model, and by that it is linked again.
+
+Until the links stop changing. Where many of them must be wrong, `headings` tell them apart, and a movie that
+is drawn by what was learned so far shows what they hide (`rehearsed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import Pairs, no_longer, pairs_of
+from .flow import Flow
+from .headings import Look, look_of
+from .learn import Bias, Learnt, learned, motion_learned
+from .linking import Linking, LinkModel
+from .movie import Movie
+from .passes import SETTLED, Found, Means, steps_of
+from .refine import DOUBT, link_pass, possible, with_gaps
+from .rehearsal import rehearsed
+
+PASSES = 20
+"""Passes over a part of the movie from which most is learned, unless the links stop changing before."""
+_FEWEST = 3
+"""Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
+_FAR_DOUBT = 5.0
+"""Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
+_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
+"""Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
+how much the newest counts among all."""
+_CLOSE_DOUBT = 0.01
+"""The same share where links are found by `headings`."""
+_OF_WRONG, _SAME = 0.1, 0.05
+"""Share of the wrong links that may still change when the passes end, and change of the rates of ends and
+starts, relative to them."""
+_PATIENT = 5
+"""Passes after which they end as well if"""
+_STUCK = 0.9
+"""as many links change as this share of those two passes before: some pairs swap for ever."""
+_ALIKE, _SAME_GATE = 0.3, 0.1
+"""Candidates are kept while what was learned, and the gate, stay the same but for these shares."""
+_FALLEN = 0.85
+"""Share of the right links of the pass before that flights must keep."""
+_RARE = 5e-4
+"""Share of gaps so long among all links below which they are not looked for any more."""
+
+
+def learnt_from(
+    movie: Movie, model: LinkModel, means: Means, tell: Callable[[int], None], *, flying: bool = False
+) -> Found:
+    """Link a movie, learn from the links, link again, until no more links change.
+
+    Parameters
+    ----------
+    movie : Movie
+        Or a part of it.
+    model : LinkModel
+        To begin with.
+    means : Means
+    tell : callable
+        Told how many detections were linked, after every pass.
+    flying : bool
+        Whether that model is one of flights: then by `headings` from the first pass on, and no further once
+        fewer links are right.
+    """
+    learning = _Learning(movie, model, means, flying=flying)
+    for _ in range(PASSES):
+        learning.link()
+        tell(len(movie.frame))
+        learning.rehearse()
+        learning.learn()
+        if flying and learning.fallen():
+            break
+        learning.look_anew()
+        if learning.ended():
+            break
+    return learning.found()
+
+
+class _Learning:
+    """What the passes over a movie change."""
+
+    def __init__(self, movie: Movie, model: LinkModel, means: Means, *, flying: bool) -> None:
+        self._movie, self._means, self._max_gap, self._flying = movie, means, means.max_gap, flying
+        self._model = self._before = self._looked_by = model
+        self._near = self._pairs = pairs_of(movie, model.gate, **means.looking)
+        self._gate, self._changes, self._done = model.gate, list[int](), 0
+        self._linking, self._shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
+        self._flow = Flow(movie.frame_start, movie.position, workers=means.workers)
+        self._crowd: int | None = None
+        self._flowing, self._closely, self._turning = True, flying, False
+        self._bias, self._heed = Bias.none(movie.axes), 1.0
+        self._learnt: Learnt
+        self._kept: _Kept | None = None
+
+    @property
+    def _look(self) -> Look:
+        return look_of(self._model, closely=self._closely)
+
+    @property
+    def _doubtful(self) -> bool:
+        return self._linking.doubt > (_CLOSE_DOUBT if self._closely else _DOUBTFUL)
+
+    def link(self) -> None:
+        """Link the movie once, by what was learned so far."""
+        self._done += 1
+        movie, model, shift, solving = self._movie, self._model, self._shift, self._means.solving
+        sweep, one_pass = self._look
+        if self._done == 1 and model.motion.persistence == 0:  # nobody is known to remember anything yet
+            first = possible(movie, self._near, model)
+            self._linking = link_pass(movie, first, model, self._linking, shift, **solving)
+        elif self._crowd is not None or self._done <= _FEWEST or not _alike(model, self._looked_by):
+            pairs = with_gaps(
+                movie, self._near, model, shift, doubt=_FAR_DOUBT, sweep=sweep, **self._means.looking
+            )
+            self._linking, self._pairs = one_pass(movie, pairs, model, self._linking, shift, **solving)
+            self._looked_by = model
+        else:
+            self._linking, _ = one_pass(movie, self._pairs, model, self._linking, shift, **solving)
+        self._changes.append(int(self._linking.changed.sum()))
+        if self._flowing:
+            self._shift, self._crowd = self._flow.foretold(steps_of(movie, self._linking.follower))
+            self._flowing = self._crowd is not None or self._done < _FEWEST
+
+    def rehearse(self) -> None:
+        """See what many wrong links hide, once headings tell them apart where they can."""
+        # A flow takes longer to be known, and then may tell where particles go.
+        known_by = _FEWEST if self._crowd is None else _PATIENT
+        remembered = self._model.motion.persistence > 0
+        self._turning = self._doubtful and not self._closely and remembered and self._done >= known_by
+        due = self._done >= _FEWEST and (self._done - _FEWEST) % _EVERY == 0
+        if due and self._doubtful and not self._turning:
+            self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
+
+    def _rehearsed(self, frames: int, seed: int, doubt: float, *, last: bool = False) -> None:
+        latest = rehearsed(
+            self._movie, self._model, frames, seed, wrong=self._linking.doubt, doubt=doubt, look=self._look,
+            last=last, **self._means.solving,
+        )  # fmt: skip
+        if latest is not None:
+            self._bias, self._heed = self._bias.towards(latest, self._heed), _HEED
+
+    def learn(self) -> None:
+        """Learn the model from the links."""
+        means, self._before = self._means, self._model
+        self._learnt = means.held(
+            learned(
+                self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
+            )
+        )
+        self._model, self._closely = self._learnt.model, self._closely or self._turning
+        if self._flying and self._done < _FEWEST:
+            # Tails are measured by what was tried, which is far from what was found.
+            self._model = replace(self._model, freedom=0.0, scale=1.0)
+
+    def fallen(self) -> bool:
+        """Whether far fewer links are right than a pass before; then all is as it was."""
+        right = float(self._linking.trust.sum())
+        if self._kept is not None and right < _FALLEN * float(self._kept.linking.trust.sum()):
+            self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd = self._kept
+            return True
+        self._kept = _Kept(
+            self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd
+        )  # fmt: skip
+        return False
+
+    def look_anew(self) -> None:
+        """Give up gaps that are rare, and look for other candidates once the gate is another."""
+        # Most of the pairs of a movie lie over the longest gap.
+        follow, longest = self._model.follow, self._max_gap
+        while len(self._before.follow) > 1 and 0 < longest < len(follow) and follow[longest] < _RARE:
+            longest, follow = longest - 1, follow[:-1]
+        self._max_gap, self._model = longest, replace(self._model, follow=follow)
+        if not np.allclose(self._gate, self._model.gate, rtol=_SAME_GATE):
+            self._near = pairs_of(self._movie, self._model.gate, **self._means.looking)
+            self._gate = self._model.gate
+
+    def ended(self) -> bool:
+        """Whether hardly anything changes any more."""
+        changes, count = self._changes, len(self._movie.frame)
+        stuck = self._done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
+        was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
+        same = np.allclose(was, now, rtol=_SAME, atol=SETTLED / 5)
+        settled = changes[-1] <= max(SETTLED, _OF_WRONG * self._linking.doubt) * count
+        return stuck or (self._done >= _FEWEST and same and settled)
+
+    def found(self) -> Found:
+        """What was found, after a last rehearsal where many links must be wrong."""
+        movie, means, learnt = self._movie, self._means, self._learnt
+        # The longest gaps may have been given up at last.
+        pairs = no_longer(movie, self._pairs, len(self._model.follow))
+        if self._doubtful:
+            self._rehearsed(means.frames, 0, DOUBT, last=True)
+            learnt = means.held(
+                motion_learned(movie, self._linking, self._shift, self._model, means.room, self._bias)
+            )
+            self._model = learnt.model
+        return Found(
+            self._linking, pairs, self._model, learnt, self._shift, self._crowd, self._flow, self._done,
+            self._bias, self._closely,
+        )  # fmt: skip
+
+
+class _Kept(NamedTuple):
+    """What a pass found."""
+
+    linking: Linking
+    pairs: Pairs
+    model: LinkModel
+    learnt: Learnt
+    shift: NDArray[np.float64]
+    crowd: int | None
+
+
+def _alike(one: LinkModel, other: LinkModel) -> bool:
+    """Whether what is worth a look for the one model is so for the other."""
+    here, there = ((*each.gate, each.motion.persistence, each.end, each.start) for each in (one, other))
+    return len(one.follow) == len(other.follow) and np.allclose(here, there, rtol=_ALIKE)
