@@ -14,8 +14,9 @@ from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 from outbid.tracker.overlooked import flight
-from outbid.tracker.refine import soft_pass, with_gaps
+from outbid.tracker.refine import with_gaps
 from outbid.tracker.sweep import swept
+from outbid.tracker.weigh import soft_pass
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 

@@ -14,7 +14,8 @@ from outbid.tracker.flow import Flow
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 from outbid.tracker.neighbours import nearest
-from outbid.tracker.refine import Linking, LinkModel, link_pass, refine
+from outbid.tracker.refine import Linking, LinkModel, refine
+from outbid.tracker.weigh import link_pass
 
 
 def movie(*frames) -> Detections:

@@ -10,8 +10,8 @@ from outbid.tracker.candidates import pairs_of
 from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion, State, first_state, predict, update
 from outbid.tracker.movie import movie_of
-from outbid.tracker.refine import weighed
 from outbid.tracker.sweep import swept
+from outbid.tracker.weigh import weighed
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 RATES = {"follow": (0.9,), "end": 0.1, "start": 0.1}

@@ -17,6 +17,7 @@ only, and `outbid.viewers` stands with the commands.
     `restarts`           and once more where that began at steps that are too short
     `passes`             the whole movie by what the part told
     `refine`             a whole movie by the past and the future of every particle, gaps included
+    `weigh`              one pass of it: pairs weighed by what is known of both ends, the best linked
     `untangle`           tracks that hold each other's tails or detections, by the likelihood of both
     `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
     `headings`           the same, apart for each that may be the one before: where many links are wrong

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .refine import chained
 from .sweep import Beliefs
+from .weigh import chained
 
 _REACH = 8.0
 """Standard deviations of where a track is expected within which its detection may be another's."""

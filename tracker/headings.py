@@ -20,8 +20,8 @@ from .candidates import Pairs, kept_above
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
-from .refine import soft_pass, solved
 from .sweep import Belief, Beliefs, Swept, swept
+from .weigh import soft_pass, solved
 
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""

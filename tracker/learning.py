@@ -20,8 +20,9 @@ from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .passes import SETTLED, Found, Means, steps_of
-from .refine import DOUBT, link_pass, possible, with_gaps
+from .refine import DOUBT, with_gaps
 from .rehearsal import rehearsed
+from .weigh import link_pass, possible
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""

@@ -14,8 +14,9 @@ from .flow import Flow
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
 from .movie import Movie
-from .refine import DOUBT, gate_over, weighed
+from .refine import DOUBT, gate_over
 from .sweep import Beliefs
+from .weigh import weighed
 
 
 @dataclass(frozen=True, eq=False)

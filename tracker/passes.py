@@ -21,8 +21,9 @@ from .known import Known
 from .learn import Bias, Learnt, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .refine import link_pass, still_links, with_gaps
+from .refine import with_gaps
 from .untangle import untangled
+from .weigh import link_pass, still_links
 
 LAST_PASSES, _MOST_LAST, _SMALL = 1, 6, 60_000
 """Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of

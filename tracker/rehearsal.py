@@ -21,8 +21,9 @@ from .learn import Bias, bias_of
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
-from .refine import link_pass, with_gaps
+from .refine import with_gaps
 from .untangle import untangled
+from .weigh import link_pass
 
 _ENOUGH = 20_000
 """Detections that are drawn, about;"""

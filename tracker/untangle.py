@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .candidates import kept_above, starts_of
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .refine import chained
+from .weigh import chained
 
 _PROBABLE = 0.02
 """Probability from which on a pair may be what was exchanged."""

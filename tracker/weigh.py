@@ -1,0 +1,261 @@
+"""Weighing: one pass over a whole movie, by what is known of every particle.
+
+Every pair of detections is weighed by the likelihood of one track against an end and a start, given the past
+of the one and the future of the other. All pairs of the movie, those over gaps included, make one assignment
+problem, solved exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import in_threads
+from .assign.gains import best_pairs
+from .candidates import Pairs, kept_above, places_of
+from .linking import Linking, LinkModel
+from .movie import Movie
+from .sweep import Belief, Beliefs, swept
+
+_NEW = 0.5
+"""What a link's trust is worth while it is new."""
+_ROUNDS = 4
+"""Rounds of belief propagation after the first; more change a probability by .0005 in the mean, by .014 where
+particles remember nothing and many could swap."""
+_MESSAGE = 1e-3
+"""Change of its messages that is none."""
+_IMPROBABLE = 6e-4
+"""Probability below which a pair is not looked at again."""
+_HOPELESS = -10.0
+"""Log odds below which a pair is not looked at."""
+_WORTH_A_THREAD = 50_000
+
+
+def link_pass(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    known: Linking,
+    shift: NDArray[np.float64],
+    *,
+    caution: float = _NEW,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+) -> Linking:
+    """Link the movie once, with what the links `known` tell.
+
+    Parameters
+    ----------
+    movie : Movie
+    pairs : Pairs
+    model : LinkModel
+    known : Linking
+        Of the pass before; each link counts as much as it is trusted.
+    shift : (N, axes) float64 array
+        Displacement in one frame that is known of each detection beforehand, such as a drift.
+    caution : float
+        What a link's trust is worth while it is new. Less than 1, or two neighbours may swap for ever, pass
+        by pass; but the first passes get on faster with 1.
+    solver : str
+    workers : int
+        Threads; they do not change the result.
+    """
+    trust = known.trust * np.where(known.changed, caution, 1.0)
+    beliefs = chained(movie, model, known, trust, shift, workers)
+    return weighed(movie, pairs, model, beliefs, known, shift, solver=solver, workers=workers)
+
+
+def soft_pass(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    known: Linking,
+    shift: NDArray[np.float64],
+    *,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+) -> tuple[Linking, Pairs]:
+    """Link the movie once, by what all probable links tell (`swept`); no earlier links are needed.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Such as `with_gaps` finds.
+    known : Linking
+        Of the pass before, only to tell what changed.
+    movie, model, shift, solver, workers
+        As in `link_pass`.
+
+    Returns
+    -------
+    Linking, Pairs
+        And the pairs that are worth another look.
+    """
+    found = swept(movie, pairs, model, shift)
+    linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
+    indptr, indices = found.pairs.indptr, found.pairs.indices
+    indptr, indices, *_ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
+    return linking, Pairs(indptr, indices, pairs.log_density)
+
+
+def still_links(
+    movie: Movie, near: Pairs, model: LinkModel, step: NDArray[np.float64], *, solver: str = "bid_and_augment"
+) -> NDArray[np.int64]:
+    """(N,) the detection linked after each in the next frame, -1 for none, where no past is known.
+
+    As `link_pass` would link without known links, but far quicker: only the links are found.
+
+    Parameters
+    ----------
+    near : Pairs
+    model : LinkModel
+        Its rates and its tails.
+    step : (axes,) float64 array
+        Root mean square step along each axis.
+    movie, solver
+        As in `link_pass`.
+    """
+    count, gain = len(movie.frame), _gain_of_still(movie, near, model, step)
+    indptr, col, _, gained = kept_above(near.indptr, near.indices, gain, 0.0)
+    answer, _ = best_pairs(indptr, col, gained, (count, count), solver)
+    return answer.col_of_row.astype(np.int64)
+
+
+def possible(movie: Movie, near: Pairs, model: LinkModel) -> Pairs:
+    """The pairs that are not hopeless by their distances alone, where the model knows nothing but steps."""
+    gain = _gain_of_still(movie, near, model, np.sqrt(model.motion.step_variance(1)))
+    indptr, indices, *_ = kept_above(near.indptr, near.indices, gain, _HOPELESS)
+    return Pairs(indptr, indices, near.log_density)
+
+
+def _gain_of_still(
+    movie: Movie, near: Pairs, model: LinkModel, step: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(P,) log odds of the pairs by their distances."""
+    from . import motion_cpu as kernels
+
+    gain = np.empty(len(near.indices))
+    gain_of_col = np.log(max(model.follow[0], 1e-12) / (model.end * model.start)) - near.log_density
+    kernels.weigh_still(
+        near.indptr, near.indices, movie.position, np.square(step), gain_of_col, model.freedom, model.scale,
+        gain,
+    )  # fmt: skip
+    return gain
+
+
+def weighed(
+    movie: Movie,
+    pairs: Pairs,
+    model: LinkModel,
+    beliefs: Beliefs,
+    known: Linking,
+    shift: NDArray[np.float64],
+    *,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+) -> Linking:
+    """Weigh the pairs by what is believed of both ends, and link the best.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+    movie, pairs, model, known, shift, solver, workers
+        As in `soft_pass`.
+    """
+    from . import motion_cpu as kernels
+
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    table = motion.transitions(len(model.follow))
+    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
+    place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
+    kernels.messages(
+        movie.position, beliefs.followed, *beliefs.future, speed2, noise2, place, weight, constant
+    )
+    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
+    before, after = beliefs.alone
+    gain_of_row = model.freedom_to_link(before, model.end)
+    gain_of_col = model.freedom_to_link(after, model.start) - np.log(model.start) - pairs.log_density
+    distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
+
+    def weigh(run: tuple[int, int]) -> None:
+        kernels.weigh_pairs(
+            *run, pairs.indptr, pairs.indices, movie.frame, *beliefs.past, shift, place, weight, constant,
+            table, gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, gain,
+        )  # fmt: skip
+
+    parts = workers if len(gain) > _WORTH_A_THREAD else 1
+    cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
+    list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
+    size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
+    return solved(pairs, known.follower, gain, distance2, size, solver)
+
+
+def chained(
+    movie: Movie,
+    model: LinkModel,
+    known: Linking,
+    trust: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    workers: int,
+) -> Beliefs:
+    """The filter along the known links from both sides, each as far as it is trusted."""
+    from . import motion_cpu as kernels
+
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
+    ahead = movie.frame[known.follower] - movie.frame
+    table = motion.transitions(int(ahead[known.follower >= 0].max(initial=1)))
+
+    def filtered(way: tuple[NDArray[np.int64], bool]) -> Belief:
+        neighbour, backward = way
+        mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
+        kernels.filter_tracks(
+            movie.position, movie.frame, neighbour, shift, trust, table, np.square(motion.speed),
+            np.square(motion.noise), backward, mean, cov,
+        )  # fmt: skip
+        return mean, cov
+
+    past, future = in_threads(filtered, [(known.before, False), (follower, True)], workers)
+    return Beliefs(past, future, follower >= 0, _alone(movie, model, known))
+
+
+def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Probabilities that each is clutter, from its past and from its future, as far as links tell of them."""
+    found, frame = [], movie.frame
+    for ends, unlinked, edge in ((known.col, model.start, frame[:1]), (known.row, model.end, frame[-1:])):
+        new = np.maximum(1 - np.bincount(ends, known.probability, len(frame)), 0)
+        blind = (frame == edge) if len(ends) else True
+        found.append(np.where(blind, model.clutter, model.strange(new, unlinked)))
+    before, after = found
+    return before, after if model.two_sided else np.full(len(frame), model.clutter)
+
+
+def solved(
+    pairs: Pairs,
+    known: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    distance2: NDArray[np.float64],
+    size: NDArray[np.int64],
+    solver: str,
+) -> Linking:
+    """The best set of links, and how likely each of its links is."""
+    from . import motion_cpu as kernels
+
+    count = len(known)
+    probability = np.empty(len(gain))
+    kernels.pair_probabilities(
+        pairs.indptr.view(np.uint64), pairs.indices.view(np.uint32), count, gain, _ROUNDS, _MESSAGE,
+        probability,
+    )  # fmt: skip
+    # Only what beats an end and a start can be in the optimum: this cut is exact.
+    indptr, col, useful, useful_gain = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
+    answer, unit = best_pairs(indptr, col, useful_gain, (count, count), solver)
+    follower = answer.col_of_row.astype(np.int64)
+    trust, gained = np.zeros(count), np.zeros(count)
+    linked, taken = places_of(indptr, col, follower)
+    trust[linked], gained[linked] = probability[useful[taken]], useful_gain[taken]
+    return Linking(
+        follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
+        np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,
+        probability, distance2, size[pairs.indices], follower != known, float(answer.gap * unit),
+    )  # fmt: skip
