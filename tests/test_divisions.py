@@ -12,8 +12,10 @@ from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.divisions import _real
+from outbid.tracker.calibrate import _with_branches, calibrate
+from outbid.tracker.divisions import Branches, _real
+from outbid.tracker.link import Links
+from outbid.tracker.movie import movie_of
 from outbid.tracker.relink import Choice, _solved
 
 
@@ -166,6 +168,14 @@ def test_spots_that_cross_do_not_divide(motion, count, box, apart, seed):
     seen = walk(WalkSettings(motion, count, 30, box, "reflect", 0.01, 0.01, seed=seed)).detections
     run = track(merged(seen, apart, np.random.default_rng(seed)), TrackingSettings())
     assert run.stats["divisions"] == 0
+
+
+def test_a_division_beyond_doubt_has_a_finite_cost():
+    movie = movie_of(Detections.from_table([0, 1, 1], [[0, 0, 1], [0, 0, 0], [0, 0, 2]]), (1, 1, 1))
+    link = Links(np.array([[0, 1]]), np.array([-5.0]), np.array([5.0]), 0.0, probability=np.array([0.9]))
+    links = _with_branches(link, movie, Branches(np.array([0]), np.array([2]), np.array([1.0])))
+    assert links.pairs.tolist() == [[0, 1], [0, 2]]
+    assert -40 < links.cost[1] < -30
 
 
 @pytest.mark.parametrize("name", ["celegans/L1.csv", "celegans/L5.csv"])

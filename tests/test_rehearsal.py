@@ -148,3 +148,10 @@ def test_a_rehearsal_of_another_kind_of_movie_is_none():
     assert told[0] is told[2] is None
     assert told[1] is not None
     assert (told[1].variance > 1).all()  # the short steps are those that are found
+
+
+def test_a_rehearsal_that_draws_no_detection_is_none():
+    movie = still(particles=1)
+    model = LinkModel(Motion.static((0.3,) * 3), (0.05, 0.05), 0.9, 0.9, gate=(1.4,) * 3, clutter=0.85)
+    seed = next(seed for seed in range(100) if not len(drawn(movie, model, 2, seed)[0].frame))
+    assert rehearsed(movie, model, 2, seed, wrong=0.1, doubt=5.0, solver="bid_and_augment", workers=1) is None

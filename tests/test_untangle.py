@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, TrackingSettings, passes, score, track
+from outbid.tracker import Detections, TrackingSettings, passes, score, track, untangle_cpu
 from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import (
     Motion,
@@ -132,6 +133,24 @@ def test_a_flow_that_is_known_changes_nothing() -> None:
 def test_what_has_no_future_is_left() -> None:
     movie, wrong = tracks_of(*crossing(range(8), 0.4, -0.4, swapped=(3,)))
     assert untangle(movie, wrong, replace(MODEL, two_sided=False)) is wrong
+
+
+def test_pairs_over_longer_gaps_than_are_expected_stay_within_the_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Gaps may be given up after the pass that looked over them; compiled code checks no bound."""
+    one, other = crossing(range(8), 0.4, -0.4)
+    movie, truth = tracks_of(one[:4], other)  # what ends at frame 3 might go on at frame 5
+    kernel, longest = untangle_cpu.untangle, []
+
+    def watched(*told: Any) -> None:
+        longest.append((len(told[11]) - 1, len(told[16]) - 1))  # table, of_gap
+        kernel(*told)
+
+    monkeypatch.setattr(untangle_cpu, "untangle", watched)
+    found = untangle(movie, truth, replace(MODEL, follow=(0.9,)))
+    assert longest == [(2, 2)]
+    assert (found.follower == truth.follower).all()
 
 
 def test_links_that_stay_are_trusted_more_and_none_fully() -> None:

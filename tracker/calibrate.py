@@ -172,7 +172,8 @@ def _with_branches(links: Links, movie: Movie, found: Branches) -> Links:
     pairs = np.concatenate(
         [links.pairs, np.column_stack([movie.order[found.source], movie.order[found.target]])]
     )
-    cost = np.concatenate([links.cost, np.log1p(-found.probability) - np.log(found.probability)])
+    sure = np.minimum(found.probability, np.nextafter(1, 0))  # costs are finite
+    cost = np.concatenate([links.cost, np.log1p(-sure) - np.log(sure)])
     margin = np.concatenate([links.margin, np.zeros(len(found))])
     known = np.empty(0) if links.probability is None else links.probability
     trust = np.concatenate([known, found.probability])

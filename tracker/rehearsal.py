@@ -79,6 +79,8 @@ def rehearsed(
     ):
         return None
     play, truth = drawn(movie, model, frames, seed)
+    if not len(play.frame):
+        return None
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
     pairs = pairs_of(play, model.gate, workers=workers)
     sweep, one_pass = look

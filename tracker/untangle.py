@@ -80,7 +80,8 @@ def untangled(
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     messages(movie.position, linked, *future, speed2, noise2, place, weight, constant)
-    longest = int((movie.frame[linking.follower] - movie.frame)[linked].max(initial=len(model.follow)))
+    # The pass may have looked over longer gaps than the model, learned since, expects.
+    longest = int((movie.frame[linking.col] - movie.frame[linking.row]).max(initial=len(model.follow)))
     follow = np.zeros(longest + 1)
     follow[1 : len(model.follow) + 1] = model.follow
     indptr = starts_of(linking.row, count)

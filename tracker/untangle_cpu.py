@@ -35,11 +35,10 @@ def untangle(
     """Exchange what two tracks have of each other as long as both together get more likely.
 
     indptr (R+1,) i8, indices (P,) i4 pairs that may become links; sweeps over all rows at most.
-    Written: links and all that they tell. Returns how often tails and detections were exchanged, and how
-    often a track took one where it had none.
+    Written: links and all that they tell.
     """
     count, axes = position.shape
-    active, later, done = np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(3, np.int64)
+    active, later = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     some_mean, some_cov = np.empty((2, axes, 2)), np.empty((2, axes, 3))
     for _ in range(sweeps):
         found = False
@@ -54,7 +53,6 @@ def untangle(
             if kind < 0:
                 continue
             found, x, q = True, links[0, p], links[1, y]
-            done[kind] += 1
             after = links[0, y]
             if kind == 0:
                 _link(links, p, y, q, x)
@@ -78,7 +76,6 @@ def untangle(
             break
         active[:] = later
         later[:] = False
-    return done
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
