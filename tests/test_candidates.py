@@ -33,6 +33,14 @@ def test_those_that_all_distances_tell(ahead, wide):
     assert all(pairs == found(rows, starts[0], cols, starts[1], ahead, workers) for workers in (2, 5))
 
 
+def test_a_stray_few_make_no_cells_wide():
+    points = np.random.default_rng(0).uniform(0, 12, (2000, 3))
+    points[:4] = 1e6
+    _, inverse_edge, size = candidates._cells(points, points, 2)
+    assert (inverse_edge > 0.5).all()
+    assert np.prod(size) < 20 * len(points)
+
+
 def test_room_grows_as_it_must():
     points, start = np.zeros((600, 3)), np.array([0, 300, 600])
     indptr, indices = candidates._listed(points, start, points, start, 1, 1, None)

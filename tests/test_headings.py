@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from outbid.tracker.headings import headed, heading_pass
 from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
-from outbid.tracker.overlooked import flight
+from outbid.tracker.overlooked import _part, flight
 from outbid.tracker.refine import with_gaps
 from outbid.tracker.sweep import swept
 from outbid.tracker.weigh import soft_pass
@@ -119,9 +121,28 @@ def test_a_known_shift_is_taken_out():
         assert np.mean((who == who[found.follower])[linked]) > 0.97
 
 
-@pytest.mark.parametrize(("kappa", "misses", "least"), [(0.3, 0.1, 0.9), (0.4, 0.1, 0.77)])
+def test_a_known_flow_changes_nothing():
+    """Whatever lies over gaps of some frames is moved as far as the flow went meanwhile."""
+    movie, flow = movie_of(flown(0.5, miss=0.15).detections, (1, 1, 1)), np.array([1.5, -0.7])
+    flowing = replace(movie, position=movie.position + movie.frame[:, None] * flow)
+    motion = Motion((0.02, 0.02), (0.5, 0.5), 20.0, (0.03, 0.03))
+    model = LinkModel(motion, (0.8, 0.12), 0.08, 0.08, gate=(2.0, 2.0), freedom=7.0)
+    still, moved = np.zeros_like(movie.position), np.tile(flow, (len(movie.frame), 1))
+    pairs = with_gaps(movie, pairs_of(movie, model.gate), model, still, sweep=headed)
+    one, other = (headed(each, pairs, model, shift) for each, shift in ((movie, still), (flowing, moved)))
+    np.testing.assert_allclose(other.chance, one.chance, rtol=1e-6, atol=1e-9)
+    none = Linking.none(len(movie.frame))
+    found, same = (
+        heading_pass(each, pairs, model, none, shift)[0] for each, shift in ((movie, still), (flowing, moved))
+    )
+    assert (movie.frame[found.col] - movie.frame[found.row] == 2)[found.probability > 0.5].sum() > 100
+    np.testing.assert_array_equal(same.follower, found.follower)
+    np.testing.assert_allclose(same.odds, found.odds, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kappa", "misses", "least"), [(0.3, 0.1, 0.915), (0.4, 0.1, 0.79)])
 def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
-    """By beliefs of detections alone .87 and .62."""
+    """By beliefs of detections alone .90 and .71."""
     truth = Scene(kappa, 10.0, miss=misses, clutter=misses, particles=600, frames=24).film(4)
     links = calibrate(truth.detections)[1]
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
@@ -147,7 +168,17 @@ def test_no_flights_are_seen_where_particles_diffuse():
     flying = movie_of(flown(0.6).detections, (1, 1, 1))
     found = flight(flying, model, room, 0.5)
     assert found is not None
-    assert found.motion.speed[0] == pytest.approx(0.6, rel=0.6)
+    assert found.motion.speed[0] == pytest.approx(0.6, rel=0.25)
+
+
+def test_flights_are_looked_for_in_the_middle_of_large_movies():
+    movie = movie_of(flown(0.6, count=1600, frames=9).detections, (1, 1, 1))
+    part = _part(movie)
+    assert 3500 <= len(part.frame) < 3600
+    np.testing.assert_array_equal(np.diff(part.frame_start), np.bincount(part.frame, minlength=7))
+    where = dict(zip(movie.order.tolist(), movie.position.tolist(), strict=True))
+    assert [where[row] for row in part.order.tolist()] == part.position.tolist()
+    np.testing.assert_allclose(part.bounds, [[8.8, 8.8], [31.2, 31.2]], atol=0.8)
 
 
 def test_particles_that_bind_and_diffuse_are_followed_in_both_states():

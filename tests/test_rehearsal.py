@@ -155,3 +155,16 @@ def test_a_rehearsal_that_draws_no_detection_is_none():
     model = LinkModel(Motion.static((0.3,) * 3), (0.05, 0.05), 0.9, 0.9, gate=(1.4,) * 3, clutter=0.85)
     seed = next(seed for seed in range(100) if not len(drawn(movie, model, 2, seed)[0].frame))
     assert rehearsed(movie, model, 2, seed, wrong=0.1, doubt=5.0, solver="bid_and_augment", workers=1) is None
+
+
+def test_a_movie_that_cannot_be_drawn_is_not_rehearsed():
+    """Frames that are drawn have detections, and walls turn those that would fly out of the room."""
+    movie, play = still(), {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
+    model = LinkModel(Motion.static((0.3,) * 3), (0.95,), 0.05, 0.05, gate=(1.4,) * 3)
+    assert rehearsed(movie, model, 20, 0, wrong=0.25, **play) is not None
+    pausing = replace(movie, frame=2 * movie.frame, frame_start=np.repeat(movie.frame_start, 2)[:-1])
+    assert rehearsed(pausing, model, 20, 0, wrong=0.25, **play) is None
+    flying = replace(model, motion=Motion((0.0,) * 3, (0.3,) * 3, 30.0, (0.01,) * 3))
+    assert rehearsed(movie, flying, 20, 0, wrong=0.006, **play) is not None
+    through = replace(model, motion=replace(flying.motion, persistence=40.0))
+    assert rehearsed(movie, through, 20, 0, wrong=0.006, **play) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gamma
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from outbid.tracker.motion import (
     update,
 )
 from outbid.tracker.movie import Movie, movie_of
-from outbid.tracker.untangle import untangled
+from outbid.tracker.untangle import _tail, untangled
+from outbid.tracker.untangle_cpu import _tailed
 
 MODEL = LinkModel(
     Motion.constant_velocity((0.5,) * 3, noise=(0.05,) * 3), (0.9, 0.05), 0.05, 0.05, gate=(2.0,) * 3
@@ -56,9 +58,9 @@ def linking_of(movie: Movie, follower: NDArray[np.int64], before: NDArray[np.int
     )  # fmt: skip
 
 
-def untangle(movie: Movie, linking: Linking, model: LinkModel = MODEL) -> Linking:
-    none = np.zeros(len(movie.frame))
-    return untangled(movie, model, linking, none, np.zeros_like(movie.position))
+def untangle(movie: Movie, linking: Linking, model: LinkModel = MODEL, *, density: float = 1.0) -> Linking:
+    log_density = np.full(len(movie.frame), np.log(density))
+    return untangled(movie, model, linking, log_density, np.zeros_like(movie.position))
 
 
 def found(movie: Movie, linking: Linking) -> set[tuple[tuple[float, ...], ...]]:
@@ -178,8 +180,10 @@ def log_likelihood(movie: Movie, linking: Linking, model: LinkModel) -> float:
     return total
 
 
-def test_what_begins_is_taken_only_as_far_as_that_is_likelier() -> None:
+@pytest.mark.parametrize("density", [1.0, 20.0, 0.2])
+def test_what_begins_is_taken_only_as_far_as_that_is_likelier(density: float) -> None:
     """One is missed in a frame; there another begins at a distance, and flies away."""
+    sparser = replace(MODEL, start=MODEL.start / density)  # as many starts a volume
     way = [(t, 0.2 * t, 0.3 * t) for t in range(9) if t != 4]
     takes = []
     for away in np.linspace(0.0, 0.4, 41):
@@ -188,7 +192,8 @@ def test_what_begins_is_taken_only_as_far_as_that_is_likelier() -> None:
         taken, other = tracks_of([*way[:4], begins[0], *way[4:]], begins[1:])
         gains = log_likelihood(taken, other, MODEL) - log_likelihood(movie, apart, MODEL)
         takes.append(gains > 0)
-        assert found(movie, untangle(movie, apart)) == found(movie, other if gains > 0 else apart), away
+        better = untangle(movie, apart, sparser, density=density)
+        assert found(movie, better) == found(movie, other if gains > 0 else apart), away
     assert 5 < sum(takes) < 35
 
 
@@ -230,6 +235,22 @@ def test_the_likelihood_of_all_tracks_never_falls(
         assert gained == 0
     else:
         assert gained > 0.005
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("velocities", [False, True])
+@pytest.mark.parametrize("freedom", [0.0, 3.0, 8.0])
+def test_tails_are_densities(axes: int, velocities: bool, freedom: float) -> None:
+    """Of positions, or of positions and velocities; but for the constant of the Gaussian."""
+    size, volume = axes * (1 + velocities), 3.0
+    radius = np.geomspace(1e-4, 1e6, 4000)
+    tail = _tail(replace(MODEL, freedom=freedom, scale=0.7), axes)
+    log = np.array(
+        [_tailed(r * r / volume ** (1 / size), volume, 1 + velocities, axes, tail) for r in radius]
+    )
+    shell = 2 * np.pi ** (size / 2) / gamma(size / 2) * radius**size  # times d log radius
+    whole = np.trapezoid(np.exp(log - size / 2 * np.log(2 * np.pi)) * shell, np.log(radius))
+    assert whole == pytest.approx(1, rel=1e-3)
 
 
 def test_crowded_movies_are_followed_better_and_the_answer_is_certified(
