@@ -111,7 +111,19 @@ def over_gaps(
 
 
 def starts_of(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """(count + 1,) where the pairs of each row begin, of pairs sorted by row."""
+    """Where the pairs of each row begin.
+
+    Parameters
+    ----------
+    row : (Q,) int64 array
+        Row of each pair, sorted.
+    count : int
+        Rows.
+
+    Returns
+    -------
+    (count + 1,) int64 array
+    """
     starts = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(row, minlength=count), out=starts[1:])
     return starts
@@ -120,7 +132,22 @@ def starts_of(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 def kept_above(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
-    """The pairs that gain more: their indptr and indices, where they stood, and what they gain."""
+    """The pairs that gain more than the least.
+
+    Parameters
+    ----------
+    indptr, indices : (R + 1,) int64, (P,) int32 arrays
+        As in `Pairs`.
+    gain : (P,) float64 array
+    least : float
+
+    Returns
+    -------
+    indptr, indices : (R + 1,) int64, (K,) int32 arrays
+    place : (K,) int64 array
+        Where each stood.
+    kept_gain : (K,) float64 array
+    """
     from . import candidates_cpu as kernels
 
     kept, room = np.empty_like(indptr), len(indices) + 1
@@ -132,7 +159,19 @@ def kept_above(
 def places_of(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], follower: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows whose followers, -1 for none, are among their pairs, and where those pairs stand."""
+    """The rows whose followers are among their pairs, and where those pairs stand.
+
+    Parameters
+    ----------
+    indptr, indices : (R + 1,) int64, (P,) int32 arrays
+        As in `Pairs`.
+    follower : (R,) int64 array
+        -1 for none.
+
+    Returns
+    -------
+    rows, places : (L,) int64 arrays
+    """
     from . import candidates_cpu as kernels
 
     place = np.empty(len(follower), dtype=np.int64)

@@ -40,7 +40,19 @@ BY_DETECTIONS: Look = (swept, soft_pass)
 
 
 def look_of(model: LinkModel, *, closely: bool) -> Look:
-    """By headings if asked for and particles keep their way; by what is believed of detections otherwise."""
+    """By headings if asked for and particles keep their way; by what is believed of detections otherwise.
+
+    Parameters
+    ----------
+    model : LinkModel
+    closely : bool
+        Whether headings are asked for.
+
+    Returns
+    -------
+    Look
+        `headed` and `heading_pass`, or `swept` and `soft_pass`.
+    """
     return (headed, heading_pass) if closely and model.motion.persistence > 0 else BY_DETECTIONS
 
 
@@ -156,7 +168,13 @@ def heading_pass(
 def headed(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, forward: bool = False
 ) -> Swept:
-    """Beliefs from both sides, and the pairs that neither side excludes, as `swept` tells them."""
+    """Beliefs from both sides, and the pairs that neither side excludes, as `swept` tells them.
+
+    Parameters
+    ----------
+    movie, pairs, model, shift, forward
+        As in `swept`, and what is returned is: all beliefs of a detection mixed into one.
+    """
     past, after, pairs, odds = _sides(movie, pairs, model, shift, forward=forward)
     motion = model.motion.floored()
     beliefs = Beliefs(

@@ -331,6 +331,7 @@ def mixed(
 ):  # pragma: no cover
     """All that is believed of each detection as one Gaussian.
 
+    position to known as in `_expected`, but mean (S, A, 2), cov (S, A, 3); speed2, noise2 (A,) f8 variances.
     Written: centre (N, A, 2), spread (N, A, 3) f8 mean and covariance.
     """
     for i in range(len(position)):

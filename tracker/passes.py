@@ -94,7 +94,16 @@ class Found:
 
 
 def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None]) -> Found:
-    """Link a whole movie by what a part of it told, and learn the rest from all of it."""
+    """Link a whole movie by what a part of it told, and learn the rest from all of it.
+
+    Parameters
+    ----------
+    movie : Movie
+    before : Found
+        What a part of it told.
+    means, tell
+        As in `learnt_from`.
+    """
     count, model, passes = len(movie.frame), before.model, before.passes
     near = pairs_of(movie, model.gate, **means.looking)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), before.crowd
@@ -126,7 +135,16 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
 
 
 def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None]) -> Found:
-    """Link the movie by the past and the future of the links themselves, until few change."""
+    """Link the movie by the past and the future of the links themselves, until few change.
+
+    Parameters
+    ----------
+    movie : Movie
+    found : Found
+        Of this movie.
+    means, tell
+        As in `learnt_from`.
+    """
     linking, shift, done = found.linking, found.shift, 0
     # What remembers no velocity has no past that would tell more.
     remembered = found.model.motion.persistence > 0

@@ -125,7 +125,18 @@ def with_gaps(
 
 
 def gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> tuple[float, ...]:
-    """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none."""
+    """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none.
+
+    Parameters
+    ----------
+    gap : int
+        Frames from the one to the other.
+    model : LinkModel
+    log_density : float
+        Log of the detections per volume.
+    doubt : float
+        As in `with_gaps`.
+    """
     variance = model.motion.floored().step_variance(gap)
     odds = np.log(max(model.follow[gap - 1], 1e-12) / (model.end * model.start)) - log_density
     room = odds - 0.5 * np.log(2 * np.pi * variance).sum() + doubt
@@ -140,7 +151,18 @@ def gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> t
 
 
 def links_of(movie: Movie, linking: Linking) -> Links:
-    """Links between the detections as they were given, sorted by source."""
+    """Links between the detections as they were given, sorted by source.
+
+    Parameters
+    ----------
+    movie : Movie
+    linking : Linking
+
+    Returns
+    -------
+    Links
+        Cost is minus the log odds of a link; cost, margin and gap in nats.
+    """
     source = np.nonzero(linking.follower >= 0)[0]
     pairs = np.column_stack([movie.order[source], movie.order[linking.follower[source]]])
     order = np.argsort(pairs[:, 0])

@@ -28,6 +28,20 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
     """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them.
 
     Or from flights, if those let more be followed.
+
+    Parameters
+    ----------
+    movie : Movie
+    found : Found
+        What was found of it so far.
+    model : LinkModel
+        With which all began.
+    means : Means
+
+    Returns
+    -------
+    Found, Means
+        With more room, if wider steps were believed.
     """
     far = overlooked(movie, found.linking, workers=means.workers)
     usual, passes = float(np.mean(found.learnt.step)), found.passes

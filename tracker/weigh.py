@@ -122,7 +122,13 @@ def still_links(
 
 
 def possible(movie: Movie, near: Pairs, model: LinkModel) -> Pairs:
-    """The pairs that are not hopeless by their distances alone, where the model knows nothing but steps."""
+    """The pairs that are not hopeless by their distances alone, where the model knows nothing but steps.
+
+    Parameters
+    ----------
+    movie, near, model
+        As in `still_links`.
+    """
     gain = _gain_of_still(movie, near, model, np.sqrt(model.motion.step_variance(1)))
     indptr, indices, *_ = kept_above(near.indptr, near.indices, gain, _HOPELESS)
     return Pairs(indptr, indices, near.log_density)
@@ -198,7 +204,17 @@ def chained(
     shift: NDArray[np.float64],
     workers: int,
 ) -> Beliefs:
-    """The filter along the known links from both sides, each as far as it is trusted."""
+    """The filter along the known links from both sides, each as far as it is trusted.
+
+    Parameters
+    ----------
+    known : Linking
+        The links, and how probable the pairs are.
+    trust : (N,) float64 array
+        Of the link from each detection, from 0 to 1.
+    movie, model, shift, workers
+        As in `link_pass`.
+    """
     from . import motion_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
@@ -238,7 +254,19 @@ def solved(
     size: NDArray[np.int64],
     solver: str,
 ) -> Linking:
-    """The best set of links, and how likely each of its links is."""
+    """The best set of links, and how likely each of its links is.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    known : (N,) int64 array
+        Follower of each detection in the pass before, -1 for none: tells what changed.
+    gain, distance2 : (P,) float64 arrays
+        Log odds of each pair, in nats, and its squared Mahalanobis distance.
+    size : (N,) int64 array
+        Dimensions of the distances to each detection.
+    solver : str
+    """
     from . import motion_cpu as kernels
 
     count = len(known)
