@@ -69,18 +69,34 @@ def test_flights_are_followed_over_gaps():
     assert f1_of(truth, passed(movie, model, heading_pass, headed), movie) > 0.88
 
 
-@pytest.mark.parametrize("freedom", [0.0, 5.0])
-def test_where_nobody_meets_it_is_what_detections_tell(freedom):
+@pytest.mark.parametrize(("freedom", "clutter"), [(0.0, 0.0), (5.0, 0.0), (0.0, 5e-4)])
+def test_where_nobody_meets_it_is_what_detections_tell(freedom, clutter):
     """Far from all others there is one belief of each: odds and distances are those of `soft_pass`."""
     path = np.array([[0, 0], [300.0, 40]]) + np.arange(6)[:, None, None] * [[1, 0.2], [-0.5, 0.1]]
     points = np.concatenate([np.zeros((12, 1)), path.reshape(-1, 2)], axis=1)
     movie = movie_of(Detections.from_table(np.repeat(np.arange(6), 2), points), (1, 1, 1))
-    model = LinkModel(MOTION, (0.999,), 1e-3, 1e-3, gate=(5.0, 5.0), freedom=freedom)
+    model = LinkModel(MOTION, (0.999,), 1e-3, 1e-3, gate=(5.0, 5.0), freedom=freedom, clutter=clutter)
     soft, found = (passed(movie, model, *look) for look in ((soft_pass, swept), (heading_pass, headed)))
     np.testing.assert_array_equal(found.follower, soft.follower)
     np.testing.assert_array_equal(found.size, soft.size)
     np.testing.assert_allclose(found.odds, soft.odds, rtol=0.02, atol=0.05)
     np.testing.assert_allclose(found.distance2, soft.distance2, rtol=0.02, atol=0.02)
+
+
+def test_tails_of_many_degrees_of_freedom_are_those_of_a_gaussian():
+    """Whose futures are weighed by their peaks, too, in another way."""
+    movie = movie_of(flown(0.3, count=150, frames=8, noise=0.05, miss=0.1).detections, (1, 1, 1))
+    motion = Motion((0.1, 0.1), (0.3, 0.3), 5.0, (0.05, 0.05))
+    gaussian = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(1.5, 1.5))
+    shift, none = np.zeros_like(movie.position), Linking.none(len(movie.frame))
+    pairs = with_gaps(movie, pairs_of(movie, gaussian.gate), gaussian, shift, sweep=headed)
+    one, other = (
+        heading_pass(movie, pairs, model, none, shift)[0]
+        for model in (gaussian, replace(gaussian, freedom=1e7))
+    )
+    np.testing.assert_array_equal(other.follower, one.follower)
+    np.testing.assert_array_equal(other.col, one.col)
+    np.testing.assert_allclose(other.odds, one.odds, rtol=1e-3, atol=1e-3)
 
 
 def test_room_grows_as_it_must(monkeypatch):
