@@ -152,7 +152,8 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
     if remembered and not found.closely and found.crowd is None and linking.doubt > _DOUBTLESS:
         # Where neighbours do not tell it, two detections tell where each was heading.
         linking, _ = heading_pass(movie, found.pairs, found.model, linking, shift, **means.solving)
-        found = replace(found, linking=linking)
+        found = replace(found, linking=linking, passes=found.passes + 1)
+        tell(len(movie.frame))
     if remembered:
         linking = untangled(
             movie, found.model, linking, found.pairs.log_density, shift, workers=means.workers
