@@ -44,8 +44,9 @@ def untangled(
     A was not seen when y was, that y is its own: p, y, x and q, b, where q or b may be missing. The
     likelihood of both tracks before and after follows from the Kalman filter along each, forward up to p and
     q and backward from what comes after, so that one exchange costs as much as a few pairs to weigh. What
-    gains most at p is done, and both tracks are filtered anew as far as that changes a belief; until nothing
-    gains any more. With Gaussian steps the likelihood of all tracks together never falls.
+    gains most at p is done, and both tracks are filtered anew as far as that changes a belief; then rows near
+    what changed are looked at again, a few times. With Gaussian steps the likelihood of all tracks together
+    never falls.
 
     Links count as certain meanwhile, and for more than before afterwards. What is gained has no certificate:
     this is a better start for `link_pass`, whose links have one.
