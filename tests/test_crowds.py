@@ -121,7 +121,7 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
         learned, links = calibrate(truth.detections)
         assert learned.model.motion.persistence > 3
         reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))
-    assert np.mean(reached) > 0.93  # .90 where none is learned
+    assert np.mean(reached) > 0.94  # .90 where none is learned
 
 
 def test_a_stream_among_particles_that_stick_is_followed():

@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads
 from .candidates import Pairs, kept_above
 from .linking import Linking, LinkModel
 from .motion import Motion
 from .movie import Movie
 from .sweep import Belief, Beliefs, Swept, swept
-from .weigh import soft_pass, solved
+from .weigh import in_runs, soft_pass, solved
 
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""
@@ -29,7 +28,6 @@ _FAR = 1e-3
 """Odds, from one side alone, below which a pair is given up."""
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
-_WORTH_A_THREAD = 50_000
 _GUESS = 4
 """Beliefs of a detection that there is room for at first."""
 _MOST_LOG = 600.0
@@ -155,9 +153,7 @@ def heading_pass(
             gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
 
-    parts = workers if len(gain) > _WORTH_A_THREAD else 1
-    cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
-    list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
+    in_runs(weigh, pairs.indptr, workers)
     linking = replace(
         solved(pairs, known.follower, gain, distance2, np.zeros(count, np.int64), solver), size=size
     )

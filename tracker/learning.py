@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .candidates import Pairs, no_longer, pairs_of
+from .candidates import no_longer, pairs_of
 from .flow import Flow
 from .headings import Look, look_of
 from .learn import Bias, Learnt, learned, motion_learned
@@ -96,7 +94,7 @@ class _Learning:
         self._flowing, self._closely, self._turning = True, flying, False
         self._bias, self._heed = Bias.none(movie.axes), 1.0
         self._learnt: Learnt
-        self._kept: _Kept | None = None
+        self._kept: Found | None = None
 
     @property
     def _look(self) -> Look:
@@ -160,14 +158,13 @@ class _Learning:
 
     def fallen(self) -> bool:
         """Whether far fewer links are right than a pass before; then all is as it was."""
-        right = float(self._linking.trust.sum())
-        if self._kept is not None and right < _FALLEN * float(self._kept.linking.trust.sum()):
-            self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd = self._kept
-            return True
-        self._kept = _Kept(
-            self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd
-        )  # fmt: skip
-        return False
+        kept, right = self._kept, float(self._linking.trust.sum())
+        if kept is None or right >= _FALLEN * float(kept.linking.trust.sum()):
+            self._kept = self._so_far()
+            return False
+        self._linking, self._pairs, self._model = kept.linking, kept.pairs, kept.model
+        self._learnt, self._shift, self._crowd = kept.learnt, kept.shift, kept.crowd
+        return True
 
     def look_anew(self) -> None:
         """Give up gaps that are rare, and look for other candidates once the gate is another."""
@@ -191,30 +188,23 @@ class _Learning:
 
     def found(self) -> Found:
         """What was found, after a last rehearsal where many links must be wrong."""
-        movie, means, learnt = self._movie, self._means, self._learnt
         # The longest gaps may have been given up at last.
-        pairs = no_longer(movie, self._pairs, len(self._model.follow))
+        self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
         if self._doubtful:
-            self._rehearsed(means.frames, 0, DOUBT, last=True)
-            learnt = means.held(
-                motion_learned(movie, self._linking, self._shift, self._model, means.room, self._bias)
+            self._rehearsed(self._means.frames, 0, DOUBT, last=True)
+            self._learnt = self._means.held(
+                motion_learned(
+                    self._movie, self._linking, self._shift, self._model, self._means.room, self._bias
+                )
             )
-            self._model = learnt.model
+            self._model = self._learnt.model
+        return self._so_far()
+
+    def _so_far(self) -> Found:
         return Found(
-            self._linking, pairs, self._model, learnt, self._shift, self._crowd, self._flow, self._done,
-            self._bias, self._closely,
+            self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd, self._flow,
+            self._done, self._bias, self._closely,
         )  # fmt: skip
-
-
-class _Kept(NamedTuple):
-    """What a pass found."""
-
-    linking: Linking
-    pairs: Pairs
-    model: LinkModel
-    learnt: Learnt
-    shift: NDArray[np.float64]
-    crowd: int | None
 
 
 def _alike(one: LinkModel, other: LinkModel) -> bool:

@@ -7,6 +7,8 @@ problem, solved exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -189,11 +191,26 @@ def weighed(
             table, gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, gain,
         )  # fmt: skip
 
-    parts = workers if len(gain) > _WORTH_A_THREAD else 1
-    cuts = np.searchsorted(pairs.indptr, np.linspace(0, len(gain), parts + 1)[1:-1]).tolist()
-    list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
+    in_runs(weigh, pairs.indptr, workers)
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
     return solved(pairs, known.follower, gain, distance2, size, solver)
+
+
+def in_runs(weigh: Callable[[tuple[int, int]], None], indptr: NDArray[np.int64], workers: int) -> None:
+    """Weigh the pairs of rows first to last - 1, run after run, in threads where they are many.
+
+    Parameters
+    ----------
+    weigh : callable
+        Told (first, last).
+    indptr : (N + 1,) int64 array
+        Where the pairs of each row begin.
+    workers : int
+    """
+    count, many = len(indptr) - 1, int(indptr[-1])
+    parts = workers if many > _WORTH_A_THREAD else 1
+    cuts = np.searchsorted(indptr, np.linspace(0, many, parts + 1)[1:-1]).tolist()
+    list(in_threads(weigh, zip([0, *cuts], [*cuts, count], strict=True), parts))
 
 
 def chained(
