@@ -30,7 +30,6 @@ from outbid.tracker.calibrate import calibrate
 from outbid.tracker.cli import main
 from outbid.tracker.estimates import _least_squares, first_step, motion_from, neighbour_distances
 from outbid.tracker.motion import Motion
-from outbid.tracker.tails import tail_from
 
 
 def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0) -> Tracks:
@@ -115,17 +114,6 @@ def test_covariances_of_a_motion_give_the_motion(motion):
         )
     assert found.persistence == pytest.approx(motion.persistence, rel=0.1)
     np.testing.assert_allclose(found.noise, motion.noise, atol=0.03)
-
-
-def test_tails_are_told_from_the_gaussian():
-    rng = np.random.default_rng(0)
-    gauss = rng.chisquare(3, 20_000)
-    size, weight = np.full(20_000, 3), np.ones(20_000)
-    assert tail_from(gauss, size, weight) == (0.0, 1.0)
-    heavy = gauss / (rng.chisquare(4, 20_000) / 4)
-    freedom, scale = tail_from(heavy, size, weight)
-    assert freedom == pytest.approx(4, abs=1)
-    assert scale == pytest.approx(1, rel=0.25)
 
 
 # ---------------------------------------------------------------- whole movies

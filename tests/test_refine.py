@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -188,6 +189,24 @@ def test_a_particle_does_not_foretell_itself():
     for crowd_step in (step, step + np.linspace(0, 1, 40)[:, None] * place):
         foretold, _ = Flow(np.array([0, 40]), place).foretold(crowd_step)
         assert np.abs(foretold[3]).max() < 1.5
+
+
+@pytest.mark.parametrize("crowd", [4, 0])
+def test_a_flow_is_the_mean_of_the_neighbours_that_have_a_step_times_its_slope(crowd):
+    rng, starts = np.random.default_rng(8), np.array([0, 30, 33, 33, 100])
+    place, drift = rng.uniform(0, 1, (100, 3)), np.repeat([1.0, -2.0, 0.5, 1.0], [30, 3, 0, 67])[:, None]
+    step = drift * (1 + place) + rng.normal(0, 0.1, (100, 3))
+    step[rng.random(100) < 0.4] = np.nan
+    known, mean = ~np.isnan(step[:, 0]), np.zeros((100, 3))
+    for low, high in itertools.pairwise(starts):
+        for i in range(low, high):
+            others = low + np.argsort(np.linalg.norm(place[low:high] - place[i], axis=1))[1:]
+            others = [j for j in others[: crowd * 3 // 2 or None] if known[j]][: crowd or None]
+            mean[i] = step[others].mean(axis=0) if len(others) >= 3 else 0.0
+    slope = (step * mean)[known].sum(axis=0) / (mean**2)[known].sum(axis=0)
+    foretold, chosen = Flow(starts, place, crowds=(crowd,)).foretold(step)
+    assert chosen == crowd
+    np.testing.assert_allclose(foretold, np.clip(slope, 0, 1) * mean)
 
 
 # ---------------------------------------------------------------- neighbours

@@ -66,7 +66,7 @@ class Flow:
         rows = [np.arange(*frame_start[frame : frame + 2]) for frame in self._some]
         self._every = max(1, sum(map(len, rows)) // _ASKED)
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
-        self._near: dict[bool, tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
+        self._near: dict[bool, NDArray[np.int32]] = {}
 
     def foretold(self, step: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
         """The flow at every detection, and how many neighbours were asked.
@@ -85,7 +85,7 @@ class Flow:
         everywhere = len(self._crowds) == 1
         own = step if everywhere else step[self._rows]
         worth = max(_WORTH, _CHANCE / max(int((~np.isnan(own[:, 0])).sum()), 1))
-        best, left, slope, mean = None, 1 - worth, np.zeros(step.shape[1]), np.zeros_like(step)
+        best, left, slope, mean = None, 1 - worth, np.zeros(step.shape[1]), step
         for crowd in self._crowds:
             tried = self._mean(step, crowd, everywhere=everywhere)
             found, rest = _regressed(own, tried)
@@ -105,46 +105,34 @@ class Flow:
         self, step: NDArray[np.float64], crowd: int, *, everywhere: bool = False
     ) -> NDArray[np.float64]:
         """(M, axes) mean step of the neighbours of each detection, or of those in some frames."""
-        from .flow_cpu import mean_of_near
+        from . import flow_cpu as kernels
 
         frames = np.nonzero(np.diff(self._frame_start))[0] if everywhere else self._some
         every = 1 if everywhere else self._every
+        mean = np.empty((len(step) if everywhere else len(self._rows), step.shape[1]))
         if crowd == 0:
-            return _mean_of_others(self._frame_start, frames, step, every)
-        kept = self._near.get(everywhere)
+            first, last = self._frame_start[frames], self._frame_start[frames + 1]
+            kernels.mean_of_others(first, last, every, step, _FEWEST, mean)
+            return mean
+        near = self._near.get(everywhere)
         # Some neighbours have no step; half as many more stand in for them.
         asked = (crowd if everywhere else max(self._crowds)) * 3 // 2
-        if kept is None or kept[1].shape[1] < asked:
-            rows, near, _ = nearest(
+        if near is None or near.shape[1] < asked:
+            _, near, _ = nearest(
                 self._position, self._frame_start, frames, asked, every=every, workers=self._workers
             )
-            kept = self._near[everywhere] = rows, near
-        mean = np.zeros((len(kept[0]), step.shape[1]))
-        mean_of_near(kept[1], step, crowd, _FEWEST, mean)
+            self._near[everywhere] = near
+        kernels.mean_of_near(near, step, crowd, _FEWEST, mean)
         return mean
-
-
-def _mean_of_others(
-    frame_start: NDArray[np.int64], frames: NDArray[np.int64], step: NDArray[np.float64], every: int
-) -> NDArray[np.float64]:
-    """(M, axes) mean step of all others in the frame, for every so many-th detection of the frames."""
-    means = []
-    for frame in frames:
-        own = step[frame_start[frame] : frame_start[frame + 1]]
-        known = ~np.isnan(own[:, :1])
-        own = np.where(known, own, 0.0)
-        others, total = (known.sum() - known)[::every], own.sum(axis=0)
-        means.append(np.where(others >= _FEWEST, (total - own[::every]) / np.maximum(others, 1), 0.0))
-    return np.concatenate(means or [step[:0]])
 
 
 def _regressed(step: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """(axes,) slopes of the steps on the means, from 0 to 1, and the share of their squares left then."""
-    known = ~np.isnan(step[:, 0])
-    step, mean = step[known], mean[known]
-    square, mixed, square_of_mean = (
-        np.einsum("ij,ij->j", left, right) for left, right in ((step, step), (step, mean), (mean, mean))
-    )
+    from .flow_cpu import products
+
+    sums = np.empty((3, step.shape[1]))
+    products(step, mean, sums)
+    square, mixed, square_of_mean = sums
     slope = np.clip(mixed / np.maximum(square_of_mean, 1e-300), 0.0, 1.0)
     moving = square > 0
     rest = (square - 2 * slope * mixed + slope**2 * square_of_mean)[moving] / square[moving]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,8 +12,9 @@ _KNOWN = 500.0
 _CLEAR = 0.001
 """Gain in log likelihood, a link, from which on one tail is better than another."""
 
-
-_log_gamma = np.vectorize(math.lgamma, otypes=[float])  # loading SciPy's takes longer than a small movie
+_FREEDOM = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])
+_SCALE = np.geomspace(0.25, 1.6, 22)
+"""Degrees of freedom and scales that are tried."""
 
 
 def no_stretch() -> NDArray[np.float64]:
@@ -62,6 +61,8 @@ def stretched(
     >>> stretched(np.array([0.0, 1.0, 100.0]), np.full(3, 6), stretch, axes=3).tolist()
     [0.0, 0.5, 50.0]
     """
+    if (stretch[:, 0] == stretch[:, 1]).all():
+        return distance2
     found = distance2.copy()
     for (known, right), dimensions in zip(stretch, (axes, 2 * axes), strict=True):
         taken = size == dimensions
@@ -89,26 +90,18 @@ def tail_from(
     known : (float, float)
         What is kept where it does as well.
     """
-    total = max(float(weight.sum()), 1e-300)
+    from . import tails_cpu as kernels
+
     # Two sizes at most, and distances in bins: the likelihood needs no more.
-    edges = np.geomspace(1e-3, max(float(distance2.max(initial=1.0)), 1.0) + 1, 200)
-    bins = np.searchsorted(edges, distance2)
-    near = np.concatenate([[0.0], edges])
-    sizes = np.unique(size)
-    counts = [np.bincount(bins[size == m], weights=weight[size == m], minlength=len(near)) for m in sizes]
-    gauss = -sum(float((count * near).sum()) for count in counts) / 2
-    freedom = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])[:, None]
-    scale = np.geomspace(0.25, 1.6, 22)
-    fallen = np.log1p(near / (freedom * scale)[..., None])
-    value = np.zeros((freedom.size, scale.size))
-    for m, count in zip(sizes, counts, strict=True):
-        constant = _log_gamma((freedom + m) / 2) - _log_gamma(freedom / 2)
-        constant = constant - m / 2 * np.log(freedom * scale / 2)
-        value += constant * count.sum() - (freedom + m) / 2 * (fallen @ count)
-    which = np.unravel_index(np.argmax(value), value.shape)
-    if value[which] <= gauss + _CLEAR * total:
+    near = np.append(0.0, np.geomspace(1e-3, max(float(distance2.max(initial=1.0)), 1.0) + 1, 200))
+    largest, counts = int(size.max(initial=1)), np.zeros((2, len(near)))
+    sizes = np.array([largest, size.min(initial=largest)])
+    kernels.count_near(distance2, size, weight, largest, near, counts)
+    clear = _CLEAR * max(float(weight.sum()), 1e-300)
+    (freedom, scale), most = kernels.likeliest(near, counts, sizes, _FREEDOM, _SCALE)
+    if most <= clear - float((counts @ near).sum()) / 2:
         return 0.0, 1.0
-    at = np.argmin(np.abs(freedom[:, 0] - known[0])), np.argmin(np.abs(scale - known[1]))
-    if known[0] > 0 and value[which] <= value[at] + _CLEAR * total:
-        which = at
-    return float(freedom[which[0], 0]), float(scale[which[1]])
+    kept = _FREEDOM[np.argmin(np.abs(_FREEDOM - known[0]))], _SCALE[np.argmin(np.abs(_SCALE - known[1]))]
+    if known[0] > 0 and most <= kernels.log_likelihood(near, counts, sizes, *kept) + clear:
+        return float(kept[0]), float(kept[1])
+    return float(_FREEDOM[freedom]), float(_SCALE[scale])

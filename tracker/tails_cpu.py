@@ -1,0 +1,66 @@
+"""CPU kernels of tails. Serial, without the GIL; no result depends on the order of threads."""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def count_near(distance2, size, weight, largest, near, counts):  # pragma: no cover
+    """Sum the weights of squared distances by the next smaller one of a series.
+
+    distance2, weight (Q,) f8; size (Q,) i8: of two kinds at most; near (B,) f8: 0, then a geometric series,
+    whose last is farther than all. Added to: counts (2, B) f8: of those of the size `largest`, and of others.
+    """
+    fine = 1 / math.log(near[2] / near[1])
+    for q in range(len(distance2)):
+        far, to = distance2[q], 0
+        if far > near[1]:
+            to = min(1 + np.int64(math.log(far / near[1]) * fine), len(near) - 2)
+            # Logarithms are rounded.
+            to += np.int64(near[to + 1] < far) - np.int64(near[to] >= far)
+        counts[np.int64(size[q] != largest), to] += weight[q]
+
+
+@njit(nogil=True, cache=True)
+def log_likelihood(near, counts, sizes, freedom, scale):  # pragma: no cover
+    """Log likelihood of Student's t, less what does not depend on it.
+
+    near (B,), counts (2, B) f8 as in `count_near`; sizes (2,) i8: the dimensions of each row of counts.
+    """
+    value = 0.0
+    for row in range(2):
+        power, fallen, total = (freedom + sizes[row]) / 2, 0.0, 0.0
+        for b in range(near.shape[0]):
+            if counts[row, b] > 0:
+                total += counts[row, b]
+                fallen += counts[row, b] * math.log1p(near[b] / (freedom * scale))
+        constant = math.lgamma(power) - math.lgamma(freedom / 2)
+        value += total * (constant - sizes[row] / 2 * math.log(freedom * scale / 2)) - power * fallen
+    return value
+
+
+@njit(nogil=True, cache=True)
+def likeliest(near, counts, sizes, freedoms, scales):  # pragma: no cover
+    """Which of some degrees of freedom (F,) f8 and of some scales (S,) f8 are the likeliest, and how likely.
+
+    near, counts, sizes as in `log_likelihood`.
+    """
+    chosen, most, at = (0, 0), -np.inf, len(scales) // 2
+    for f in range(len(freedoms)):
+        value = log_likelihood(near, counts, sizes, freedoms[f], scales[at])
+        for way in (1, -1):
+            # Concave in the log of the scale: one climbs from where the last were likeliest.
+            while 0 <= at + way < len(scales):
+                next_value = log_likelihood(near, counts, sizes, freedoms[f], scales[at + way])
+                if next_value <= value:
+                    break
+                value, at = next_value, at + way
+        if value > most:
+            chosen, most = (f, at), value
+    return chosen, most
