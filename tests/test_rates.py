@@ -41,21 +41,22 @@ def test_counts_are_numpys():
 def test_improbable_pairs_are_shared_as_numpy_would():
     frame, row, col, gap, chance, follower = some_pairs()
     count, told = len(frame), np.linspace(-2, 2, len(row))
-    indptr, worth, odds = np.empty(count + 1, np.int64), np.empty(len(row), bool), np.empty((2, len(row)))
-    kernels.split(row, col, chance, follower, _WORTH, indptr, worth, odds)
-    assert (worth == ((chance > _WORTH) | (follower[row] == col))).all()
+    indptr, order, odds = np.empty(count + 1, np.int64), np.empty(len(row), "u4"), np.empty((2, len(row)))
+    kernels.split(row, col, chance, follower, _WORTH, indptr, order, odds)
+    worth = (chance > _WORTH) | (follower[row] == col)
+    assert (order == np.concatenate([np.nonzero(worth)[0], np.nonzero(~worth)[0]])).all()
     assert (indptr == np.searchsorted(row[worth], np.arange(count + 1))).all()
     free = [np.maximum(1 - np.bincount(ends, chance, count), 1e-9)[ends] for ends in (row, col)]
     assert odds == pytest.approx(chance / free)
     more, rest, gain = np.array([0.0, 0.5, -0.3, 1.0]), np.empty((2, count)), np.empty(worth.sum())
-    kernels.weigh(row, col, gap, worth, odds, told, more, rest, gain)
+    kernels.weigh(row, col, gap, order, odds, told, more, rest, gain)
     now = odds * np.exp(more[gap]) * ~worth
     expected = [np.bincount(ends, of, count) for ends, of in zip((row, col), now, strict=True)]
     np.testing.assert_allclose(rest, expected)
     against = np.log1p(rest[0])[row] + np.log1p(rest[1])[col]
     assert gain == pytest.approx((told + more[gap] - against)[worth])
     seen, found = np.linspace(0, 0.2, len(gain)), np.empty(len(row))
-    kernels.share(row, gap, worth, odds, more, rest, seen, found)
+    kernels.share(row, gap, order, odds, more, rest, seen, found)
     assert found[worth] == pytest.approx(seen)
     left = (1 - np.bincount(row[worth], seen, count)) / (1 + rest[0])
     assert found[~worth] == pytest.approx((left[row] * now[0])[~worth])

@@ -215,11 +215,14 @@ def _products(
     groups_of(linking.before, group)
     products = np.zeros((_GROUPS, LAGS, 5, movie.axes))
     low, high = movie.bounds
+    reach = np.minimum(_WALL * step, (high - low) / 10)
+    low, high, reach = (tuple(values.tolist()) for values in (low, high, reach))
     step_products(
-        linking.row, linking.col, linking.probability, movie.frame, movie.position, shift, linking.before,
-        linking.trust, group, max(1, len(movie.frame) // _SAMPLE), low, high,
-        np.minimum(_WALL * step, (high - low) / 10), products,
+        linking.row, linking.col, linking.probability, movie.frame, movie.position.reshape(-1),
+        shift.reshape(-1), linking.before, linking.trust, group, max(1, len(movie.frame) // _SAMPLE),
+        low, high, reach, products,
     )  # fmt: skip
+    products[:, 0, 2:4] = products[:, 0, 1:2]
     return products
 
 

@@ -4,27 +4,31 @@
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 _IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
 _LIGHT = 1e-6  # weights of products below which they tell nothing
+_TWO, _THREE, _FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def step_products(
     row, col, probability, frame, position, shift, before, trust, group, thin, low, high, reach, products
 ):  # pragma: no cover
     """Sums of weighted products of a particle's steps 0, 1, … frames apart.
 
     The last step of each chain is any probable pair; those before are links, those over gaps left out.
-    row (Q,) i8, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8;
+    row (Q,) i8, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8;
     before (N,) i8 or -1; trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows
-    count; low, high (A,) f8 where walls may be, reach (A,) f8 the way from them in one frame: along an axis,
-    what may have met one counts in no product.
+    count; low, high: A floats, where walls may be, reach: the way from them in one frame: along an axis, what
+    may have met one counts in no product.
     Added to products (G, LAGS, 5, A) f8: weights, products, squares of the last and of the earlier step
-    (all less the shift), and, at lag 0, squares of the step as seen.
+    (all less the shift; at lag 0 not written, as they are the products), and, at lag 0, of the step as seen.
     """
-    lags, axes = products.shape[1], position.shape[1]
+    # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
+    lags, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
+    step = np.empty(len(low))
     for e in range(len(row)):
         p = probability[e]
         if p <= _IMPROBABLE:
@@ -32,35 +36,34 @@ def step_products(
         i, j = row[e], col[e]
         if frame[j] != frame[i] + 1 or (thin > 1 and i % thin != 0):
             continue
-        g = group[i]
+        at, after, to = np.uint64(i) * axes, np.uint64(j) * axes, np.uint64(5 * lags * group[i]) * axes
         for k in range(axes):
-            seen = position[j, k] - position[i, k]
-            step = seen - shift[i, k]
-            products[g, 0, 0, k] += p
-            products[g, 0, 1, k] += p * step * step
-            products[g, 0, 2, k] += p * step * step
-            products[g, 0, 3, k] += p * step * step
-            products[g, 0, 4, k] += p * seen * seen
+            seen = position[after + k] - position[at + k]
+            step[k] = seen - shift[at + k]
+            sums[to + k] += p
+            sums[to + axes + k] += p * step[k] * step[k]
+            sums[to + _FOUR * axes + k] += p * seen * seen
         weight, here = p**4, i
         while before[here] >= 0:
             b = before[here]
             lag = frame[i] - frame[b]
-            weight *= trust[b] ** 4
+            sure = trust[b] * trust[b]
+            weight *= sure * sure
             if lag >= lags or weight < _LIGHT:
                 break
             if frame[here] - frame[b] > 1:  # of a step over a gap nothing is known frame by frame
                 here = b
                 continue
+            begun, ended, half = np.uint64(b) * axes, np.uint64(here) * axes, (lag + 1) / 2
+            to = np.uint64(5 * (lags * group[i] + lag)) * axes
             for k in range(axes):
-                middle, away = (position[j, k] + position[b, k]) / 2, (lag + 1) / 2 * reach[k]
-                if middle - away < low[k] or middle + away > high[k]:
-                    continue
-                step = position[j, k] - position[i, k] - shift[i, k]
-                earlier = position[here, k] - position[b, k] - shift[b, k]
-                products[g, lag, 0, k] += weight
-                products[g, lag, 1, k] += weight * step * earlier
-                products[g, lag, 2, k] += weight * step * step
-                products[g, lag, 3, k] += weight * earlier * earlier
+                middle, away = (position[after + k] + position[begun + k]) / 2, half * reach[k]
+                w = weight if (middle - away >= low[k]) & (middle + away <= high[k]) else 0.0
+                earlier = position[ended + k] - position[begun + k] - shift[begun + k]
+                sums[to + k] += w
+                sums[to + axes + k] += w * step[k] * earlier
+                sums[to + _TWO * axes + k] += w * step[k] * step[k]
+                sums[to + _THREE * axes + k] += w * earlier * earlier
             here = b
 
 

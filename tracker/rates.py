@@ -124,13 +124,13 @@ class _Lots:
 
         pairs, count = len(linking.row), len(linking.follower)
         self._linking, self._gap, self._waste = linking, gap, _WASTE
-        self._indptr, self._worth = np.empty(count + 1, np.int64), np.empty(pairs, np.bool_)
+        self._indptr, self._order = np.empty(count + 1, np.int64), np.empty(pairs, np.uint32)
         self._odds, self._rest = np.empty((2, pairs)), np.empty((2, count))
         kernels.split(
             linking.row, linking.col, linking.probability, linking.follower, _WORTH, self._indptr,
-            self._worth, self._odds,
+            self._order, self._odds,
         )  # fmt: skip
-        self._col = linking.col[self._worth]
+        self._col = linking.col[self._order[: self._indptr[-1]]]
         self._follower, self._before = linking.follower.copy(), linking.before.copy()
 
     def drawn(self, more: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -140,7 +140,7 @@ class _Lots:
 
         linking, more = self._linking, np.append(0.0, more)
         gain, seen, chance = np.empty(len(self._col)), np.empty(len(self._col)), np.empty(len(linking.row))
-        pairs = (self._gap, self._worth, self._odds)
+        pairs = (self._gap, self._order, self._odds)
         kernels.weigh(linking.row, linking.col, *pairs, linking.odds, more, self._rest, gain)
         sample_matchings(
             self._indptr, self._col, gain, self._follower, self._before, _SWEEPS + self._waste, self._waste,

@@ -7,25 +7,33 @@ Serial, without the GIL; no result depends on the order of threads.
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def split(row, col, chance, follower, least, indptr, worth, odds):  # pragma: no cover
-    """Which pairs are worth being drawn, and the odds of all others against no link of their row or column.
+def split(row, col, chance, follower, least, indptr, order, odds):  # pragma: no cover
+    """Which pairs are worth being drawn, and the odds of all pairs against no link of their row or column.
 
     row, col (Q,) i8 pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links are drawn in any case;
-    least chance. Written: indptr (N+1,) i8 of those worth it; worth (Q,) bool; odds (2, Q) f8.
+    least chance. Written: indptr (N+1,) i8 of those worth it; order (Q,) u4 places of these, then of the
+    others; odds (2, Q) f8.
     """
-    count = len(follower)
-    free = np.ones((2, count))
+    count, worth, others = len(follower), np.uint64(0), np.uint64(0)
+    free, rest = np.ones((2, count)), np.empty(len(row), np.uint32)
     indptr[:] = 0
     for e in range(len(row)):
         free[0, row[e]] -= chance[e]
         free[1, col[e]] -= chance[e]
-        worth[e] = chance[e] > least or follower[row[e]] == col[e]
-        indptr[row[e] + 1] += worth[e]
+        drawn = chance[e] > least or follower[row[e]] == col[e]
+        indptr[row[e] + 1] += drawn
+        # Written in any case: which are worth it, no processor can guess.
+        order[worth], rest[others] = e, e
+        worth += np.uint64(drawn)
+        others += np.uint64(not drawn)
+    order[worth:] = rest[:others]
     for i in range(count):
         indptr[i + 1] += indptr[i]
         free[0, i], free[1, i] = max(free[0, i], 1e-9), max(free[1, i], 1e-9)
@@ -34,7 +42,7 @@ def split(row, col, chance, follower, least, indptr, worth, odds):  # pragma: no
 
 
 @njit(nogil=True, cache=True)
-def weigh(row, col, gap, worth, odds, told, more, rest, gain):  # pragma: no cover
+def weigh(row, col, gap, order, odds, told, more, rest, gain):  # pragma: no cover
     """Log odds of the pairs worth being drawn, against no link or any of the others.
 
     row to odds as in `split`; gap (Q,) i8 frames from the one to the other; told (Q,) f8 log odds;
@@ -42,33 +50,29 @@ def weigh(row, col, gap, worth, odds, told, more, rest, gain):  # pragma: no cov
     column; gain (W,) f8.
     """
     rest[:] = 0.0
-    times = np.exp(more)
-    for e in range(len(row)):
-        if not worth[e]:
-            rest[0, row[e]] += odds[0, e] * times[gap[e]]
-            rest[1, col[e]] += odds[1, e] * times[gap[e]]
-    log_rest, place = np.log1p(rest), 0
-    for e in range(len(row)):
-        if worth[e]:
-            gain[place] = told[e] + more[gap[e]] - log_rest[0, row[e]] - log_rest[1, col[e]]
-            place += 1
+    times, worth = np.exp(more), len(gain)
+    for e in order[worth:]:
+        rest[0, row[e]] += odds[0, e] * times[gap[e]]
+        rest[1, col[e]] += odds[1, e] * times[gap[e]]
+    for n in range(worth):
+        e = order[n]
+        others = (1 + rest[0, row[e]]) * (1 + rest[1, col[e]])
+        gain[n] = told[e] + more[gap[e]] - (math.log(others) if others > 1 else 0.0)
 
 
 @njit(nogil=True, cache=True)
-def share(row, gap, worth, odds, more, rest, seen, chance):  # pragma: no cover
+def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
     """How probable all pairs are if those worth being drawn were seen so often.
 
     row to rest as in `weigh`; seen (W,) f8. Written: chance (Q,) f8.
     """
-    free, times, place = np.ones(rest.shape[1]), np.exp(more), 0
-    for e in range(len(row)):
-        if worth[e]:
-            chance[e] = seen[place]
-            free[row[e]] -= seen[place]
-            place += 1
-    for e in range(len(row)):
-        if not worth[e]:
-            chance[e] = free[row[e]] / (1 + rest[0, row[e]]) * odds[0, e] * times[gap[e]]
+    free, times, worth = np.ones(rest.shape[1]), np.exp(more), len(seen)
+    for n in range(worth):
+        e = order[n]
+        chance[e] = seen[n]
+        free[row[e]] -= seen[n]
+    for e in order[worth:]:
+        chance[e] = free[row[e]] / (1 + rest[0, row[e]]) * odds[0, e] * times[gap[e]]
 
 
 @njit(nogil=True, cache=True)
