@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from outbid.tracker.families import Families
+from outbid.tracker.families import FREEDOM, Families, Nearby, log_t
 from outbid.tracker.generations import Lives
 from outbid.tracker.linking import Linking
 from outbid.tracker.movie import Movie
@@ -63,6 +63,58 @@ def test_strangers_alone_are_no_daughters():
     # Their density: a start has ten of them in a cube of 3.
     seen = replace(seen, chance=np.full(len(seen), 2 * np.log(10 / 27)), growth=np.full(len(seen), np.nan))
     assert parting_of(seen, 300, np.zeros(len(seen))) is None
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_families_are_all_that_are_near_each_measured_by_itself(axes):
+    rng = np.random.default_rng(axes)
+    count, frames = 60, 4
+    frame, position = np.repeat(np.arange(frames), count), rng.uniform(0, 3, (frames * count, axes))
+    movie = Movie(frame, position, np.arange(len(frame)), np.arange(frames + 1) * count, "zyx"[-axes:])
+    before, follower = np.full((2, len(frame)), -1)
+    for first in range(0, len(frame) - count, count):
+        linked = rng.permutation(count)[:40]
+        follower[first + linked] = first + count + rng.permutation(count)[:40]
+    before[follower[follower >= 0]] = np.nonzero(follower >= 0)[0]
+    shift, log_density = rng.normal(0, 0.1, position.shape), rng.normal(0, 0.1, len(frame))
+    starts = np.nonzero((before < 0) & (frame > 0))[0]
+    among, usual = np.union1d(starts, [70, 75, 130]), (0.04, 0.2)
+    near = Nearby.of(movie, among, log_density, shift, usual)
+    seen = near.families(before, follower)
+
+    ahead = position + shift
+    reach = 1.25 * np.exp(-np.median(log_density[among]) / axes)
+    wanted = []
+    for mother in range(len(frame)):
+        found = [j for j in among if frame[j] == frame[mother] + 1]
+        found = [j for j in found if np.linalg.norm(position[j] - ahead[mother]) <= reach]
+        if follower[mother] >= 0:
+            wanted += [(mother, follower[mother], j) for j in found if j != follower[mother]]
+        else:
+            wanted += [(mother, *two) for two in combinations([j for j in found if before[j] < 0], 2)]
+    rows = zip(seen.mother.tolist(), seen.first.tolist(), seen.second.tolist(), strict=True)
+    assert sorted(rows) == sorted(wanted)
+    assert (seen.ended == (follower[seen.mother] < 0)).all()
+    assert seen.ended.any()
+
+    here, there = position[seen.first], position[seen.second]
+    apart, middle = there - here, (here + there) / 2 - ahead[seen.mother]
+    far = np.linalg.norm(apart, axis=1)
+    along = (middle * apart).sum(axis=1) / far
+    np.testing.assert_allclose(seen.along2, along**2)
+    np.testing.assert_allclose(seen.aside2, (middle**2).sum(axis=1) - along**2, atol=1e-12)
+    np.testing.assert_allclose(seen.apart2, apart**2)
+    np.testing.assert_allclose(np.exp(seen.crowd) * seen.spacing, np.exp(-log_density[seen.mother] / axes))
+    after = np.column_stack([follower[seen.first], follower[seen.second]])
+    wider = ((position[after[:, 1]] - position[after[:, 0]] - apart) * apart).sum(axis=1) / far
+    wider[(after < 0).any(axis=1)] = np.nan
+    np.testing.assert_allclose(seen.growth, wider)
+    of_growth = log_t(np.nan_to_num(wider) ** 2, 1, 2 * 0.04, FREEDOM)
+    np.testing.assert_allclose(seen.usual_growth, of_growth)
+    lost = log_density[seen.first] + np.log(0.2 * len(among) / len(frame))
+    step2 = ((here - ahead[seen.mother]) ** 2).sum(axis=1)
+    chance = np.where(seen.ended, lost, log_t(step2, axes, 0.04, FREEDOM)) + log_density[seen.second]
+    np.testing.assert_allclose(seen.chance, chance)
 
 
 def lineage(ages: list[int], frames: int) -> tuple[Movie, np.ndarray, Families]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .assign.gains import best_pairs
-from .families import Families, families_of
+from .families import Families, Nearby, usual_steps
 from .generations import Lives
 from .linking import Linking, shift_backward, turned
 from .movie import Movie
@@ -95,29 +95,32 @@ def find_divisions(
     none = Branches.none()
     starts = _starts(movie, linking.before)
     every = max(1, len(starts) // _TOLD)
-    families = families_of(movie, linking.follower, starts, log_density, shift, every=every)
+    usual = usual_steps(movie, linking.follower, shift)
+    near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
+    families = near.families(linking.before, linking.follower)
     sample = starts[movie.frame[starts] % every == 0]
     parting = _parting(movie, families, sample)
     if parting is None:
         return linking, none
     forward, odds, claimed = _found(families, parting, len(movie.frame))
-    backward = _backward(movie, linking, log_density, shift, parting, every)
+    backward = _backward(movie, linking, log_density, shift, usual, parting, every)
     if every > 1:
         # Where chance finds about as many, a sample tells that all would not do.
         unsure = _CLEAR * math.sqrt(len(forward) + len(backward) + 1)
         if len(forward) - len(backward) + unsure < _MORE * len(sample):
             return linking, none
-        families = families_of(movie, linking.follower, starts, log_density, shift)
+        near = Nearby.of(movie, starts, log_density, shift, usual)
+        families = near.families(linking.before, linking.follower)
         forward, odds, claimed = _found(families, parting, len(movie.frame))
-        backward = _backward(movie, linking, log_density, shift, parting)
+        backward = _backward(movie, linking, log_density, shift, usual, parting)
     few = len(forward) - len(backward) < _MORE * len(starts)
     if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
         return linking, none
+    among = reachable(linking, starts)
+    near = Nearby.of(movie, among, log_density, shift, usual)
     for _ in range(_ROUNDS):
         starts = _starts(movie, linking.before)
-        among = reachable(linking, starts)
-        families = families_of(movie, linking.follower, among, log_density, shift)
-        families = families.only(_sensible(families, linking.follower, starts))
+        families = near.families(linking.before, linking.follower)
         parting = _refined(movie, linking, families, starts, parting)
         odds = log_odds(families, parting)
         odds += np.log(np.maximum(_real(odds, forward, backward, claimed), 1e-9))
@@ -153,14 +156,6 @@ def _aged(
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
     return choice, family_chances(choice, families)
-
-
-def _sensible(
-    families: Families, follower: NDArray[np.int64], starts: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which families have two daughters, and only such that start if their mother ends."""
-    both = np.isin(families.first, starts) & np.isin(families.second, starts)
-    return np.asarray((families.second != follower[families.mother]) & (both | ~families.ended))
 
 
 def _starts(movie: Movie, before: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -199,16 +194,16 @@ def _backward(
     linking: Linking,
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
+    usual: tuple[float, float],
     parting: Parting,
     every: int = 1,
 ) -> NDArray[np.float64]:
     """The log odds of the divisions found in the movie run backward, where their share is another."""
     count, back = len(movie.frame), movie.backward()
     starts = _starts(back, turned(linking.follower))
-    families = families_of(
-        back, turned(linking.before), starts, log_density[::-1], shift_backward(linking.before, shift),
-        every=every,
-    )  # fmt: skip
+    behind = shift_backward(linking.before, shift)
+    near = Nearby.of(back, starts, log_density[::-1], behind, usual, every=every)
+    families = near.families(turned(linking.follower), turned(linking.before))
     odds = log_odds(families, parting)
     own = odds + share_gain(families, odds, int((back.frame[starts] % every == 0).sum()), parting)
     chance, _ = probabilities(families, own)

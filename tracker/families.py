@@ -76,46 +76,126 @@ class Families:
         return Families(*(value[which] if isinstance(value, np.ndarray) else value for value in values))
 
 
-def families_of(
-    movie: Movie,
-    follower: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    log_density: NDArray[np.float64],
-    shift: NDArray[np.float64],
-    *,
-    every: int = 1,
-) -> Families:
-    """Measure every pair of a mother and a start near her, or two starts if she ends.
+def usual_steps(movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> tuple[float, float]:
+    """Variance of what is not foretold of the usual steps, and share of the detections without a next one.
 
     Parameters
     ----------
     movie : Movie
     follower : (N,) int64 array
         The detection linked after each; -1 for none.
-    starts : (S,) int64 array
-        Those that may be daughters, sorted.
-    log_density : (N,) float64 array
-        Log of the detections per volume around each.
     shift : (N, axes) float64 array
         Displacement in one frame that is foretold of each.
-    every : int
-        Only daughters in every so many-th frame: a sample.
     """
-    often, starts = len(starts), starts[movie.frame[starts] % every == 0]
-    spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
-    mother, start = _near(movie, starts, shift, _REACH * spacing, every)
-    after = follower[mother]
-    goes_on = (after >= 0) & (movie.frame[after] == movie.frame[mother] + 1)
-    ends = after < 0
-    left, right = _twos(mother[ends])
-    mothers = np.concatenate([mother[goes_on], mother[ends][left]])
-    first = np.concatenate([after[goes_on], start[ends][left]])
-    second = np.concatenate([start[goes_on], start[ends][right]])
-    order = np.argsort(mothers, kind="stable")
-    return _measured(
-        movie, mothers[order], first[order], second[order], follower, often, log_density, shift, spacing,
-        every,
-    )  # fmt: skip
+    linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
+    some = linked[:: max(1, len(linked) // _STEPS)]
+    steps = movie.position[follower[some]] - movie.position[some] - shift[some]
+    steps2 = float(np.median(np.einsum("ij,ij->i", steps, steps))) if len(some) else 0.0
+    return steps2 / (movie.axes * _MIDDLE[movie.axes]), 1 - len(linked) / max(len(follower), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """Detections and the starts of the next frame near where they are foretold: all that may be families.
+
+    Parameters
+    ----------
+    movie : Movie
+    log_density, shift
+        As in `find_divisions`.
+    mother, start : (Q,) int64 arrays
+        Sorted by mother.
+    spacing, usual2 : float
+        As in `Families`.
+    lost : float
+        Density of starts by chance behind ends by chance, against that of detections.
+    """
+
+    movie: Movie
+    log_density: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    mother: NDArray[np.int64]
+    start: NDArray[np.int64]
+    spacing: float
+    usual2: float
+    lost: float
+
+    @classmethod
+    def of(
+        cls,
+        movie: Movie,
+        starts: NDArray[np.int64],
+        log_density: NDArray[np.float64],
+        shift: NDArray[np.float64],
+        usual: tuple[float, float],
+        *,
+        every: int = 1,
+    ) -> Nearby:
+        """Look for the mothers of starts.
+
+        Parameters
+        ----------
+        movie, log_density, shift
+            As in `find_divisions`.
+        starts : (S,) int64 array
+            Those that may be daughters, sorted.
+        usual : (float, float)
+            What `usual_steps` tells.
+        every : int
+            Only daughters in every so many-th frame: a sample.
+        """
+        lost = usual[1] * len(starts) / max(len(movie.frame), 1)
+        starts = starts[movie.frame[starts] % every == 0]
+        spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
+        mother, start = _near(movie, starts, shift, _REACH * spacing, every)
+        usual2 = max(usual[0], (1e-6 * spacing) ** 2, 1e-300)
+        return cls(movie, np.ascontiguousarray(log_density), shift, mother, start, spacing, usual2, lost)
+
+    def families(self, before: NDArray[np.int64], follower: NDArray[np.int64]) -> Families:
+        """Measure every pair of a mother and a start, or two starts if she ends.
+
+        Parameters
+        ----------
+        before, follower : (N,) int64 arrays
+            The detections linked before and after each; -1 for none.
+        """
+        movie, after = self.movie, follower[self.mother]
+        goes_on = (after >= 0) & (after != self.start)
+        goes_on &= movie.frame[after] == movie.frame[self.start]
+        ends = np.nonzero((after < 0) & (before[self.start] < 0))[0]
+        left, right = (ends[side] for side in _twos(self.mother[ends]))
+        mother = np.concatenate([self.mother[goes_on], self.mother[left]])
+        first = np.concatenate([after[goes_on], self.start[left]])
+        second = np.concatenate([self.start[goes_on], self.start[right]])
+        order = np.argsort(mother, kind="stable")
+        return self._measured(mother[order], first[order], second[order], follower)
+
+    def _measured(
+        self,
+        mother: NDArray[np.int64],
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        follower: NDArray[np.int64],
+    ) -> Families:
+        from .families_cpu import measure
+
+        movie, axes, ended = self.movie, self.movie.axes, follower[mother] < 0
+        along2, aside2, growth, chance, usual_growth, crowd = np.empty((6, len(mother)))
+        apart2 = np.empty((len(mother), axes))
+        numbers = self.spacing, self.usual2, math.log(max(self.lost, 1e-300)), FREEDOM
+        none = np.zeros(1)
+        constants = (
+            float(log_t(none, axes, self.usual2, FREEDOM)[0]),
+            float(log_t(none, 1, 2 * self.usual2, FREEDOM)[0]),
+        )
+        measure(
+            mother, first, second, ended, follower, movie.frame, movie.position, self.shift, self.log_density,
+            numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+        )  # fmt: skip
+        return Families(
+            mother, first, second, ended, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+            self.spacing, self.usual2,
+        )  # fmt: skip
 
 
 def _near(
@@ -123,16 +203,16 @@ def _near(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Detections and the starts of the next frame near where they are foretold, sorted by the former."""
     before = np.nonzero((movie.frame + 1) % every == 0)[0]
-    points, ahead = np.zeros((len(starts), 3)), np.zeros((len(before), 3))
-    points[:, : movie.axes] = movie.position[starts]
-    ahead[:, : movie.axes] = movie.position[before] + shift[before]
+    flat = ((0, 0), (0, 3 - movie.axes))
+    points = np.pad(movie.position[starts], flat)
+    ahead = np.pad((movie.position + shift)[before], flat)
     numbers = np.arange(movie.frame[0], movie.frame[-1] + 2) if len(movie.frame) else np.zeros(1)
     here, there = (np.searchsorted(movie.frame[taken], numbers) for taken in (before, starts))
     # Starts are few: to look from them is quicker.
     near = pairs_within(points, ahead, radius, there, here, (-1, -1))
     start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
     mother = before[near.cols.order[near.indices]]
-    order = np.lexsort((start, mother))
+    order = np.argsort(mother * len(movie.frame) + start)
     return mother[order], start[order]
 
 
@@ -148,77 +228,6 @@ def _twos(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     left = np.repeat(np.arange(len(group)), later)
     nth = np.arange(len(left)) - np.repeat(np.cumsum(later) - later, later)
     return left, left + 1 + nth
-
-
-def _measured(
-    movie: Movie,
-    mother: NDArray[np.int64],
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    follower: NDArray[np.int64],
-    starts: int,
-    log_density: NDArray[np.float64],
-    shift: NDArray[np.float64],
-    spacing: float,
-    every: int,
-) -> Families:
-    position, axes = movie.position, movie.axes
-    ahead = position[mother] + shift[mother]
-    here = position[first]
-    apart = position[second] - here
-    middle, distance2 = here + apart / 2 - ahead, np.maximum(_dot(apart, apart), 1e-300)
-    along2 = _dot(middle, apart) ** 2 / distance2
-    aside2 = np.maximum(_dot(middle, middle) - along2, 0.0)
-    linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
-    lost = (len(movie.frame) - len(linked)) / max(len(movie.frame), 1) * starts / max(len(movie.frame), 1)
-    linked = linked[:: max(every, len(linked) // _STEPS)]
-    steps = position[follower[linked]] - position[linked] - shift[linked]
-    steps2 = _dot(steps, steps)
-    usual2 = float(np.median(steps2)) / (axes * _MIDDLE[axes]) if len(linked) else 0.0
-    usual2 = max(usual2, (1e-6 * spacing) ** 2, 1e-300)
-    ended = follower[mother] < 0
-    as_usual = log_t(_dot(here - ahead, here - ahead), axes, usual2, FREEDOM)
-    chance = np.where(ended, log_density[first] + math.log(max(lost, 1e-300)), as_usual)
-    crowd = -log_density[mother] / axes - math.log(max(spacing, 1e-300))
-    growth = _growth(movie, first, second, follower, apart, distance2)
-    of_growth = log_t(np.nan_to_num(growth) ** 2, 1, 2 * usual2, FREEDOM)
-    return Families(
-        mother,
-        first,
-        second,
-        ended,
-        along2,
-        aside2,
-        apart**2,
-        growth,
-        chance + log_density[second],
-        of_growth,
-        crowd,
-        spacing,
-        usual2,
-    )
-
-
-def _growth(
-    movie: Movie,
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    follower: NDArray[np.int64],
-    apart: NDArray[np.float64],
-    distance2: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """(P,) change of the distance between two, along the line between them, into the next frame."""
-    next_first, next_second = follower[first], follower[second]
-    next_frame = movie.frame[first] + 1
-    known = (next_first >= 0) & (next_second >= 0)
-    known &= (movie.frame[next_first] == next_frame) & (movie.frame[next_second] == next_frame)
-    further = movie.position[next_second] - movie.position[next_first] - apart
-    return np.where(known, _dot(further, apart) / np.sqrt(distance2), np.nan)
-
-
-def _dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(P,) products of vectors (P, axes), row by row."""
-    return np.asarray(np.einsum("ij,ij->i", left, right))
 
 
 def log_t(square: NDArray[np.float64], axes: int, variance: float, freedom: float) -> NDArray[np.float64]:
