@@ -28,10 +28,8 @@ _FAR = 1e-3
 """Odds, from one side alone, below which a pair is given up."""
 _IMPROBABLE = 6e-4
 """Probability below which a pair is not looked at again."""
-_GUESS = 4
+_GUESS = 6
 """Beliefs of a detection that there is room for at first."""
-_MOST_LOG = 600.0
-"""Logs are cut there, for floats are."""
 Look = tuple[Callable[..., Swept], Callable[..., tuple[Linking, Pairs]]]
 """How a movie is looked at: what sweeps it before gaps are closed, and what links it."""
 BY_DETECTIONS: Look = (swept, soft_pass)
@@ -56,21 +54,17 @@ def look_of(model: LinkModel, *, closely: bool) -> Look:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """What one side in time tells: beliefs as `headings_cpu.headings` writes them.
+    """What one side in time tells: beliefs, in the form of `headings_cpu`.
 
-    slot (N,), following, owner (S,) int64; chance (S,), mean (S, axes, 2), cov (S, axes, 3); known,
-    alone (N,); odds (P,).
+    slot, stop (N,) int64; known (N,); chance (S,), belief (5 axes S,); alone (N,) float64.
     """
 
     slot: NDArray[np.int64]
-    following: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    chance: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    cov: NDArray[np.float64]
+    stop: NDArray[np.int64]
     known: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    belief: NDArray[np.float64]
     alone: NDArray[np.float64]
-    odds: NDArray[np.float64]
 
     def mixed(self, movie: Movie, motion: Motion) -> Belief:
         """All that is believed of each detection as one Gaussian."""
@@ -79,8 +73,8 @@ class _Side:
         count, axes = movie.position.shape
         mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
         mixed(
-            movie.position, self.slot, self.following, self.chance, self.mean, self.cov, self.known,
-            np.square(motion.speed), np.square(motion.noise), mean, cov,
+            movie.position, self.slot, self.stop, self.known, self.chance, self.belief, *_variances(motion),
+            mean, cov,
         )  # fmt: skip
         return mean, cov
 
@@ -119,37 +113,27 @@ def heading_pass(
     >>> float(np.mean((came == goes)[found.follower >= 0])) > 0.95
     True
     """
-    from .headings_weighed_cpu import weigh_headings
-    from .motion_cpu import messages
+    from .headings_weighed_cpu import futures, weigh_headings
 
-    motion, count = model.motion.floored(), len(movie.frame)
-    table = motion.transitions(len(model.follow))
-    speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
+    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    table, (speed2, noise2) = motion.transitions(len(model.follow)), _variances(motion)
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
-    place, weight, constant = np.empty_like(after.mean), np.empty_like(after.cov), np.empty(len(after.owner))
-    messages(
-        movie.position[after.owner], np.ones(len(after.owner), np.bool_), after.mean, after.cov, speed2,
-        noise2, place, weight, constant,
+    future = np.empty((5 * axes + 2) * len(after.chance))
+    futures(
+        movie.position, after.slot, after.stop, after.chance, after.belief, speed2, noise2,
+        model.freedom > 0, future,
     )  # fmt: skip
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_row = model.freedom_to_link(past.alone, model.end)
     gain_of_col = model.freedom_to_link(after.alone, model.start) - np.log(model.start) - pairs.log_density
-    usual = float(np.nan_to_num(np.median(constant))) if len(constant) else 0.0
-    high, nearer = np.zeros_like(constant), 2 * (constant - usual)
-    if model.freedom > 0:  # no distance makes up for these
-        high, nearer = np.clip(constant - usual, -_MOST_LOG, _MOST_LOG), high
-    future = (
-        after.slot, after.following, after.chance, place.reshape(-1), weight.reshape(-1), np.exp(high),
-        nearer, usual, after.known,
-    )  # fmt: skip
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
     size = np.empty(len(gain), dtype=np.int64)
 
     def weigh(run: tuple[int, int]) -> None:
         weigh_headings(
-            *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, speed2, noise2,
-            (past.slot, past.following, past.chance, past.mean.reshape(-1), past.cov.reshape(-1), past.known),
-            future,
+            *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, noise2,
+            (past.slot, past.stop, past.known, past.chance, past.belief),
+            (after.slot, after.stop, after.known, future),
             gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
 
@@ -173,10 +157,16 @@ def headed(
     """
     past, after, pairs, odds = _sides(movie, pairs, model, shift, forward=forward)
     motion = model.motion.floored()
-    beliefs = Beliefs(
-        past.mixed(movie, motion), after.mixed(movie, motion), after.known > 0, (past.alone, after.alone)
+    believed = past.mixed(movie, motion)
+    future = after.mixed(movie, motion) if after.known.any() else believed
+    return Swept(
+        Beliefs(believed, future, after.known > 0, (past.alone, after.alone)), pairs, odds / (1 + odds)
     )
-    return Swept(beliefs, pairs, odds / (1 + odds))
+
+
+def _variances(motion: Motion) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Of velocity and of noise along each axis; tuples tell the compiler how many axes there are."""
+    return tuple(np.square(motion.speed).tolist()), tuple(np.square(motion.noise).tolist())
 
 
 def _sides(
@@ -185,22 +175,19 @@ def _sides(
     """What the past tells, and the future; the pairs that neither excludes, and their odds."""
     from .sweep_cpu import transpose
 
-    past = _one_way(movie, pairs.indptr, pairs.indices, pairs.log_density, model, shift, backward=False)
-    indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, past.odds, _FAR)
+    past, odds = _one_way(movie, pairs.indptr, pairs.indices, pairs.log_density, model, shift, backward=False)
+    indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
     if forward or not model.two_sided:
-        nothing = np.full(len(movie.frame), -1, dtype=np.int64), np.empty(0, dtype=np.int64)
-        no_mean = np.empty((0, movie.axes, 2))
-        after = _Side(
-            nothing[0], nothing[1], nothing[1], np.empty(0), no_mean, np.empty((0, movie.axes, 3)),
-            np.zeros(len(movie.frame)), np.full(len(movie.frame), model.clutter), odds,
-        )  # fmt: skip
+        count = len(movie.frame)
+        none, nothing = np.zeros(count, dtype=np.int64), np.empty(0)
+        after = _Side(none, none, np.zeros(count), nothing, nothing, np.full(count, model.clutter))
         return past, after, Pairs(indptr, indices, pairs.log_density), odds
     # What the past excludes, often most of the pairs, is no matter for the future.
     back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
     place = np.empty(len(rows), dtype=np.int64)
     transpose(indptr, indices, back_indptr, rows, place)
-    after = _one_way(movie, back_indptr, rows, pairs.log_density, model, shift, backward=True)
-    odds = np.minimum(odds, after.odds[place])
+    after, back_odds = _one_way(movie, back_indptr, rows, pairs.log_density, model, shift, backward=True)
+    odds = np.minimum(odds, back_odds[place])
     indptr, indices, _, odds = kept_above(indptr, indices, odds, _FAR)
     return past, after, Pairs(indptr, indices, pairs.log_density), odds
 
@@ -214,24 +201,21 @@ def _one_way(
     shift: NDArray[np.float64],
     *,
     backward: bool,
-) -> _Side:
-    """What one side tells; pairs by the detection that comes first in its direction."""
+) -> tuple[_Side, NDArray[np.float64]]:
+    """What one side tells, also of the odds of pairs; those by the detection that comes first in its way."""
     from .headings_cpu import headings
 
     motion, count = model.motion.floored(), len(movie.frame)
-    table = motion.transitions(len(model.follow))
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
     new, lost = (model.end, model.start) if backward else (model.start, model.end)
-    slot, known, alone = np.empty(count, np.int64), np.empty(count), np.empty(count)
-    odds = np.empty(len(indices))
-    speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
-    room, axes = _GUESS * count + 64, movie.axes
-    following, owner, chance, mean, cov = headings(
+    slot, stop, known, alone = np.empty(count, np.int64), np.empty(count, np.int64), *np.empty((2, count))
+    odds, room = np.empty(len(indices)), _GUESS * count + 64
+    chance, belief = headings(
         movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32), shift,
-        table, speed2, noise2, gain_of_gap, -np.log(model.start) - log_density, later, model.freedom,
-        model.scale, model.clutter, model.clutter / new, lost, _ROUNDS, slot, known, alone, odds,
-        *(np.empty(room, np.int64) for _ in range(2)), *(np.empty(room * n) for n in (1, 2 * axes, 3 * axes)),
+        motion.transitions(len(model.follow)), *_variances(motion), gain_of_gap,
+        -np.log(model.start) - log_density, later, model.freedom, model.scale, model.clutter,
+        model.clutter / new, lost, _ROUNDS, slot, stop, known, alone, odds, np.empty(room),
+        np.empty(room * 5 * movie.axes),
     )  # fmt: skip
-    mean, cov = mean.reshape(-1, axes, 2), cov.reshape(-1, axes, 3)
-    return _Side(slot, following, owner, chance, mean, cov, known, alone, odds)
+    return _Side(slot, stop, known, chance, belief, alone), odds
