@@ -5,8 +5,9 @@ after and before each, or -1; past_mean, mean (N, A, 2) f8 and past_cov, cov (N,
 filter_tracks writes them; place, weight, constant as messages writes them; table (G+1, A, 5) f8 transitions;
 speed2, noise2 (A,) f8; tail (4,) f8: Student's degrees of freedom, or 0, the inverse of those times scale,
 and the logs of its constants for a position, and for a position and a velocity; of_row, of_col (N,), of_gap
-(G+1,) f8: what is known of a link without its ends. Arrays go one by one: in tuples, each call would take
-longer than its work.
+(G+1,) f8: what is known of a link without its ends; own (N,) f8: log odds of the link from each, NaN while
+unknown. Arrays go one by one, into functions that are put in line: else each call would take longer than its
+work.
 """
 
 # mypy: ignore-errors
@@ -38,6 +39,7 @@ def untangle(
     Written: links and all that they tell.
     """
     count, axes = position.shape
+    own = np.full(count, np.nan)
     active, later = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     some_mean, some_cov = np.empty((2, axes, 2)), np.empty((2, axes, 3))
     for _ in range(sweeps):
@@ -48,7 +50,7 @@ def untangle(
                 continue
             kind, y = _best(
                 p, active, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table,
-                speed2, noise2, tail, of_row, of_gap, of_col, indptr, indices, some_mean, some_cov,
+                speed2, noise2, tail, of_row, of_gap, of_col, own, indptr, indices, some_mean, some_cov,
             )  # fmt: skip
             if kind < 0:
                 continue
@@ -65,12 +67,12 @@ def untangle(
             for i in (y, after if kind == 2 else x):
                 _tell_later(
                     i, kind, position, frame, shift, links, past_mean, past_cov, table, speed2, noise2, tail,
-                    later, some_mean, some_cov,
+                    own, later, some_mean, some_cov,
                 )  # fmt: skip
             for i in (p if kind == 0 else y, x if kind == 1 else q):
                 _tell_earlier(
                     i, kind, position, frame, shift, links, mean, cov, place, weight, constant, table, speed2,
-                    noise2, tail, later, some_mean, some_cov,
+                    noise2, tail, own, later, some_mean, some_cov,
                 )  # fmt: skip
         if not found:
             break
@@ -78,16 +80,16 @@ def untangle(
         later[:] = False
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _best(
     p, active, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
-    noise2, tail, of_row, of_gap, of_col, indptr, indices, some_mean, some_cov,
+    noise2, tail, of_row, of_gap, of_col, own, indptr, indices, some_mean, some_cov,
 ):  # pragma: no cover  # fmt: skip
     """What gains most at p: tails (0) or a detection (1) exchanged, or one taken (2); -1 if nothing does.
 
-    And the follower that p gets. Written: some_mean, some_cov, room to work in.
+    And the follower that p gets. Written: own; some_mean, some_cov, room to work in.
     """
-    x, best, kind, best_y, own, weighed = links[0, p], _LEAST, -1, -1, 0.0, False
+    x, best, kind, best_y = links[0, p], _LEAST, -1, -1
     for e in range(indptr[p], indptr[p + 1]):
         y = np.int64(indices[e])
         q = links[1, y]
@@ -95,23 +97,23 @@ def _best(
             continue
         if x >= 0 and q >= 0 and not 0 < frame[x] - frame[q] < len(of_gap):
             continue
-        both = x >= 0 and q >= 0 and x in indices[indptr[q] : indptr[q + 1]]
+        both = x >= 0 and q >= 0 and _paired(q, x, indptr, indices)
         if both and q < p and active[q] and frame[x] == frame[y]:
             continue  # q has just looked at it
-        if x >= 0 and not weighed:
-            weighed, gap = True, frame[x] - frame[p]
-            own = of_row[p] + of_gap[gap] + of_col[x] + _met(
-                past_mean, past_cov, p, shift, p, gap, table, place, weight, constant, x, tail
-            )  # fmt: skip
+        for i in (p, q, y, x):
+            if i >= 0 and links[0, i] >= 0 and math.isnan(own[i]):
+                j, gap = links[0, i], frame[links[0, i]] - frame[i]
+                own[i] = of_row[i] + of_gap[gap] + of_col[j] + _met(
+                    past_mean, past_cov, i, shift, i, gap, table, place, weight, constant, j, tail
+                )  # fmt: skip
         gap = frame[y] - frame[p]
-        more = of_row[p] + of_gap[gap] + of_col[y] - own + _met(
+        more = of_row[p] + of_gap[gap] + of_col[y] + _met(
             past_mean, past_cov, p, shift, p, gap, table, place, weight, constant, y, tail
         )  # fmt: skip
+        if x >= 0:
+            more -= own[p]
         if q >= 0:
-            gap = frame[y] - frame[q]
-            more -= of_row[q] + of_gap[gap] + of_col[y] + _met(
-                past_mean, past_cov, q, shift, q, gap, table, place, weight, constant, y, tail
-            )  # fmt: skip
+            more -= own[q]
             if x >= 0:
                 gap = frame[x] - frame[q]
                 more += of_row[q] + of_gap[gap] + of_col[x] + _met(
@@ -122,13 +124,12 @@ def _best(
         if (both or (x >= 0 and q < 0)) and frame[x] == frame[y] and (links[0, x] >= 0 or links[0, y] >= 0):
             more = _exchanged(
                 p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant,
-                table, speed2, noise2, tail, of_row, of_col, some_mean, some_cov,
+                table, speed2, noise2, tail, of_row, of_gap, of_col, own, some_mean, some_cov,
             )  # fmt: skip
             if more > best:
                 best, kind, best_y = more, 1, y
         if x >= 0 and frame[y] < frame[x] and (q >= 0 or links[0, y] >= 0):
-            gap = frame[x] - frame[p]
-            more = of_row[y] - own + of_row[p] + of_col[x] + _taken_in(
+            more = of_row[y] + of_row[p] + of_col[x] - own[p] + _taken_in(
                 p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant,
                 table, noise2, tail, of_row, of_gap, of_col, some_mean, some_cov,
             )  # fmt: skip
@@ -137,10 +138,19 @@ def _best(
     return kind, best_y
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, forceinline=True)
+def _paired(i, j, indptr, indices):  # pragma: no cover
+    """Whether j is among the pairs of row i."""
+    for e in range(indptr[i], indptr[i + 1]):  # noqa: SIM110
+        if indices[e] == j:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _exchanged(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
-    noise2, tail, of_row, of_col, mean, cov,
+    noise2, tail, of_row, of_gap, of_col, own, mean, cov,
 ):  # pragma: no cover  # fmt: skip
     """What is gained if p is followed by y, q, unless -1, by x, and both then by those after x and y."""
     more = 0.0
@@ -161,16 +171,13 @@ def _exchanged(
         after = links[0, other]
         if after >= 0:
             gap = frame[after] - frame[here]
-            more += of_row[here] + _met(
+            more += of_row[here] + of_gap[gap] + of_col[after] - own[other] + _met(
                 mean, cov, n, shift, here, gap, table, place, weight, constant, after, tail
-            )  # fmt: skip
-            more -= of_row[other] + _met(
-                past_mean, past_cov, other, shift, other, gap, table, place, weight, constant, after, tail
             )  # fmt: skip
     return more
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _taken_in(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, noise2,
     tail, of_row, of_gap, of_col, mean, cov,
@@ -203,7 +210,7 @@ def _taken_in(
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail):  # pragma: no cover
     """Log density of j and its future, if it follows a row of belief i after a gap; as weigh_pairs."""
     axes, far, volume = mean.shape[1], 0.0, 1.0
@@ -226,7 +233,7 @@ def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail)
     return constant[j] + _tailed(max(far, 0.0), volume, m, axes, tail)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _looked(
     mean, cov, i, shift, row, way, table, position, j, noise2, tail, new_mean, new_cov, n
 ):  # pragma: no cover
@@ -252,7 +259,7 @@ def _looked(
     return _tailed(far, volume, 1, axes, tail) - axes * _HALF
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _begin(position, i, speed2, noise2, mean, cov, n):  # pragma: no cover
     """Written: mean, cov at n, the belief of a track that begins with i."""
     for k in range(position.shape[1]):
@@ -260,7 +267,7 @@ def _begin(position, i, speed2, noise2, mean, cov, n):  # pragma: no cover
         cov[n, k, 0], cov[n, k, 1], cov[n, k, 2] = noise2[k], 0.0, speed2[k]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _tailed(far, volume, m, axes, tail):  # pragma: no cover
     """Log density at a squared distance, but for what is constant; m = 2 if velocities count."""
     if tail[0] > 0:
@@ -269,7 +276,7 @@ def _tailed(far, volume, m, axes, tail):  # pragma: no cover
     return -0.5 * (math.log(volume) + far)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _link(links, one, new, other, old):  # pragma: no cover
     """Link one to new, and other to old; any may be -1, for none."""
     for row, col in ((one, new), (other, old)):
@@ -293,13 +300,14 @@ def _tell_later(
     speed2,
     noise2,
     tail,
+    own,
     later,
     mean,
     cov,
 ):  # pragma: no cover
     """Filter a track from i on, as long as beliefs change, and `least` detections beyond it.
 
-    Written: past_mean, past_cov, and later (N,) where it is to be looked again.
+    Written: past_mean, past_cov, and later (N,) where it is to be looked again; own is unknown there.
     """
     for step in range(_FAR):
         if i < 0:
@@ -312,7 +320,7 @@ def _tell_later(
                 past_mean, past_cov, b, shift, b, frame[i] - frame[b], table, position, i, noise2, tail, mean,
                 cov, 0,
             )  # fmt: skip
-        later[i] = True
+        later[i], own[i] = True, np.nan
         if _taken(mean, cov, past_mean, past_cov, i) and step > least:
             return
         i = links[0, i]
@@ -321,9 +329,9 @@ def _tell_later(
 @njit(nogil=True, cache=True, error_model="numpy")
 def _tell_earlier(
     i, least, position, frame, shift, links, future_mean, future_cov, place, weight, constant, table, speed2,
-    noise2, tail, later, mean, cov,
+    noise2, tail, own, later, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """As _tell_later, but backward in time. Written: the future, place, weight, constant, later."""
+    """As _tell_later, but backward in time. Written: the future, place, weight, constant, own, later."""
     for step in range(_FAR):
         if i < 0:
             return
@@ -341,15 +349,15 @@ def _tell_earlier(
             position[one], links[0, one] >= 0, future_mean[one], future_cov[one], speed2, noise2, place[one],
             weight[one], constant[one],
         )  # fmt: skip
-        later[i] = True
+        later[i], own[i] = True, np.nan
         i = links[1, i]
         if i >= 0:
-            later[i] = True  # its link is worth something else now
+            later[i], own[i] = True, np.nan  # its link is worth something else now
         if same and step > least:
             return
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _taken(mean, cov, all_mean, all_cov, i):  # pragma: no cover
     """Whether a new belief is as the old one was but for what matters to nobody. Written: it, at i."""
     same = True
