@@ -32,39 +32,31 @@ def filter_tracks(
     for step in range(count):
         i = count - 1 - step if backward else step
         b = before[i]
+        if b < 0:
+            for k in range(axes):
+                mean[i, k, 0], mean[i, k, 1] = position[i, k], 0.0
+                cov[i, k, 0], cov[i, k, 1], cov[i, k, 2] = noise2[k], 0.0, speed2[k]
+            continue
         earlier = i if backward else b
         gap = abs(frame[i] - frame[b])
-        ahead = -gap if backward else gap
+        ahead, q = -gap if backward else gap, trust[earlier]
         for k in range(axes):
-            y = position[i, k]
-            if b < 0:
-                mean[i, k, 0] = y
-                mean[i, k, 1] = 0.0
-                cov[i, k, 0] = noise2[k]
-                cov[i, k, 1] = 0.0
-                cov[i, k, 2] = speed2[k]
-                continue
             reach, kept, q_xx, q_xv, q_vv = table[gap, k]
             xx, xv, vv = cov[b, k, 0], cov[b, k, 1], cov[b, k, 2]
-            x = mean[b, k, 0] + ahead * shift[earlier, k] + reach * mean[b, k, 1]
+            # Relative to the position seen, so that large coordinates cost no digits.
+            x = mean[b, k, 0] + ahead * shift[earlier, k] + reach * mean[b, k, 1] - position[i, k]
             v = kept * mean[b, k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + q_xx
             p_xv = kept * (xv + reach * vv) + q_xv
             p_vv = kept * kept * vv + q_vv
-            gain_x, gain_v = p_xx / (p_xx + noise2[k]), p_xv / (p_xx + noise2[k])
-            mean[i, k, 0] = x + gain_x * (y - x)
-            mean[i, k, 1] = v + gain_v * (y - x)
-            cov[i, k, 0] = (1 - gain_x) * p_xx
-            cov[i, k, 1] = (1 - gain_x) * p_xv
-            cov[i, k, 2] = p_vv - gain_v * p_xv
-            q = trust[earlier]
-            if q < 1:
-                x, v = mean[i, k, 0] - y, mean[i, k, 1]
-                mean[i, k, 0] = y + q * x
-                mean[i, k, 1] = q * v
-                cov[i, k, 0] = q * cov[i, k, 0] + (1 - q) * (noise2[k] + q * x * x)
-                cov[i, k, 1] = q * cov[i, k, 1] + q * (1 - q) * x * v
-                cov[i, k, 2] = q * cov[i, k, 2] + (1 - q) * (speed2[k] + q * v * v)
+            inverse = 1 / (p_xx + noise2[k])
+            gain_x, gain_v = p_xx * inverse, p_xv * inverse
+            x, v = x - gain_x * x, v - gain_v * x
+            mean[i, k, 0] = position[i, k] + q * x
+            mean[i, k, 1] = q * v
+            cov[i, k, 0] = q * (1 - gain_x) * p_xx + (1 - q) * (noise2[k] + q * x * x)
+            cov[i, k, 1] = q * (1 - gain_x) * p_xv + q * (1 - q) * x * v
+            cov[i, k, 2] = q * (p_vv - gain_v * p_xv) + (1 - q) * (speed2[k] + q * v * v)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -81,12 +73,14 @@ def messages(position, followed, mean, cov, speed2, noise2, place, weight, const
     for k in range(axes):
         lone -= 0.5 * math.log(2 * math.pi * noise2[k])
     for i in range(count):
-        total = 0.0 if followed[i] else lone
-        for k in range(axes):
-            if not followed[i]:
+        if not followed[i]:
+            for k in range(axes):
                 place[i, k, 0], place[i, k, 1] = position[i, k], 0.0
                 weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = 1 / noise2[k], 0.0, 0.0
-                continue
+            constant[i] = lone
+            continue
+        rest, volume = 0.0, 1.0
+        for k in range(axes):
             # Relative to the position seen, so that large coordinates cost no digits.
             x, v = mean[i, k, 0] - position[i, k], -mean[i, k, 1]
             xx, xv, vv = cov[i, k, 0], -cov[i, k, 1], cov[i, k, 2]
@@ -94,7 +88,8 @@ def messages(position, followed, mean, cov, speed2, noise2, place, weight, const
             inverse = 1 / det
             w_xx, w_xv, w_vv = vv * inverse, -xv * inverse, xx * inverse
             h_x, h_v = w_xx * x + w_xv * v, w_xv * x + w_vv * v
-            rest = -0.5 * (math.log(2 * math.pi * det / speed2[k]) + h_x * x + h_v * v)
+            volume *= 2 * math.pi * det / speed2[k]
+            rest -= h_x * x + h_v * v
             w_vv -= 1 / speed2[k]
             det = w_xx * w_vv - w_xv * w_xv
             if w_vv <= 1e-9 / speed2[k] or det <= 1e-12 * w_xx * w_vv:
@@ -103,10 +98,10 @@ def messages(position, followed, mean, cov, speed2, noise2, place, weight, const
             else:
                 peak_x = (w_vv * h_x - w_xv * h_v) / det
                 peak_v = (w_xx * h_v - w_xv * h_x) / det
-            total += rest + 0.5 * (h_x * peak_x + h_v * peak_v)
+            rest += h_x * peak_x + h_v * peak_v
             place[i, k, 0], place[i, k, 1] = position[i, k] + peak_x, peak_v
             weight[i, k, 0], weight[i, k, 1], weight[i, k, 2] = w_xx, w_xv, w_vv
-        constant[i] = total
+        constant[i] = 0.5 * (rest - math.log(volume))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
