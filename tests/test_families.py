@@ -8,8 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from outbid.tracker import generations_cpu as kernels
 from outbid.tracker.families import FREEDOM, Families, Nearby, log_t
-from outbid.tracker.generations import Lives
+from outbid.tracker.generations import Lives, _likelihoods
 from outbid.tracker.linking import Linking
 from outbid.tracker.movie import Movie
 from outbid.tracker.parting import log_odds, parting_of, probabilities
@@ -145,6 +146,52 @@ def test_a_cell_that_has_just_divided_does_not():
     # Cells are followed from frame 0 on, from an age that is not known, so the first division is neutral.
     assert gain[true].mean() > gain[~true].mean() + 1
     assert (gain[~true] < 0).all()
+
+
+def test_ages_tell_of_a_division_by_the_likelihoods_of_the_lives_before_and_after():
+    rng = np.random.default_rng(3)
+    hazard, mean, born, final = rng.uniform(0.01, 0.3, 20), 0.1, 0.7, 14
+    frame, divides = np.array([2, 5, 6, 11]), np.array([0.3, 0.0, 0.8, 0.5])
+
+    def life(age, known, divided):
+        if not known:
+            return mean**divided * np.exp(-mean * (age - divided))
+        return hazard[age] ** divided * np.exp(-hazard[1 : age + 1 - divided].sum())
+
+    def ends_after(i):
+        """How probable each end of the life is, when that is, and whether it is a division."""
+        rest = 1.0
+        for k in range(i + 1, 4):
+            yield rest * divides[k], frame[k], 1
+            rest *= 1 - divides[k]
+        yield rest, final, 0
+
+    def mean_ratio(i, begun, known):
+        here = frame[i]
+        return sum(
+            share * life(here - begun, known, 1) * life(end - here, True, divided)
+            / life(end - begun, known, divided) / mean
+            for share, end, divided in ends_after(i)
+        )  # fmt: skip
+
+    of_point, of_birth = np.zeros(4), np.zeros(1)
+    one = np.zeros(1, dtype=np.int64)
+    kernels.gains(
+        one, one, one + final, np.array([born]), np.array([0, 4]), frame, divides,
+        *_likelihoods(hazard, mean), of_point, of_birth,
+    )  # fmt: skip
+    for i in range(4):
+        wanted, rest = 0.0, 1.0
+        for j in range(i - 1, -1, -1):
+            wanted += rest * divides[j] * mean_ratio(i, frame[j], True)
+            rest *= 1 - divides[j]
+        wanted += rest * (born * mean_ratio(i, -1, True) + (1 - born) * mean_ratio(i, -1, False))
+        assert mean + of_point[i] == pytest.approx(np.log(wanted), rel=1e-9)
+    wanted = sum(
+        share * life(end + 1, True, divided) / life(end + 1, False, divided)
+        for share, end, divided in ends_after(-1)
+    )
+    assert of_birth[0] == pytest.approx(np.log(wanted), rel=1e-9)
 
 
 def linking(row: list[int], col: list[int], odds: list[float], follower: list[int]) -> Linking:

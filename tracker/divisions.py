@@ -183,7 +183,7 @@ def _refined(
     movie: Movie, linking: Linking, families: Families, starts: NDArray[np.int64], parting: Parting
 ) -> Parting:
     """How daughters part, with what ages tell, from the families of those that start now."""
-    families = families.only(np.isin(families.second, starts))
+    families = families.only(linking.before[families.second] < 0)
     chance, _ = probabilities(families, log_odds(families, parting))
     aged = Lives.of(movie, linking.before, families).gains(chance)
     return _parting(movie, families, starts, aged, parting) or parting

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +73,10 @@ class Families:
 
     def only(self, which: NDArray) -> Families:
         """Those of these rows or of this mask."""
+        rows = np.nonzero(which)[0] if which.dtype == np.bool_ else which
         values = [getattr(self, field.name) for field in fields(self)]
-        return Families(*(value[which] if isinstance(value, np.ndarray) else value for value in values))
+        kept: list[Any] = [value[rows] if isinstance(value, np.ndarray) else value for value in values]
+        return Families(*kept)
 
 
 def usual_steps(movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> tuple[float, float]:

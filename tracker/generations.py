@@ -19,6 +19,8 @@ _DOUBT = 1.0
 """Divisions of no particular age that are taken to be seen at every age."""
 _WIDTH = 0.15
 """Ages are told apart by this share of themselves."""
+_LARGEST = 200.0
+"""Log likelihoods are cut there: products of three must be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,8 @@ class Lives:
         mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
         hazard = _hazard(seen, np.cumsum(lived), mean)
         of_point, of_birth = np.zeros(len(self.frame)), np.zeros(count)
-        kernels.gains(*known, np.log(hazard), np.cumsum(hazard) - hazard[0], mean, of_point, of_birth)
-        gain = of_point[self.point_of] + of_birth[self.families.second]
+        kernels.gains(*known, *_likelihoods(hazard, mean), of_point, of_birth)
+        gain = mean + of_point[self.point_of] + of_birth[self.families.second]
         gain[ended] += of_birth[self.families.first[ended]]
         return gain
 
@@ -109,3 +111,16 @@ def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) 
     group = np.unique(group, return_inverse=True)[1]
     pooled = (np.bincount(group, seen) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
     return np.minimum(pooled, 1.0)[group]
+
+
+def _likelihoods(hazard: NDArray[np.float64], mean: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By age: how likely it is to divide then, and to live so long, against cells of one hazard at all ages.
+
+    Examples
+    --------
+    >>> [by_age.tolist() for by_age in _likelihoods(np.full(3, 0.25), 0.25)]
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    survived = np.append(0.0, np.cumsum(hazard[1:])) - mean * np.arange(len(hazard))
+    lasted = np.exp(-np.clip(survived, -_LARGEST, _LARGEST))
+    return hazard / mean * np.append(1.0, lasted[:-1]), lasted

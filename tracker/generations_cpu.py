@@ -64,56 +64,42 @@ def count_ages(lives, first, final, born, point_start, frame, divides, seen, liv
 
 
 @njit(nogil=True, cache=True)
-def _life(age, known, divides, log_hazard, survived, mean):  # pragma: no cover
-    """Log likelihood of a life: its age, whether its birth is known, whether it ends in a division."""
-    if known:
-        return log_hazard[age] - survived[age - 1] if divides else -survived[age]
-    return math.log(mean) - mean * (age - 1) if divides else -mean * age
-
-
-@njit(nogil=True, cache=True)
-def _gain(before, known, after, divides, log_hazard, survived, mean):  # pragma: no cover
-    """What it gains to cut a life in two."""
-    return (
-        _life(before, known, True, log_hazard, survived, mean)
-        + _life(after, True, divides, log_hazard, survived, mean)
-        - _life(before + after, known, divides, log_hazard, survived, mean)
-        - math.log(mean)
-    )
-
-
-@njit(nogil=True, cache=True)
 def _with_future(
-    here, earlier, known, c, after, high, final, frame, divides, log_hazard, survived, mean
+    here, earlier, known, c, after, high, final, frame, divides, divided, lasted
 ):  # pragma: no cover
     """Mean likelihood ratio of a division at a frame over the next divisions of the life, or its end."""
-    total, rest = 0.0, 1.0
+    total, rest, before = 0.0, 1.0, here - earlier
     for k in range(after, high):
         if divides[k] < _NONE:
             continue
-        ahead = _gain(here - earlier, known, frame[k] - here, True, log_hazard, survived, mean)
-        total += rest * divides[k] * math.exp(ahead)
+        ratio = divided[frame[k] - here]
+        if known:
+            ratio *= divided[before] / divided[frame[k] - earlier]
+        total += rest * divides[k] * ratio
         rest *= 1 - divides[k]
         if rest < _NONE:
             return total
-    ahead = _gain(here - earlier, known, final[c] - here, False, log_hazard, survived, mean)
-    return total + rest * math.exp(ahead)
+    ratio = lasted[final[c] - here]
+    if known:
+        ratio *= divided[before] / lasted[final[c] - earlier]
+    return total + rest * ratio
 
 
 @njit(nogil=True, cache=True)
 def gains(
-    lives, first, final, born, point_start, frame, divides, log_hazard, survived, mean, of_point, of_birth
+    lives, first, final, born, point_start, frame, divides, divided, lasted, of_point, of_birth
 ):  # pragma: no cover
     """Log ratio that ages add to a division at each point, and to one where each life begins.
 
-    As in `count_ages`; log_hazard, survived (F,) f8 by age: the log of the hazard and its sum so far; mean:
-    the mean hazard. Written: of_point (K,) f8, of_birth (N,) f8.
+    As in `count_ages`; divided, lasted (F,) f8 by age: likelihoods of a life that ends in a division, and of
+    one that was followed so long, against those of a cell that divides at any age alike. Written:
+    of_point (K,) f8, but for a constant; of_birth (N,) f8.
     """
     for n in range(len(lives)):
         c = lives[n]
-        low, high = point_start[c], point_start[c + 1]
+        low, high, begun = point_start[c], point_start[c + 1], first[c] - 1
         for i in range(low, high):
-            total, rest = 0.0, 1.0
+            here, total, rest = frame[i], 0.0, 1.0
             for j in range(i - 1, low - 1, -1):
                 if divides[j] < _NONE:
                     continue
@@ -121,18 +107,7 @@ def gains(
                     rest
                     * divides[j]
                     * _with_future(
-                        frame[i],
-                        frame[j],
-                        True,
-                        c,
-                        i + 1,
-                        high,
-                        final,
-                        frame,
-                        divides,
-                        log_hazard,
-                        survived,
-                        mean,
+                        here, frame[j], True, c, i + 1, high, final, frame, divides, divided, lasted
                     )
                 )
                 rest *= 1 - divides[j]
@@ -146,34 +121,18 @@ def gains(
                             rest
                             * share
                             * _with_future(
-                                frame[i],
-                                first[c] - 1,
-                                known,
-                                c,
-                                i + 1,
-                                high,
-                                final,
-                                frame,
-                                divides,
-                                log_hazard,
-                                survived,
-                                mean,
+                                here, begun, known, c, i + 1, high, final, frame, divides, divided, lasted
                             )
                         )
             of_point[i] = math.log(max(total, 1e-300))
         total, rest = 0.0, 1.0
-        begun = first[c] - 1
         for k in range(low, high):
             if divides[k] < _NONE:
                 continue
-            ratio = _life(frame[k] - begun, True, True, log_hazard, survived, mean)
-            ratio -= _life(frame[k] - begun, False, True, log_hazard, survived, mean)
-            total += rest * divides[k] * math.exp(ratio)
+            total += rest * divides[k] * divided[frame[k] - begun]
             rest *= 1 - divides[k]
             if rest < _NONE:
                 break
         if rest >= _NONE:
-            ratio = _life(final[c] - begun, True, False, log_hazard, survived, mean)
-            ratio -= _life(final[c] - begun, False, False, log_hazard, survived, mean)
-            total += rest * math.exp(ratio)
+            total += rest * lasted[final[c] - begun]
         of_birth[c] = math.log(max(total, 1e-300))

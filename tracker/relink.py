@@ -7,6 +7,7 @@ assignment. Only what may be reached from a start by a few exchanges of links is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,16 @@ class Choice:
     family: NDArray[np.int64]
     share: NDArray[np.float64]
 
+    @cached_property
+    def chance(self) -> NDArray[np.float64]:
+        """(K,) probability of each, by belief propagation over all choices."""
+        from . import motion_cpu as kernels
+
+        indptr, col, shape = _compressed(self.row, self.col)
+        chance = np.empty(len(col))
+        kernels.pair_probabilities(indptr, col, shape[1], self.gain, _ROUNDS, _MESSAGE, chance)
+        return chance
+
     def by(self, odds: NDArray[np.float64]) -> Choice:
         """The same with these log odds (P,) of the families."""
         return replace(self, gain=np.where(self.family < 0, self.gain, self.share * odds[self.family]))
@@ -109,10 +120,10 @@ def choice_of(
 
 
 def family_chances(choice: Choice, families: Families) -> NDArray[np.float64]:
-    """(P,) probability of each family, by belief propagation over all choices."""
+    """(P,) probability of each family."""
     probability = np.zeros(len(families))
     told = choice.family >= 0
-    probability[choice.family[told]] = _chances(choice)[told]
+    probability[choice.family[told]] = choice.chance[told]
     return probability
 
 
@@ -132,7 +143,7 @@ def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Link
     chosen : (D,) int64 array
         Which families are true.
     """
-    count, chances = len(linking.follower), _chances(choice)
+    count = len(linking.follower)
     kept = np.ones(len(choice.row), dtype=np.bool_)
     while True:
         taken, margin, gap = _solved(choice, kept)
@@ -152,7 +163,7 @@ def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Link
     pairs = families.mother[chosen][families.ended[chosen]]
     follower[pairs] = -1
     plain &= ~np.isin(choice.row, pairs)
-    new = _with_links(linking, follower, choice, plain, margin, chances)
+    new = _with_links(linking, follower, choice, plain, margin)
     return replace(new, gap=max(linking.gap, gap)), chosen
 
 
@@ -172,16 +183,6 @@ def _likeliest_of_ended(families: Families, odds: NDArray[np.float64]) -> NDArra
     best = ended[np.lexsort((-odds[ended], families.mother[ended]))]
     kept[best[np.diff(families.mother[best], prepend=-1) != 0]] = True
     return kept
-
-
-def _chances(choice: Choice) -> NDArray[np.float64]:
-    """(K,) probability of each."""
-    from . import motion_cpu as kernels
-
-    indptr, col, shape = _compressed(choice.row, choice.col)
-    chance = np.empty(len(col))
-    kernels.pair_probabilities(indptr, col, shape[1], choice.gain, _ROUNDS, _MESSAGE, chance)
-    return chance
 
 
 def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.float64], float]:
@@ -218,7 +219,6 @@ def _with_links(
     choice: Choice,
     plain: NDArray[np.bool_],
     margin: NDArray[np.float64],
-    chances: NDArray[np.float64],
 ) -> Linking:
     """The linking with these links; what is known of them is set for the rows whose link is another."""
     before = np.full(len(follower), -1, dtype=np.int64)
@@ -229,7 +229,7 @@ def _with_links(
     other = other[changed[choice.row[other]]]
     known = []
     for old, new in (
-        (linking.trust, chances), (linking.gain, choice.gain), (linking.margin, margin)
+        (linking.trust, choice.chance), (linking.gain, choice.gain), (linking.margin, margin)
     ):  # fmt: skip
         values = np.where(follower < 0, 0.0, old)
         values[choice.row[other]] = new[other]
