@@ -61,16 +61,17 @@ def pairs_of(
         If they would take more.
     """
     everyone = np.arange(len(movie.frame))
-    pairs = _joined(movie, [_within(movie, gate, 1, everyone, everyone, workers, most_bytes)])
+    *_, indptr, indices = _within(movie, gate, 1, everyone, everyone, workers, most_bytes)
     count, axes = movie.position.shape
     volume = (2.0, np.pi, 4 / 3 * np.pi)[axes - 1] * float(np.prod(gate))
-    others = np.maximum(np.bincount(pairs.indices, minlength=count) - 1.0, 0.0)
+    others = np.maximum(np.bincount(indices, minlength=count) - 1, 0)
     box = float(np.prod(np.diff(movie.bounds, axis=0)))
     evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
     # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
-    later = others[movie.frame > 0]  # none comes before the first frame
-    density = (others + (later.mean() if len(later) else 0.0) + evenly) / 3 / volume
-    return Pairs(pairs.indptr, pairs.indices, np.log(density))
+    later = others[movie.frame_start[:2].max() :]  # none comes before the first frame
+    usual = (float(later.mean()) if len(later) else 0.0) + evenly
+    density = (np.arange(others.max(initial=0) + 1) + usual) / 3 / volume
+    return Pairs(indptr, indices, np.log(density)[others])
 
 
 def over_gaps(
@@ -211,8 +212,9 @@ def _within(
     """Rows, moved ahead, and columns within the gate, `gap` frames apart."""
 
     def cloud(taken: NDArray[np.int64], ahead: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        position = movie.position if len(taken) == len(movie.frame) else movie.position[taken]
         scaled = np.zeros((len(taken), 3))
-        np.divide(movie.position[taken] + ahead, gate, out=scaled[:, : movie.axes])
+        np.divide(position + ahead if np.any(ahead) else position, gate, out=scaled[:, : movie.axes])
         return scaled
 
     row_start = col_start = np.searchsorted(rows, movie.frame_start)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_ONE = np.uint64(1)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @njit(nogil=True, cache=True)
@@ -73,9 +73,6 @@ def list_pairs(
         most = max(most, col_start[b + ahead + 1] - col_start[b + ahead])
     stop, cell = np.empty(size[0] * size[1] * size[2] + 2, np.uint32), np.empty(most, np.uint32)
     order, point = np.empty(most, np.uint32), np.empty((most, 3))
-    # The points of the cells around the last row, which are those of the next one, too, if it is near.
-    near, z, y, x = np.empty(most, np.uint32), np.empty(most), np.empty(most), np.empty(most)
-    away = np.empty(most)
     for b in range(begun, ended):
         first, last = max(row, row_start[b]), row_start[b + 1]
         t = min(max(b + ahead, 0), len(col_start) - 2)
@@ -84,28 +81,20 @@ def list_pairs(
             indptr[first + 1 : last + 1] = indptr[first]
             continue
         _sort_cells(col_point, col_start[t], low, inverse_edge, size, stop, cell[:count], order, point)
-        known, many = -1, np.uint64(0)
         for i in range(first, last):
-            middle = _cell_of(row_point, i, low, inverse_edge, size)
-            if middle != known:
-                known, many = middle, np.uint64(0)
-                for p in range(-1, 2):
-                    for q in range(-1, 2):
-                        c = middle + (p * size[1] + q) * size[2]
-                        for n in range(stop[c - 1], stop[c + 2]):
-                            near[many] = order[n]
-                            z[many], y[many], x[many] = point[n, 0], point[n, 1], point[n, 2]
-                            many += _ONE
             to = np.uint64(indptr[i])
-            if to + many >= len(indices):
+            if to + np.uint64(count) >= len(indices):
                 return i
-            for n in range(many):
-                dz, dy, dx = z[n] - row_point[i, 0], y[n] - row_point[i, 1], x[n] - row_point[i, 2]
-                away[n] = dz * dz + dy * dy + dx * dx
-            for n in range(many):
-                # Written in any case: what is near, no processor can guess.
-                indices[to] = near[n]
-                to += np.uint64(away[n] <= 1.0)
+            z, y, x = row_point[i, 0], row_point[i, 1], row_point[i, 2]
+            middle = _cell_of(row_point, i, low, inverse_edge, size)
+            for p in range(-1, 2):
+                for q in range(-1, 2):
+                    c = np.uint64(middle + (p * size[1] + q) * size[2])
+                    for n in range(np.uint64(stop[c - _ONE]), np.uint64(stop[c + _TWO])):
+                        dz, dy, dx = point[n, 0] - z, point[n, 1] - y, point[n, 2] - x
+                        # Written in any case: what is near, no processor can guess.
+                        indices[to] = order[n]
+                        to += np.uint64(dz * dz + dy * dy + dx * dx <= 1.0)
             indptr[i + 1] = to
     return row_start[ended]
 
@@ -140,6 +129,18 @@ def take_above(indptr, indices, gain, least, kept_indptr, col, place, kept_gain)
             col[to], place[to], kept_gain[to] = indices[e], e, gain[e]
             to += np.uint64(gain[e] > least)
         kept_indptr[i + 1] = to
+
+
+@njit(nogil=True, cache=True)
+def add_up(indptr, indices, weight, sums):  # pragma: no cover
+    """Sum the weights of the pairs of each row, and of each column.
+
+    indptr (N+1,) i8, indices (P,) i4; weight (P,) f8. Added to: sums (2, N) f8.
+    """
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            sums[0, i] += weight[e]
+            sums[1, indices[e]] += weight[e]
 
 
 @njit(nogil=True, cache=True)

@@ -224,6 +224,8 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
 def count_pairs(rows, cols, cells, offsets, radius2, workers):
     """Where each row's pairs start, (R + 1,) i8; rows, cols are gating.Cloud."""
     indptr = np.zeros(len(rows) + 1, np.int64)
+    if not len(cols):
+        return indptr
     reach = _reach(rows, cols, cells, offsets, radius2)
     list(in_threads(lambda run: _count_pairs(*run, *reach, indptr[1:]), _runs(len(rows), workers), workers))
     return np.cumsum(indptr, out=indptr)
@@ -232,6 +234,8 @@ def count_pairs(rows, cols, cells, offsets, radius2, workers):
 def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):
     """Indices (P,) i4 and squared distances (P,) f8 of the pairs counted, indptr (R+1,) i8."""
     indices, distance2 = np.empty(pairs, np.int32), np.empty(pairs)
+    if not pairs:
+        return indices, distance2
     reach = (*_reach(rows, cols, cells, offsets, radius2), indptr, indices, distance2)
     list(in_threads(lambda run: _fill_pairs(*run, *reach), _runs(len(rows), workers), workers))
     return indices, distance2

@@ -17,7 +17,7 @@ from .headings import Look, look_of
 from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .passes import SETTLED, Found, Means, steps_of
+from .passes import Found, Means, steps_of
 from .refine import DOUBT, with_gaps
 from .rehearsal import rehearsed
 from .weigh import link_pass, possible
@@ -33,9 +33,9 @@ _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 how much the newest counts among all."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
-_OF_WRONG, _SAME = 0.1, 0.05
-"""Share of the wrong links that may still change when the passes end, and change of the rates of ends and
-starts, relative to them."""
+_STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.002
+"""Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
+ends, starts and misses, relative to them and at all."""
 _PATIENT = 5
 """Passes after which they end as well if"""
 _STUCK = 0.9
@@ -182,8 +182,8 @@ class _Learning:
         changes, count = self._changes, len(self._movie.frame)
         stuck = self._done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
-        same = np.allclose(was, now, rtol=_SAME, atol=SETTLED / 5)
-        settled = changes[-1] <= max(SETTLED, _OF_WRONG * self._linking.doubt) * count
+        same = np.allclose(was, now, rtol=_SAME, atol=_MUCH_SAME)
+        settled = changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * count
         return stuck or (self._done >= _FEWEST and same and settled)
 
     def found(self) -> Found:

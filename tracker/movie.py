@@ -121,14 +121,14 @@ def movie_of(
     sort_in_cells(cloud.point, cloud.key, cloud.block_start, place)
     order = cloud.order[place].astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
-    position = np.ascontiguousarray(point[order][:, axes])
+    position = point[order] if wide.all() else np.ascontiguousarray(point[order][:, axes])
     return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval)
 
 
 def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
     """(N,) frames from 0 on, counted in intervals, and how long those are."""
-    present, index = np.unique(frame, return_inverse=True)
-    ahead = np.diff(present.astype(np.int64))
+    first = np.append(True, frame[1:] > frame[:-1])[: len(frame)]
+    ahead, index = np.diff(frame[first].astype(np.int64)), np.cumsum(first) - 1
     if interval is None:
         interval = int(np.median(ahead)) if len(ahead) else 1
     counted = np.rint(ahead / interval).astype(np.int64)

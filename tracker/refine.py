@@ -106,15 +106,15 @@ def with_gaps(
     movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
+    from .candidates_cpu import add_up
+
     motion, longest = model.motion.floored(), len(model.follow)
     if longest == 1:
         return near
     told = sweep(movie, near, model, shift, forward=True)
-    pairs, count = told.pairs, len(movie.frame)
-    row = np.repeat(np.arange(count), np.diff(pairs.indptr))
-    rows, cols = (
-        np.nonzero(np.bincount(ends, told.chance, count) < _SURE)[0] for ends in (row, pairs.indices)
-    )
+    pairs, sure = told.pairs, np.zeros((2, len(movie.frame)))
+    add_up(pairs.indptr, pairs.indices, told.chance, sure)
+    rows, cols = (np.nonzero(side < _SURE)[0] for side in sure)
     mean = told.beliefs.past[0][rows]
     ahead, gates = [], []
     for gap in range(2, longest + 1):
@@ -156,6 +156,7 @@ def links_of(movie: Movie, linking: Linking) -> Links:
     Parameters
     ----------
     movie : Movie
+        All of it.
     linking : Linking
 
     Returns
@@ -163,12 +164,11 @@ def links_of(movie: Movie, linking: Linking) -> Links:
     Links
         Cost is minus the log odds of a link; cost, margin and gap in nats.
     """
-    source = np.nonzero(linking.follower >= 0)[0]
-    pairs = np.column_stack([movie.order[source], movie.order[linking.follower[source]]])
-    order = np.argsort(pairs[:, 0])
-    source = source[order]
+    place = np.empty(len(movie.order), dtype=np.int64)
+    place[movie.order] = np.arange(len(movie.order))
+    source = place[linking.follower[place] >= 0]
     return Links(
-        pairs[order],
+        np.column_stack([movie.order[source], movie.order[linking.follower[source]]]),
         -linking.gain[source],
         linking.margin[source],
         linking.gap,
