@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 _NONE = 1e-3  # what is less likely than this counts for nothing
@@ -64,28 +65,6 @@ def count_ages(lives, first, final, born, point_start, frame, divides, seen, liv
 
 
 @njit(nogil=True, cache=True)
-def _with_future(
-    here, earlier, known, c, after, high, final, frame, divides, divided, lasted
-):  # pragma: no cover
-    """Mean likelihood ratio of a division at a frame over the next divisions of the life, or its end."""
-    total, rest, before = 0.0, 1.0, here - earlier
-    for k in range(after, high):
-        if divides[k] < _NONE:
-            continue
-        ratio = divided[frame[k] - here]
-        if known:
-            ratio *= divided[before] / divided[frame[k] - earlier]
-        total += rest * divides[k] * ratio
-        rest *= 1 - divides[k]
-        if rest < _NONE:
-            return total
-    ratio = lasted[final[c] - here]
-    if known:
-        ratio *= divided[before] / lasted[final[c] - earlier]
-    return total + rest * ratio
-
-
-@njit(nogil=True, cache=True)
 def gains(
     lives, first, final, born, point_start, frame, divides, divided, lasted, of_point, of_birth
 ):  # pragma: no cover
@@ -93,46 +72,42 @@ def gains(
 
     As in `count_ages`; divided, lasted (F,) f8 by age: likelihoods of a life that ends in a division, and of
     one that was followed so long, against those of a cell that divides at any age alike. Written:
-    of_point (K,) f8, but for a constant; of_birth (N,) f8.
+    of_point (K,) f8, but for a constant; of_birth (N,) f8. The ratios are means over when the life before
+    began and when the next one ends.
     """
+    until, ahead = np.empty(len(frame), np.int64), np.empty(len(frame))
     for n in range(len(lives)):
         c = lives[n]
-        low, high, begun = point_start[c], point_start[c + 1], first[c] - 1
-        for i in range(low, high):
-            here, total, rest = frame[i], 0.0, 1.0
-            for j in range(i - 1, low - 1, -1):
-                if divides[j] < _NONE:
+        low, high = point_start[c], point_start[c + 1]
+        for i in range(low - 1, high):
+            here = frame[i] if i >= low else first[c] - 1
+            count, rest, any_age = 0, 1.0, 0.0
+            for k in range(i + 1, high):
+                if divides[k] >= _NONE:
+                    until[count], ahead[count] = frame[k], rest * divides[k] * divided[frame[k] - here]
+                    any_age += ahead[count]
+                    count += 1
+                    rest *= 1 - divides[k]
+                    if rest < _NONE:
+                        break
+            end = rest * lasted[final[c] - here] if rest >= _NONE else 0.0
+            any_age += end
+            if i < low:
+                of_birth[c] = math.log(max(any_age, 1e-300))
+                continue
+            total, rest = 0.0, 1.0
+            for j in range(i - 1, low - 2, -1):
+                share = divides[j] if j >= low else born[c]
+                if share < _NONE:
                     continue
-                total += (
-                    rest
-                    * divides[j]
-                    * _with_future(
-                        here, frame[j], True, c, i + 1, high, final, frame, divides, divided, lasted
-                    )
-                )
-                rest *= 1 - divides[j]
+                begun = frame[j] if j >= low else first[c] - 1
+                ratio = end / lasted[final[c] - begun]
+                for k in range(count):
+                    ratio += ahead[k] / divided[until[k] - begun]
+                total += rest * share * divided[here - begun] * ratio
+                rest *= 1 - share
                 if rest < _NONE:
                     break
             if rest >= _NONE:
-                for known in (True, False):
-                    share = born[c] if known else 1 - born[c]
-                    if share >= _NONE:
-                        total += (
-                            rest
-                            * share
-                            * _with_future(
-                                here, begun, known, c, i + 1, high, final, frame, divides, divided, lasted
-                            )
-                        )
+                total += rest * any_age
             of_point[i] = math.log(max(total, 1e-300))
-        total, rest = 0.0, 1.0
-        for k in range(low, high):
-            if divides[k] < _NONE:
-                continue
-            total += rest * divides[k] * divided[frame[k] - begun]
-            rest *= 1 - divides[k]
-            if rest < _NONE:
-                break
-        if rest >= _NONE:
-            total += rest * lasted[final[c] - begun]
-        of_birth[c] = math.log(max(total, 1e-300))
