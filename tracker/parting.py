@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .families import FREEDOM, Families, log_t
 
-_APART = (0.15, 0.3, 0.6, 1.0)
+_APART = (0.25, 0.6)
 """Distances between daughters to begin with, in spacings: the likelihood has several peaks."""
 _USUAL_APART, _USUAL_SPREAD = 0.45, 0.5
 """Distance between daughters before anything is learned, in spacings, and the spread of its log: embryos,

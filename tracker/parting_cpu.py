@@ -50,9 +50,11 @@ def log_odds(
     """
     along, aside, apart, spread, slope, grown, grown_spread, least2 = numbers
     dimensions = len(axes)
+    log_scale, shrunk = 0.0, 1.0
     for e in range(len(odds)):
-        log_scale = slope * crowd[e]
-        shrunk = math.exp(-log_scale) if log_scale != 0 else 1.0
+        if log_scale != slope * crowd[e]:  # all families of one mother have the same
+            log_scale = slope * crowd[e]
+            shrunk = math.exp(-log_scale)
         middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
         log_apart = _log_apart(apart2, axes, least2, e)
         left = log_apart - log_scale - apart

@@ -58,7 +58,7 @@ class Choice:
     """Pairs of links and families that exclude each other.
 
     Rows below N are detections and what they may be linked to, those from N on mothers and their second
-    daughters. Sorted by row.
+    daughters. Sorted by row, then by column.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def choice_of(
     of = np.concatenate([np.full(links, -1), both, family])
     share = np.where(of < 0, 0.0, np.where(families.ended[of], 0.5, 1.0))
     gain = np.concatenate([linking.odds[given], share[links:] * odds[of[links:]]])
-    order = np.argsort(row, kind="stable")
+    order = np.argsort(row * count + col, kind="stable")
     return Choice(row[order], col[order], gain[order], of[order], share[order])
 
 
@@ -189,9 +189,9 @@ def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_],
     """Which of those kept are taken; the margin of each that is; and the gap to the lower bound."""
     useful = np.nonzero(kept & (choice.gain > 0))[0]
     # A pair may be a link and half of a family as well: it counts as what gains more.
-    useful = useful[np.lexsort((-choice.gain[useful], choice.col[useful], choice.row[useful]))]
-    same = (np.diff(choice.row[useful]) == 0) & (np.diff(choice.col[useful]) == 0)
-    useful = np.delete(useful, np.nonzero(same)[0] + 1)
+    gain, same = choice.gain[useful], np.diff(choice.row[useful]) == 0
+    twice = np.nonzero(same & (np.diff(choice.col[useful]) == 0))[0]
+    useful = np.delete(useful, twice + (gain[twice] >= gain[twice + 1]))
     taken, margin = np.zeros(len(kept), dtype=np.bool_), np.zeros(len(kept))
     indptr, col, shape = _compressed(choice.row[useful], choice.col[useful])
     answer, unit = best_pairs(indptr, col, choice.gain[useful], shape)
