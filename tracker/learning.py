@@ -33,7 +33,7 @@ _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 how much the newest counts among all."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
-_STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.002
+_STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
 """Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
 ends, starts and misses, relative to them and at all."""
 _PATIENT = 5
