@@ -24,7 +24,7 @@ from .motion_cpu import messages
 _LEAST = 0.01  # nats that an exchange must gain
 _HOPELESS = -15.0  # nats that two tracks may lose where they part and win where they meet again
 _HALF = 0.5 * math.log(2 * math.pi)
-_SAME = 1e-3  # change of a belief, in its standard deviations or variances, that is none
+_SAME = 1e-2  # change of a belief, in its standard deviations or variances, that is none
 _FAR = 60  # detections on from which on no belief has changed
 
 
