@@ -28,14 +28,16 @@ def some_pairs():
 def test_counts_are_numpys():
     frame, row, col, gap, chance, _ = some_pairs()
     early, late = 2, 3
-    leaves, reached, shares = np.empty(len(frame)), np.empty(len(frame)), np.empty(4)
-    told = kernels.count(row, col, gap, chance, frame, early, late, leaves, reached, shares)
-    assert leaves == pytest.approx(np.bincount(row, chance, len(frame)))
-    assert reached == pytest.approx(np.bincount(col, chance, len(frame)))
+    shares, chance = np.empty(4), 4 * chance
+    told = kernels.count(row, col, gap, chance, frame, early, late, shares)
+    none_after, none_before = (1 - np.bincount(ends, chance, len(frame)) for ends in (row, col))
     seen = frame[row] <= early
     assert shares == pytest.approx(np.bincount(gap[seen], chance[seen], 4))
-    lost, new = np.sum(1 - leaves[frame <= early]), np.sum(1 - reached[frame >= late])
-    assert told == pytest.approx((lost, new, np.sum(frame >= late)))
+    lost, new = none_after[frame <= early].sum(), none_before[frame >= late].sum()
+    inner = (frame > 0) & (frame < FRAMES - 1)
+    alone = (np.maximum(none_after, 0) * np.maximum(none_before, 0))[inner].sum()
+    assert told == pytest.approx((lost, new, np.sum(frame >= late), alone, np.sum(inner)))
+    assert (none_after < 0).any()
 
 
 def test_improbable_pairs_are_shared_as_numpy_would():

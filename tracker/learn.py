@@ -142,7 +142,7 @@ def motion_learned(
     covariance, weight, step2 = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:
         return Learnt(model, np.sqrt(step2), products)
-    distance2, size, chance, _ = _distances(linking, linking.follower)
+    distance2, size, chance = _distances(linking, _telling(linking))
     distance2 = stretched(distance2, size, bias.stretch, movie.axes)
     freedom, scale = tail_from(distance2, size, chance, (model.freedom, model.scale))
     # Particles that never move would leave no room to look in.
@@ -160,25 +160,29 @@ def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) ->
     if not (seen[0].all() and true[0].all()):
         return none
     rates = rates_learned(movie, linking, model, len(model.follow) - 1, none.rates, rounds=1)
-    distance2, size, chance, right = _distances(linking, truth.follower)
+    some = _telling(linking)
+    right = truth.follower[linking.row[some]] == linking.col[some]
     told = weight / (weight + _FEW)
     return Bias(
         np.clip(true[0] / seen[0], 1 / _AMISS, _AMISS),
         told[:, None] * (true / true[0] - seen / seen[0]),
         told / (weight + _FEW),
         rates_counted(movie, truth, model).over(rates),
-        stretch_of(distance2, size, chance, right, movie.axes),
+        stretch_of(*_distances(linking, some), right, movie.axes),
     )
 
 
-def _distances(
-    linking: Linking, follower: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Squared distances of some pairs, in how many dimensions, how likely each is, and if it is a link."""
+def _telling(linking: Linking) -> NDArray[np.int64]:
+    """Pairs that are probable enough to tell of tails: as many as are enough."""
     some = np.nonzero(linking.probability > 0.01)[0]
-    some = some[:: max(1, len(some) // _TAIL_SAMPLE)]
-    right = follower[linking.row[some]] == linking.col[some]
-    return linking.distance2[some], linking.size[some], linking.probability[some], right
+    return some[:: max(1, len(some) // _TAIL_SAMPLE)]
+
+
+def _distances(
+    linking: Linking, some: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Squared distances of some pairs, in how many dimensions, and how likely each is."""
+    return linking.distance2[some], linking.size[some], linking.probability[some]
 
 
 def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:

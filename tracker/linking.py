@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class LinkModel:
         unlinked : float
             The same of any detection: start or end.
         """
-        return np.asarray(self.clutter / unlinked * new**1.5)
+        return np.asarray(self.clutter / unlinked * new * np.sqrt(new))
 
     def freedom_to_link(self, alone: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
         """(N,) log odds of a link on one side, against those of any detection: clutter has none.
@@ -147,11 +148,11 @@ class Linking:
         row, odds = np.empty(0, dtype=np.int64), np.empty(0)
         return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, row, zero > 0)
 
-    @property
+    @cached_property
     def doubt(self) -> float:
         """Share of the links that must be expected to be wrong; 0 if there are none."""
-        linked = self.follower >= 0
-        return float(np.mean(1 - self.trust[linked])) if linked.any() else 0.0
+        links, wrong = self.expected
+        return wrong / max(links, 1)
 
     def backward(self) -> Linking:
         """The same links in the movie run backward (`Movie.backward`)."""

@@ -164,16 +164,15 @@ class _Counted:
     ) -> None:
         from . import rates_cpu as kernels
 
-        frame = movie.frame
-        self._frame, self._tried = frame, tried
+        frame, self._tried = movie.frame, tried
         reach = max(int(gap.max(initial=1)), tried)
         # Only where the movie is long enough to show what happens.
         early, late = frame[-1] - reach, frame[0] + reach
         if early < frame[0]:
             early, late = frame[-1] - 1, frame[0] + 1
-        self._leaves, self._reached, shares = np.empty(len(frame)), np.empty(len(frame)), np.empty(reach + 1)
-        self._lost, self._new, self._inner = kernels.count(
-            linking.row, linking.col, gap, chance, frame, early, late, self._leaves, self._reached, shares
+        shares = np.empty(reach + 1)
+        self._lost, self._new, self._begun, self._alone, self._inner = kernels.count(
+            linking.row, linking.col, gap, chance, frame, early, late, shares
         )
         self._shares = shares[1:] + 0.5
 
@@ -192,18 +191,16 @@ class _Counted:
             odds = np.maximum(odds, shares[: max_gap + 1] / total)
         follow = tuple((odds / odds.sum() * total / (total + lost)).tolist())
         # Where hardly any link is sure, shares of one column may exceed 1.
-        start = (max(self._new, 0.0) + 0.5) / (self._inner + 1.0)
+        start = (max(self._new, 0.0) + 0.5) / (self._begun + 1.0)
         return follow, min(lost / (total + lost), _MOST), min(start, _MOST)
 
     def clutter(self, rates: Rates) -> float:
         """Share of detections that are no particle, by the rates so far: those with no link at all."""
-        inner = (self._frame > self._frame[0]) & (self._frame < self._frame[-1])
-        if not inner.any() or rates.clutter == 0:
+        if not self._inner or rates.clutter == 0:
             return 0.0
-        alone = np.maximum(1 - self._leaves[inner], 0) * np.maximum(1 - self._reached[inner], 0)
         # Particles that start and end at once are alone as well.
         short = max(rates.end - rates.clutter, 0) * max(rates.start - rates.clutter, 0) / (1 - rates.clutter)
-        return float(alone.mean()) * rates.clutter / (rates.clutter + short)
+        return self._alone / self._inner * rates.clutter / (rates.clutter + short)
 
 
 def _gaps(movie: Movie, linking: Linking) -> NDArray[np.int64]:

@@ -76,24 +76,28 @@ def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def count(row, col, gap, chance, frame, early, late, leaves, reached, shares):  # pragma: no cover
+def count(row, col, gap, chance, frame, early, late, shares):  # pragma: no cover
     """How often particles are seen next after so many frames, and how many detections end or start.
 
     row, col, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may be seen to
-    end; late: first frame of those that may be seen to start. Written: leaves, reached (N,) f8 probability of
-    a link from and to each; shares (G+1,) f8 by gap. Returns (lost, new, how many might be new).
+    end; late: first frame of those that may be seen to start. Written: shares (G+1,) f8 by gap. Returns
+    (lost, new, how many might be new, alone, how many might be: neither in the first frame nor in the last).
     """
-    leaves[:], reached[:], shares[:] = 0.0, 0.0, 0.0
+    without = np.ones((2, len(frame)))
+    shares[:] = 0.0
     for e in range(len(row)):
-        leaves[row[e]] += chance[e]
-        reached[col[e]] += chance[e]
+        without[0, row[e]] -= chance[e]
+        without[1, col[e]] -= chance[e]
         if frame[row[e]] <= early:
             shares[gap[e]] += chance[e]
-    lost, new, many = 0.0, 0.0, 0
+    lost, new, many, alone, inner = 0.0, 0.0, 0, 0.0, 0
     for i in range(len(frame)):
         if frame[i] <= early:
-            lost += 1 - leaves[i]
+            lost += without[0, i]
         if frame[i] >= late:
-            new += 1 - reached[i]
+            new += without[1, i]
             many += 1
-    return lost, new, many
+        if frame[0] < frame[i] < frame[-1]:
+            alone += max(without[0, i], 0.0) * max(without[1, i], 0.0)
+            inner += 1
+    return lost, new, many, alone, inner
