@@ -94,15 +94,9 @@ def neighbour_distances(
     drawn = [np.sort(rng.permutation(size[f])[:share]) + frame_start[f] for f in usable.tolist()]
     asking = np.concatenate([empty, *drawn])
     frame = np.repeat(usable, [len(rows) for rows in drawn]).astype(np.int64)
-    # Each frame twice: those who ask, then all.
-    number = np.repeat(np.arange(len(size)), size)
-    half = np.concatenate([2 * frame, 2 * number + 1])
-    order = np.argsort(half, kind="stable")
-    points = np.concatenate([position[asking], position])[order]
-    start = np.searchsorted(half[order], np.arange(2 * len(size) + 1)).astype(np.int64)
-    _, _, between = nearest(points, start, 2 * usable, 1, offset=3, workers=workers)
-    _, _, within = nearest(points, start, 2 * usable, 2, offset=1, workers=workers)  # the first is oneself
-    return NeighbourDistances(frame, np.sqrt(between[:, 0]), np.sqrt(within[:, 1]))
+    _, between = nearest(position, frame_start, asking, 1, offset=1, workers=workers)
+    _, within = nearest(position, frame_start, asking, 1, workers=workers)
+    return NeighbourDistances(frame, np.sqrt(between[:, 0]), np.sqrt(within[:, 0]))
 
 
 def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:

@@ -114,16 +114,24 @@ class Flow:
             first, last = self._frame_start[frames], self._frame_start[frames + 1]
             kernels.mean_of_others(first, last, every, step, _FEWEST, mean)
             return mean
-        near = self._near.get(everywhere)
         # Some neighbours have no step; half as many more stand in for them.
-        asked = (crowd if everywhere else max(self._crowds)) * 3 // 2
-        if near is None or near.shape[1] < asked:
-            _, near, _ = nearest(
-                self._position, self._frame_start, frames, asked, every=every, workers=self._workers
-            )
-            self._near[everywhere] = near
+        near = self._neighbours((crowd if everywhere else max(self._crowds)) * 3 // 2, everywhere=everywhere)
         kernels.mean_of_near(near, step, crowd, _FEWEST, mean)
         return mean
+
+    def _neighbours(self, count: int, *, everywhere: bool) -> NDArray[np.int32]:
+        """(M, count or more) neighbours of each detection, or of those in some frames."""
+        near = self._near.get(everywhere)
+        if near is None or near.shape[1] < count:
+            asking = np.arange(len(self._position)) if everywhere else self._rows
+            near = np.empty((len(asking), count), dtype=np.int32)
+            if everywhere and False in self._near:  # some are known
+                near[self._rows] = self._near[False][:, :count]
+                asking = np.delete(asking, self._rows)
+            to = asking if everywhere else slice(None)
+            near[to], _ = nearest(self._position, self._frame_start, asking, count, workers=self._workers)
+            self._near[everywhere] = near
+        return near
 
 
 def _regressed(step: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -11,14 +11,13 @@ from ._arrays import in_threads
 def nearest(
     position: NDArray[np.float64],
     frame_start: NDArray[np.int64],
-    frames: NDArray[np.int64],
+    rows: NDArray[np.int64],
     count: int,
     *,
     offset: int = 0,
-    every: int = 1,
     workers: int = 1,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """The nearest other points of some frames' points, in the same frame or in one a few frames later.
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The nearest other points of some points, in the same frame or in one a few frames later.
 
     Parameters
     ----------
@@ -26,42 +25,37 @@ def nearest(
         One to three axes.
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
-    frames : (f,) increasing int64 array
-        Whose points ask; each with frame + offset below F.
+    rows : (M,) increasing int64 array
+        Whose neighbours are sought; each with frame + offset below F.
     count : int
         How many neighbours.
     offset : int
         Frames from those who ask to those who are asked. In one's own frame one is no neighbour.
-    every : int
-        Only every so many-th point of each frame asks: a sample.
     workers : int
         Threads; they do not change the result.
 
     Returns
     -------
-    (M,) int64 array, (M, count) int32 array, (M, count) float64 array
-        Rows that asked; the rows of their neighbours, nearest first, -1 where there are no more; and the
-        squared distances, inf where there are none.
+    (M, count) int32 array, (M, count) float64 array
+        The rows of the neighbours, nearest first, -1 where there are no more; and the squared distances, inf
+        where there are none.
 
     Examples
     --------
     >>> place = np.array([[0.0], [1.0], [3.0]])
-    >>> asked, near, distance2 = nearest(place, np.array([0, 3]), np.array([0]), 2)
+    >>> near, distance2 = nearest(place, np.array([0, 3]), np.arange(3), 2)
     >>> near.tolist(), distance2.tolist()
     ([[1, 2], [0, 2], [1, 0]], [[1.0, 9.0], [1.0, 4.0], [4.0, 9.0]])
     """
-    from .neighbours_cpu import nearest_of_frames
+    from .neighbours_cpu import nearest_of_rows
 
-    sizes = -(-(frame_start[frames + 1] - frame_start[frames]) // every)
-    written = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    rows = np.repeat(frame_start[frames] - every * written[:-1], sizes) + every * np.arange(written[-1])
-    near = np.full((written[-1], count), -1, dtype=np.int32)
-    distance2 = np.full((written[-1], count), np.inf)
-    cuts = np.linspace(0, len(frames), max(1, min(workers, len(frames))) + 1).astype(int).tolist()
+    near = np.full((len(rows), count), -1, dtype=np.int32)
+    distance2 = np.full((len(rows), count), np.inf)
+    cuts = np.linspace(0, len(rows), max(1, workers) + 1).astype(int).tolist()
     runs = list(zip(cuts[:-1], cuts[1:], strict=True))
 
     def search(run: tuple[int, int]) -> None:
-        nearest_of_frames(*run, frames, frame_start, position, offset, every, written, near, distance2)
+        nearest_of_rows(*run, rows, frame_start, position, offset, near, distance2)
 
     list(in_threads(search, runs, workers))
-    return rows.astype(np.int64), near, distance2
+    return near, distance2

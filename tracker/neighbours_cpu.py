@@ -56,21 +56,21 @@ def _insert(j, d2, found, id_of, square):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def nearest_of_frames(
-    first, last, frames, frame_start, position, offset, every, written, near, distance2
-):  # pragma: no cover
-    """Neighbours of every so many-th point of frames[first:last] among those of the frames `offset` later.
+def nearest_of_rows(first, last, rows, frame_start, position, offset, near, distance2):  # pragma: no cover
+    """Neighbours of the points rows[first:last] among those of the frames `offset` later.
 
-    frames (f,) i8; frame_start (F+1,) i8; position (N, A) f8; every i8; written (f+1,) i8: where the answers
-    of each frame begin. Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
+    rows (M,) i8 ascending; frame_start (F+1,) i8; position (N, A) f8. Written: near (M, K) i4, distance2
+    (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
     low, size = np.empty(3), np.empty(3, np.int64)
     cell, middle = np.zeros(3, np.int64), np.zeros(3)
     id_of, square = np.empty(count, np.int64), np.empty(count)
-    for number in range(first, last):
-        asking = frames[number]
-        start, stop = frame_start[asking + offset], frame_start[asking + offset + 1]
+    next_frame = first
+    while next_frame < last:
+        begun, frame = next_frame, np.searchsorted(frame_start, rows[next_frame], side="right") - 1
+        next_frame += np.searchsorted(rows[begun:last], frame_start[frame + 1])
+        start, stop = frame_start[frame + offset], frame_start[frame + offset + 1]
         if start == stop:
             continue
         edge = _grid(position, start, stop, 1 + count / _A_CELL, low, size)
@@ -94,7 +94,8 @@ def nearest_of_frames(
             for k in range(axes):
                 point[to, k] = position[j, k]
         farthest = max(size[0], size[1], size[2])
-        for i in range(frame_start[asking], frame_start[asking + 1], every):
+        for asking in range(begun, next_frame):
+            i = rows[asking]
             for k in range(axes):
                 middle[k] = position[i, k]
                 cell[k] = np.int64(min(max((middle[k] - low[k]) / edge, 0.0), size[k] - 1.0))
@@ -142,6 +143,5 @@ def nearest_of_frames(
                     if square[count - 1] <= wall * wall * _ROUNDED:
                         break
                 shell += 1
-            out = written[number] + (i - frame_start[asking]) // every
             for place in range(found):
-                near[out, place], distance2[out, place] = id_of[place], square[place]
+                near[asking, place], distance2[asking, place] = id_of[place], square[place]

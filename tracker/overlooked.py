@@ -67,15 +67,17 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
     >>> round(overlooked(movie, Linking.none(400)), 1)
     0.3
     """
-    frames = np.arange(len(movie.frame_start) - 2)
+    frames = len(movie.frame_start) - 1
     starts, ends = (np.nonzero(other < 0)[0] for other in (linking.before, linking.follower))
     # Each frame in two: first those that no link reaches, then those that none leaves.
     half = np.concatenate([2 * movie.frame[starts], 2 * movie.frame[ends] + 1])
     order = np.argsort(half, kind="stable")
-    position = movie.position[np.concatenate([starts, ends])[order]]
-    begins = np.searchsorted(half[order], np.arange(2 * len(frames) + 3)).astype(np.int64)
-    _, _, ahead = nearest(position, begins, 2 * frames + 1, 1, offset=1, workers=workers)
-    _, _, beside = nearest(position, begins, 2 * frames + 2, 1, workers=workers)
+    half, position = half[order], movie.position[np.concatenate([starts, ends])[order]]
+    begins = np.searchsorted(half, np.arange(2 * frames + 1)).astype(np.int64)
+    left = np.nonzero((half % 2 == 1) & (half < 2 * frames - 1))[0]
+    _, ahead = nearest(position, begins, left, 1, offset=1, workers=workers)
+    reached = np.nonzero((half % 2 == 0) & (half > 0))[0]
+    _, beside = nearest(position, begins, reached, 1, workers=workers)
     between, within = (np.sqrt(found[np.isfinite(found)]) for found in (ahead, beside))
     if not (len(between) and len(within)):
         return 0.0
