@@ -1,10 +1,11 @@
 """CPU kernels of headings: what is believed of a particle that came from one detection to another.
 
-Serial, without the GIL; no result depends on the order of threads. Beliefs of detection i: slot[i] to
-stop[i]-1, one for each that may be the one before it, and at stop[i] that there was none, if that is at least
-as likely as `_LEAST`; slot, stop (N,) i8; known (N,) f8 probability that there was one before. Of each belief
-chance (S,) f8 its probability, belief (5 A S,) f8 along each axis position, velocity, and their covariance,
-with the detection itself taken in.
+Serial, without the GIL; no result depends on the order of threads. A product and a sum may be rounded once
+("contract"), here and in what calls these. Beliefs of detection i: slot[i] to stop[i]-1, one for each that
+may be the one before it, and at stop[i] that there was none, if that is at least as likely as `_LEAST`; slot,
+stop (N,) i8; known (N,) f8 probability that there was one before. Of each belief chance (S,) f8 its
+probability, belief (5 A S,) f8 along each axis position, velocity, and their covariance, with the detection
+itself taken in.
 """
 
 # mypy: ignore-errors
@@ -24,7 +25,7 @@ _AT_ONCE = 256  # likelihoods that are worked out together, about
 _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.uint64(number) for number in range(1, 7))
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _expected(
     i, gap, way, shift, table, noise2, slot, stop, known, chance, belief, weight, state, to
 ):  # pragma: no cover
@@ -54,7 +55,7 @@ def _expected(
     return np.uint64(many)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _apart(
     j, gap, way, position, shift, noise2, many, weight, state, at, far, height, to
 ):  # pragma: no cover
@@ -90,7 +91,7 @@ def _form(axes, freedom, scale):  # pragma: no cover
     )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def headings(
     position,
     frame_start,
@@ -254,7 +255,7 @@ def headings(
     return chance[:slots], belief[: slots * axes * 5]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _likely(ready, far, height, form, part, to):  # pragma: no cover
     """Likelihoods behind part[to], by what `_apart` and `_form` tell. Returned: part, doubled when full."""
     while to + ready > len(part):
@@ -263,7 +264,7 @@ def _likely(ready, far, height, form, part, to):  # pragma: no cover
     return part
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _taken_in(
     j, gap, way, position, shift, noise2, many, state, at, part, begun, belief, to
 ):  # pragma: no cover

@@ -21,7 +21,7 @@ _SURE = 1e43  # likelihood of a future, against none, beyond which it makes no d
 _MOST_LOG = 600.0  # logs are cut there, for floats are
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, future):  # pragma: no cover
     """What a detection and each of its futures say of the state there, as `motion_cpu.messages` tells.
 
@@ -62,7 +62,7 @@ def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, future)
             future[to], future[to + _ONE] = high, nearer
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def weigh_headings(
     first,
     last,
@@ -182,7 +182,7 @@ def weigh_headings(
                 gain[e] = value + gain_of_gap[gap_of[g]] + gain_of_row[group_of[g]] + gain_of_col[j]
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no cover
     """What many expectations tell of the state at detection j, if the pair is right, as one Gaussian.
 
@@ -215,7 +215,7 @@ def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no
     return whole, distance, math.sqrt(volume)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _met(p, noise2, future, s):  # pragma: no cover
     """How far a past, as `_as_one` writes it, is from future s.
 

@@ -28,7 +28,7 @@ _SAME = 1e-2  # change of a belief, in its standard deviations or variances, tha
 _FAR = 60  # detections on from which on no belief has changed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def untangle(
     position, frame, shift, links, past_mean, past_cov, mean, cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, indptr, indices, sweeps,
@@ -80,7 +80,7 @@ def untangle(
         later[:] = False
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _best(
     p, active, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, own, indptr, indices, some_mean, some_cov,
@@ -147,7 +147,7 @@ def _paired(i, j, indptr, indices):  # pragma: no cover
     return False
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _exchanged(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, own, mean, cov,
@@ -177,7 +177,7 @@ def _exchanged(
     return more
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _taken_in(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, noise2,
     tail, of_row, of_gap, of_col, mean, cov,
@@ -210,7 +210,7 @@ def _taken_in(
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail):  # pragma: no cover
     """Log density of j and its future, if it follows a row of belief i after a gap; as weigh_pairs."""
     axes, far, volume = mean.shape[1], 0.0, 1.0
@@ -233,7 +233,7 @@ def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail)
     return constant[j] + _tailed(max(far, 0.0), volume, m, axes, tail)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _looked(
     mean, cov, i, shift, row, way, table, position, j, noise2, tail, new_mean, new_cov, n
 ):  # pragma: no cover
@@ -259,7 +259,7 @@ def _looked(
     return _tailed(far, volume, 1, axes, tail) - axes * _HALF
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _begin(position, i, speed2, noise2, mean, cov, n):  # pragma: no cover
     """Written: mean, cov at n, the belief of a track that begins with i."""
     for k in range(position.shape[1]):
@@ -267,7 +267,7 @@ def _begin(position, i, speed2, noise2, mean, cov, n):  # pragma: no cover
         cov[n, k, 0], cov[n, k, 1], cov[n, k, 2] = noise2[k], 0.0, speed2[k]
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _tailed(far, volume, m, axes, tail):  # pragma: no cover
     """Log density at a squared distance, but for what is constant; m = 2 if velocities count."""
     if tail[0] > 0:
@@ -286,7 +286,7 @@ def _link(links, one, new, other, old):  # pragma: no cover
             links[1, col] = row
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _tell_later(
     i,
     least,
@@ -326,7 +326,7 @@ def _tell_later(
         i = links[0, i]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _tell_earlier(
     i, least, position, frame, shift, links, future_mean, future_cov, place, weight, constant, table, speed2,
     noise2, tail, own, later, mean, cov,
@@ -357,7 +357,7 @@ def _tell_earlier(
             return
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _taken(mean, cov, all_mean, all_cov, i):  # pragma: no cover
     """Whether a new belief is as the old one was but for what matters to nobody. Written: it, at i."""
     same = True
