@@ -208,8 +208,13 @@ def _design(times: tuple[float, ...], lag: NDArray[np.int64]) -> NDArray[np.floa
 @lru_cache(64)
 def _remembered(times: tuple[float, ...]) -> NDArray[np.float64]:
     """(times, LAGS) covariances of the steps of a particle of unit speed along an axis."""
-    motions = [Motion((0.0,), (1.0,), time, (0.0,)) for time in times]
-    return np.array([[motion.step_covariance(lag)[0] for lag in range(LAGS)] for motion in motions])
+    found = np.empty((len(times), LAGS))
+    for covariance, time in zip(found, times, strict=True):
+        motion = Motion((0.0,), (1.0,), time, (0.0,))
+        kept = motion.transition(1)[0, 1]
+        covariance[0] = motion.step_covariance(0)[0]
+        covariance[1:] = motion.step_covariance(1)[0] * kept ** np.arange(LAGS - 1)
+    return found
 
 
 def _least_squares(

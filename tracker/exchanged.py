@@ -79,12 +79,13 @@ def _near(
     """The pairs among some detections of one frame that are so near each other, each once."""
     from .exchanged_cpu import near_in_frame
 
-    low, high = movie.bounds
-    order = inner[np.argsort(movie.frame[inner] * (1 + high[0] - low[0]) + movie.position[inner, 0])]
-    position, frame, room = movie.position[order], movie.frame[order], len(order)
+    extent = np.diff(movie.bounds, axis=0)[0]
+    axis = int(np.argmax(extent))
+    order = inner[np.argsort(movie.frame[inner] * (1 + extent[axis]) + movie.position[inner, axis])]
+    position, frame, room = movie.position[order], movie.frame[order], 2 * len(order)
     while True:
         row, col = np.empty(room, np.int64), np.empty(room, np.int64)
-        found = near_in_frame(position, frame, radius, row, col)
+        found = near_in_frame(position, frame, axis, radius, row, col)
         if found <= room:
             return order[row[:found]], order[col[:found]]
         room = found

@@ -8,16 +8,16 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def near_in_frame(position, frame, radius, row, col):  # pragma: no cover
+def near_in_frame(position, frame, along, radius, row, col):  # pragma: no cover
     """Pairs of detections of one frame that are no farther apart, each once.
 
-    position (K, A) f8, frame (K,) i8, both by frame, then along the first axis; radius.
+    position (K, A) f8, frame (K,) i8, both by frame, then along the axis `along`; radius.
     Written as far as there is room: row, col (P,) i8. Returns how many there are.
     """
     found, (count, axes) = 0, position.shape
     for i in range(count):
         for j in range(i + 1, count):
-            if position[j, 0] - position[i, 0] > radius or frame[j] != frame[i]:
+            if position[j, along] - position[i, along] > radius or frame[j] != frame[i]:
                 break
             far = 0.0
             for axis in range(axes):

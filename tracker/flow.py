@@ -99,7 +99,8 @@ class Flow:
         if not everywhere:
             mean = self._mean(step, best, everywhere=True)
             slope, _ = _regressed(step, mean)
-        return slope * mean, best
+        mean *= slope
+        return mean, best
 
     def _mean(
         self, step: NDArray[np.float64], crowd: int, *, everywhere: bool = False

@@ -8,6 +8,7 @@ the middle of a life makes two of it; the ratio of their likelihoods to that of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class Lives:
         key = chain[families.mother] * (last + 2) + movie.frame[families.mother]
         points, point_of = np.unique(key, return_inverse=True)
         chain_of, frame = np.divmod(points, last + 2)
-        point_start = np.searchsorted(chain_of, np.arange(count + 1))
+        point_start = np.cumsum(np.bincount(chain_of + 1, minlength=count + 1))
         begins = np.nonzero(before < 0)[0]
         return cls(families, begins, movie.frame, final, point_of, point_start, frame, last)
 
@@ -94,7 +95,7 @@ class Lives:
         known = (self.begins, self.first, self.final, born, self.point_start, self.frame, divides)
         seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
         kernels.count_ages(*known, seen, lived)
-        frames = float((self.final - self.first)[self.begins].sum()) + 1.0
+        frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
         mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
         hazard = _hazard(seen, np.cumsum(lived), mean)
         of_point, of_birth = np.zeros(len(self.frame)), np.zeros(count)
@@ -106,11 +107,17 @@ class Lives:
 
 def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
     """Divisions by age over cells so old; ages that are much alike share one value."""
-    age, few = np.arange(len(seen)), round(1 / _WIDTH)
-    group = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
-    group = np.unique(group, return_inverse=True)[1]
+    group = _alike(len(seen))
     pooled = (np.bincount(group, seen) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
     return np.minimum(pooled, 1.0)[group]
+
+
+@lru_cache(8)
+def _alike(ages: int) -> NDArray[np.int64]:
+    """(ages,) numbers of groups of ages that are much alike."""
+    age, few = np.arange(ages), round(1 / _WIDTH)
+    group = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
+    return np.unique(group, return_inverse=True)[1]
 
 
 def _likelihoods(hazard: NDArray[np.float64], mean: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
