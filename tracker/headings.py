@@ -115,13 +115,13 @@ def heading_pass(
     """
     from .headings_weighed_cpu import futures, weigh_headings
 
-    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    motion, count = model.motion.floored(), len(movie.frame)
     table, (speed2, noise2) = motion.transitions(len(model.follow)), _variances(motion)
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
-    future = np.empty((5 * axes + 2) * len(after.chance))
+    near = np.empty(len(after.chance))
     futures(
         movie.position, after.slot, after.stop, after.chance, after.belief, speed2, noise2,
-        model.freedom > 0, future,
+        model.freedom > 0, near,
     )  # fmt: skip
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_row = model.freedom_to_link(past.alone, model.end)
@@ -133,7 +133,7 @@ def heading_pass(
         weigh_headings(
             *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, noise2,
             (past.slot, past.stop, past.known, past.chance, past.belief),
-            (after.slot, after.stop, after.known, future),
+            (after.slot, after.stop, after.known, after.chance, after.belief, near),
             gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
 

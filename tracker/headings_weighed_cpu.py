@@ -22,19 +22,18 @@ _MOST_LOG = 600.0  # logs are cut there, for floats are
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, future):  # pragma: no cover
+def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, near):  # pragma: no cover
     """What a detection and each of its futures say of the state there, as `motion_cpu.messages` tells.
 
-    Beliefs from the future, as in `headings_cpu`; heavy: whether tails are. Written, of each future,
-    future ((5 A + 2) S,) f8: along each axis the peak of its likelihood and the inverse covariance; how high
-    that is against one without a future, times its chance, and how much nearer that makes it, in squared
-    distance.
+    Beliefs from the future, as in `headings_cpu`; heavy: whether tails are. Written, of each future, in the
+    place of its belief along each axis the peak of its likelihood and the inverse covariance; of its chance
+    how high that peak is, against one without a future, times the chance; near (S,) f8 how much nearer that
+    makes it, in squared distance.
     """
     axes = len(noise2)
     for j in range(len(slot)):
         for s in range(slot[j], stop[j]):
-            at, to = np.uint64(s) * np.uint64(5 * axes), np.uint64(s) * np.uint64(5 * axes + 2)
-            volume, nearer = 1.0, 0.0
+            at, volume, nearer = np.uint64(s) * np.uint64(5 * axes), 1.0, 0.0
             for k in range(axes):
                 # Relative to the position seen, so that large coordinates cost no digits.
                 x, v, flat = belief[at] - position[j, k], -belief[at + _ONE], 1 / speed2[k]
@@ -51,15 +50,14 @@ def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, future)
                 else:
                     peak_x, peak_v = (w_vv * h_x - w_xv * h_v) / det, (w_xx * h_v - w_xv * h_x) / det
                 nearer += h_x * peak_x + h_v * peak_v
-                future[to], future[to + _ONE] = position[j, k] + peak_x, peak_v
-                future[to + _TWO], future[to + _THREE], future[to + _FOUR] = w_xx, w_xv, w_vv
+                belief[at], belief[at + _ONE] = position[j, k] + peak_x, peak_v
+                belief[at + _TWO], belief[at + _THREE], belief[at + _FOUR] = w_xx, w_xv, w_vv
                 at += _FIVE
-                to += _FIVE
-            high = chance[s] * math.sqrt(volume)
+            chance[s] *= math.sqrt(volume)
             if heavy:  # no distance makes up for these
-                high *= math.exp(min(max(0.5 * nearer, -_MOST_LOG), _MOST_LOG))
+                chance[s] *= math.exp(min(max(0.5 * nearer, -_MOST_LOG), _MOST_LOG))
                 nearer = 0.0
-            future[to], future[to + _ONE] = high, nearer
+            near[s] = nearer
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
@@ -87,14 +85,14 @@ def weigh_headings(
     """Log odds that two detections are one particle against an end and a start, rows first..last-1.
 
     indptr (N+1,) i8, indices (P,) i4 pairs; frame (N,) i8; past: slot, stop, known, chance, belief as in
-    `headings_cpu`; after: slot, stop, known of the future, and future as `futures` writes it; gain_of_gap
-    (G+1,), gain_of_row, gain_of_col (N,) f8 logs.
+    `headings_cpu`; after: the same of the future, chance and belief as `futures` writes them, and near;
+    gain_of_gap (G+1,), gain_of_row, gain_of_col (N,) f8 logs.
     Written: distance2 (P,) f8 squared Mahalanobis distance by the likeliest future, size (P,) i8 in how many
     dimensions, gain (P,) f8, finite.
     """
     axes, wide = len(noise2), np.uint64(6 * len(noise2))
     slot, stop, known, chance, belief = past
-    slot_after, stop_after, known_after, future = after
+    slot_after, stop_after, known_after, high, future, near = after
     constant, form = _form(axes, freedom, scale)
     _, both = _form(2 * axes, freedom, scale)
     more = -constant
@@ -157,7 +155,9 @@ def weigh_headings(
                 m += many_of[g]
                 s = np.uint64(slot_after[j])
                 for _ in range(stop_after[j] - slot_after[j]):
-                    distant[ready], nearer[ready], tall[ready] = _met(p, noise2, future, s)
+                    distance, volume = _met(p, noise2, future, s)
+                    distant[ready], nearer[ready] = distance, distance - near[s]
+                    tall[ready] = high[s] / math.sqrt(volume)
                     ready += _ONE
                     s += _ONE
                 until[c] = ready
@@ -217,11 +217,8 @@ def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _met(p, noise2, future, s):  # pragma: no cover
-    """How far a past, as `_as_one` writes it, is from future s.
-
-    Returned: squared distance; the same less what makes it nearer; density at none.
-    """
-    at, distance, volume = s * np.uint64(5 * len(noise2) + 2), 0.0, 1.0
+    """Squared distance of a past, as `_as_one` writes it, to future s, and by how much both are wider."""
+    at, distance, volume = s * np.uint64(5 * len(noise2)), 0.0, 1.0
     for k in range(len(noise2)):
         dx, dv = p[5 * k] - future[at], p[5 * k + 1] - future[at + _ONE]
         p_xx, p_xv, p_vv = p[5 * k + 2], p[5 * k + 3], p[5 * k + 4]
@@ -232,5 +229,4 @@ def _met(p, noise2, future, s):  # pragma: no cover
         distance += (dx * (w_xx * ex + w_xv * ev) + dv * (w_xv * ex + w_vv * ev)) / det
         volume *= det
         at += _FIVE
-    distance = max(distance, 0.0)
-    return distance, distance - future[at + _ONE], future[at] / math.sqrt(volume)
+    return max(distance, 0.0), volume
