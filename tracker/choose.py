@@ -129,8 +129,8 @@ def chosen(linking: Linking, solver: str) -> Linking:
         best = 2 * kept.sum() / max(len(kept) + expected, 1)
         worth = (best / 2 + 2 * _WORTH) / 3
         kept = trust[trust > worth]
-    odds = np.log(linking.probability) - np.log1p(-linking.probability)
-    return _best(linking, odds - np.log(worth / (1 - worth)), solver)
+    against = (1 - linking.probability) * (worth / (1 - worth))
+    return _best(linking, np.log(linking.probability / against), solver)
 
 
 def _against(soft: Linking, settled: Linking) -> NDArray[np.float64]:
