@@ -5,6 +5,7 @@ import pytest
 
 from outbid.tracker import ResourceError, candidates
 from outbid.tracker.candidates import pairs_of
+from outbid.tracker.candidates_cpu import add_up
 from outbid.tracker.detections import Detections
 from outbid.tracker.movie import movie_of
 
@@ -52,6 +53,28 @@ def test_at_the_gate_is_within():
     points = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [-1, 0, 0], [0, 0, np.nextafter(1, 2)]])
     pairs = found(points[:1], np.array([0, 1, 1]), points[1:], np.array([0, 0, 4]), 1)
     assert sorted(pairs) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_densities_are_counted_around_each_usually_and_in_the_box_at_large():
+    movie = movie_of(
+        Detections.from_table(np.repeat([0, 1, 2], 40), np.random.default_rng(1).random((120, 3)) * 4),
+        (1, 1, 1),
+    )
+    gate, place = np.array([0.9, 0.8, 1.1]), movie.position
+    near = np.square((place[:, None] - place[None]) / gate).sum(axis=2) <= 1
+    before = movie.frame[:, None] == movie.frame[None] - 1
+    others, volume = np.maximum((near & before).sum(axis=0) - 1, 0), 4 / 3 * np.pi * gate.prod()
+    evenly = 40 * volume / np.prod(place.max(axis=0) - place.min(axis=0))
+    expected = (others + others[movie.frame > 0].mean() + evenly) / 3 / volume
+    assert len(set(others.tolist())) > 2
+    np.testing.assert_allclose(np.exp(pairs_of(movie, tuple(gate)).log_density), expected)
+
+
+def test_weights_are_added_up_by_row_and_by_column():
+    indptr, indices, weight = np.array([0, 2, 2, 3]), np.array([1, 2, 2], np.int32), np.array([0.5, 0.25, 2])
+    sums = np.zeros((2, 3))
+    add_up(indptr, indices, weight, sums)
+    assert sums.tolist() == [[0.75, 0, 2], [0, 0.5, 2.25]]
 
 
 def test_nothing_is_near_nothing():

@@ -104,6 +104,11 @@ class _Learning:
     def _doubtful(self) -> bool:
         return self._linking.doubt > (_CLOSE_DOUBT if self._closely else _DOUBTFUL)
 
+    @property
+    def _settled(self) -> bool:
+        """Whether hardly a link was another than in the pass before."""
+        return self._changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
+
     def link(self) -> None:
         """Link the movie once, by what was learned so far."""
         self._done += 1
@@ -132,6 +137,8 @@ class _Learning:
         remembered = self._model.motion.persistence > 0
         self._turning = self._doubtful and not self._closely and remembered and self._done >= known_by
         due = self._done >= _FEWEST and (self._done - _FEWEST) % _EVERY == 0
+        # Where hardly a link changes any more, the last one is to come.
+        due = due and (self._done == _FEWEST or not self._settled)
         if due and self._doubtful and not self._turning:
             self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
 
@@ -179,12 +186,11 @@ class _Learning:
 
     def ended(self) -> bool:
         """Whether hardly anything changes any more."""
-        changes, count = self._changes, len(self._movie.frame)
+        changes = self._changes
         stuck = self._done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
         same = np.allclose(was, now, rtol=_SAME, atol=_MUCH_SAME)
-        settled = changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * count
-        return stuck or (self._done >= _FEWEST and same and settled)
+        return stuck or (self._done >= _FEWEST and same and self._settled)
 
     def found(self) -> Found:
         """What was found, after a last rehearsal where many links must be wrong."""
