@@ -51,6 +51,8 @@ def doubted(
     workers : int
         Threads; they do not change the result.
     """
+    from .exchanged_cpu import add_odds
+
     inner = np.nonzero((linking.before >= 0) & (linking.follower >= 0))[0]
     if not len(inner):
         return linking
@@ -62,13 +64,9 @@ def doubted(
     if not len(met):
         return linking
     expected, variance = _between(movie, model, linking, beliefs, met, shift)
-    a, b = np.split(place, 2)
-    x, y = movie.position[row], movie.position[col]
-    own = np.square(x - expected[a]) / variance[a] + np.square(y - expected[b]) / variance[b]
-    other = np.square(y - expected[a]) / variance[a] + np.square(x - expected[b]) / variance[b]
-    odds = np.exp(np.clip((own - other).sum(axis=1) / 2, -_MOST, _MOST))
-    sure = np.ones(len(movie.frame))
-    sure[met] = 1 / (1 + np.bincount(place, np.concatenate([odds, odds]), len(met)))
+    odds, sure = np.zeros(len(met)), np.ones(len(movie.frame))
+    add_odds(movie.position, row, col, *np.split(place, 2), expected, variance, _MOST, odds)
+    sure[met] = 1 / (1 + odds)
     trust = np.minimum(linking.trust, np.minimum(sure, sure[linking.follower]))
     return replace(linking, trust=np.where(linking.follower >= 0, trust, 0.0))
 
