@@ -64,8 +64,9 @@ def doubted(
     if not len(met):
         return linking
     expected, variance = _between(movie, model, linking, beliefs, met, shift)
+    a, b = np.split(place, 2)
     odds, sure = np.zeros(len(met)), np.ones(len(movie.frame))
-    add_odds(movie.position, row, col, *np.split(place, 2), expected, variance, _MOST, odds)
+    add_odds(movie.position, row, col, a, b, expected, variance, _MOST, odds)
     sure[met] = 1 / (1 + odds)
     trust = np.minimum(linking.trust, np.minimum(sure, sure[linking.follower]))
     return replace(linking, trust=np.where(linking.follower >= 0, trust, 0.0))
@@ -98,30 +99,15 @@ def _between(
     shift: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(K, axes) where detections are expected by those before and after them, and the variance to be seen."""
+    from .exchanged_cpu import expect
+
     motion = model.motion.floored()
-    ends = linking.before[inner], linking.follower[inner]
-    gaps = movie.frame[inner] - movie.frame[ends[0]], movie.frame[ends[1]] - movie.frame[inner]
-    table = motion.transitions(int(max(gaps[0].max(), gaps[1].max())))
-    # Inverse covariances, and those times the means, of the state at each of them.
-    weight, told = np.zeros((3, len(inner), movie.axes)), np.zeros((2, len(inner), movie.axes))
-    for (mean, cov), end, gap, sign in zip(
-        (beliefs.past, beliefs.future), ends, gaps, (1.0, -1.0), strict=True
-    ):
-        reach, kept, q_xx, q_xv, q_vv = np.moveaxis(table[gap], -1, 0)
-        (x, v), (xx, xv, vv) = (np.moveaxis(known[end], -1, 0) for known in (mean, cov))
-        drift = gap[:, None] * shift[end if sign > 0 else inner]
-        x, v = x + sign * drift + reach * v, sign * kept * v
-        xx, xv, vv = (
-            xx + 2 * reach * xv + reach**2 * vv + q_xx,
-            sign * (kept * (xv + reach * vv) + q_xv),
-            kept**2 * vv + q_vv,
-        )
-        det = xx * vv - xv**2
-        one = np.stack([vv, -xv, xx]) / det
-        weight += one
-        told += np.stack([one[0] * x + one[1] * v, one[1] * x + one[2] * v])
-    # Both sides know how fast particles are. What is a mixture of two may know less than that.
-    weight[2] = np.maximum(weight[2] - 1 / np.square(motion.speed), _LEAST * weight[2])
-    det = np.maximum(weight[0] * weight[2] - weight[1] ** 2, _LEAST * weight[0] * weight[2])
-    expected = (weight[2] * told[0] - weight[1] * told[1]) / det
-    return expected, weight[2] / det + np.square(motion.noise)
+    frame, before, after = movie.frame, linking.before[inner], linking.follower[inner]
+    longest = max((frame[inner] - frame[before]).max(), (frame[after] - frame[inner]).max())
+    table = motion.transitions(int(longest))
+    expected, variance = np.empty((2, len(inner), movie.axes))
+    expect(
+        inner, before, after, frame, *beliefs.past, *beliefs.future, shift, table,
+        1 / np.square(motion.speed), np.square(motion.noise), _LEAST, expected, variance,
+    )  # fmt: skip
+    return expected, variance
