@@ -25,7 +25,7 @@ from .refine import with_gaps
 from .untangle import untangled
 from .weigh import link_pass
 
-_ENOUGH, _MANY = 10_000, 20_000
+_ENOUGH, _MANY = 14_000, 20_000
 """Detections that are drawn, about: where particles remember their velocity, and where they do not, so that
 noise is a hundredth of what they step;"""
 _FEWEST, _MOST = 10, 50
