@@ -165,6 +165,14 @@ def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     assert found > least
 
 
+def test_learning_goes_on_where_it_turns_to_headings():
+    """The first links by headings are others than those before, which is no sign that no more is found."""
+    truth = Scene(0.4, 3.0, miss=0.1, clutter=0.1, particles=2000, frames=9).film(6)
+    links = calibrate(truth.detections)[1]
+    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    assert found > 0.525  # .505 if it ended there
+
+
 def test_flights_past_neighbours_are_found_with_nothing_told():
     """Linked to what is near, .25 of the links were right, and no way was seen to be kept."""
     truth = flown(0.6, count=400, frames=14, seed=2)

@@ -22,7 +22,7 @@ near, and whole frames may jump."""
 _TAIL_SAMPLE = 20_000
 _WALL = 3.0
 """Steps in one frame, in standard deviations, within which a wall may turn a particle."""
-_SAMPLE = 50_000
+_SAMPLE = 200_000
 """Detections whose steps tell enough of motion."""
 _LEAST = 1e-9
 """Least step that gates are made for, in units of the largest coordinate: well above its rounding."""

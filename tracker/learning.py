@@ -158,7 +158,10 @@ class _Learning:
                 self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
             )
         )
-        self._model, self._closely = self._learnt.model, self._closely or self._turning
+        self._model = self._learnt.model
+        if self._turning:
+            self._closely = True
+            self._changes.clear()  # links found in another way are others, and tell nothing of an end
         if self._flying and self._done < _FEWEST:
             # Tails are measured by what was tried, which is far from what was found.
             self._model = replace(self._model, freedom=0.0, scale=1.0)
@@ -187,7 +190,9 @@ class _Learning:
     def ended(self) -> bool:
         """Whether hardly anything changes any more."""
         changes = self._changes
-        stuck = self._done >= _PATIENT and changes[-1] > _STUCK * changes[-3]
+        if self._turning:
+            return False
+        stuck = self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
         same = np.allclose(was, now, rtol=_SAME, atol=_MUCH_SAME)
         return stuck or (self._done >= _FEWEST and same and self._settled)
