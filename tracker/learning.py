@@ -137,8 +137,9 @@ class _Learning:
         remembered = self._model.motion.persistence > 0
         self._turning = self._doubtful and not self._closely and remembered and self._done >= known_by
         due = self._done >= _FEWEST and (self._done - _FEWEST) % _EVERY == 0
-        # Where hardly a link changes any more, the last one is to come.
-        due = due and (self._done == _FEWEST or not self._settled)
+        # Where hardly a link changes any more, the last one is to come; but the little that noise is where
+        # nobody remembers a velocity, only many tell.
+        due = due and (self._done == _FEWEST or not (remembered and self._settled))
         if due and self._doubtful and not self._turning:
             self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
 
