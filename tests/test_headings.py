@@ -184,20 +184,32 @@ def test_flights_past_neighbours_are_found_with_nothing_told():
 
 
 def test_no_flights_are_seen_where_particles_diffuse():
-    """Three in line by chance promise less than particles that stay near."""
-    truth = Scene(0.45, particles=500, frames=12).film(5)
-    movie, room = movie_of(truth.detections, (1, 1, 1)), 0.83
-    model = LinkModel(Motion.static((0.4,) * 3), (0.9,), 0.1, 0.1, gate=(2.0,) * 3)
-    assert flight(movie, model, room, 0.5) is None
+    """Three in line by chance promise less than particles that stay near, or as much as others by chance."""
+    scene = Scene(0.45, particles=500, frames=12)
+    movie, play = (movie_of(scene.film(seed).detections, (1, 1, 1)) for seed in (5, 6))
+    model, room = LinkModel(Motion.static((0.4,) * 3), (0.9,), 0.1, 0.1, gate=(2.0,) * 3), 0.83
+    assert flight(movie, play, model, room, 0.5) is None
+    assert flight(movie, play, model, room, 0.0) is None
     flying = movie_of(flown(0.6).detections, (1, 1, 1))
-    found = flight(flying, model, room, 0.5)
+    play = replace(flying, position=np.random.default_rng(0).permutation(flying.position))
+    found = flight(flying, play, model, room, 0.5)
     assert found is not None
     assert found.motion.speed[0] == pytest.approx(0.6, rel=0.25)
+    assert flight(flying, flying, model, room, 0.5) is None
+
+
+def test_a_memory_is_found_where_most_links_are_wrong():
+    """Of links to what is near .57 are wrong, and no velocity is seen in them; then .42 are found."""
+    truth = Scene(0.4, 2.0, miss=0.1, clutter=0.1, particles=800, frames=12).film(7)
+    learned, links = calibrate(truth.detections)
+    found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+    assert learned.model.motion.persistence == pytest.approx(2.0, abs=1.5)
+    assert found > 0.47
 
 
 def test_flights_are_looked_for_in_the_middle_of_large_movies():
     movie = movie_of(flown(0.6, count=1600, frames=9).detections, (1, 1, 1))
-    part = _part(movie)
+    part = _part(movie, 3500)
     assert 3500 <= len(part.frame) < 3600
     np.testing.assert_array_equal(np.diff(part.frame_start), np.bincount(part.frame, minlength=7))
     where = dict(zip(movie.order.tolist(), movie.position.tolist(), strict=True))

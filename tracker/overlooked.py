@@ -39,10 +39,13 @@ _BROAD, _TAILS = 0.6, (3.0, 0.4)
 """Share of their steps with which those that diffuse are looked for, as the tails of Student's t: its degrees
 of freedom and scale."""
 _SEEN, _FRAMES, _REACH = 3500, 7, 3.2
-"""Detections and frames, at least, in which flights are looked for, and how many steps far;"""
+"""Detections, about, and frames, at least, in which flights are looked for, and how many steps far;"""
 _FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
-"""of steps, along an axis, of so much of the room that a gate has; of such persistences, in frames, the first
-with all steps and the others with the best; of such noise, in steps."""
+"""of steps, along an axis, of so much of the room that a gate has; of such persistences, in frames; of such
+noise, in steps."""
+_SHOWN, _SURPRISE = 14_000, 6.0
+"""Detections by which it is told whether flights promise more than by chance; and how much more they must
+promise, over the root of how many there are: chance alone gives less than 2 of it."""
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
@@ -123,16 +126,19 @@ def unequal(model: LinkModel, far: float, room: float) -> LinkModel:
 
 
 def flight(
-    movie: Movie, model: LinkModel, room: float, share: float, *, workers: int = 1
+    movie: Movie, play: Movie, model: LinkModel, room: float, share: float, *, workers: int = 1
 ) -> LinkModel | None:
     """The model of flights past neighbours by which more can be followed, if there is one.
 
     Some frames of the movie are linked by `headings` as if particles flew so far: if they do not, few
-    detections are in line, and few links are probable.
+    detections are in line, and few links are probable. By chance some always are: no more than in a movie
+    of particles that remember nothing, if these do not either.
 
     Parameters
     ----------
     movie : Movie
+    play : Movie
+        One of particles that remember nothing, but else much the same, as `rehearsal.drawn` makes it.
     model : LinkModel
         With which all began; its rates stay.
     room : float
@@ -142,40 +148,48 @@ def flight(
     workers : int
         Threads; they do not change the result.
     """
-    part, axes = _part(movie), movie.axes
-    none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
 
-    def promised(far: float, persistence: float) -> tuple[float, LinkModel]:
-        step = (far,) * axes
-        motion = Motion((0.0,) * axes, step, persistence, (_SHARP * far,) * axes)
-        tried = replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
-        pairs = pairs_of(part, tried.gate, workers=workers)
-        linking, _ = heading_pass(part, pairs, tried, none, still, workers=workers)
-        return float(linking.trust.sum()) / len(part.frame), tried
+    def tried(far: float, persistence: float) -> LinkModel:
+        step = (far,) * movie.axes
+        motion = Motion((0.0,) * movie.axes, step, persistence, (_SHARP * far,) * movie.axes)
+        return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
 
-    best, most = None, 0.0
-    for far in _FLIGHTS:
-        right, tried = promised(far * room, _STRAIGHT[0])
-        if right < most:
-            break
-        best, most = tried, right
-    if best is None or most < share:
-        return None
-    for persistence in _STRAIGHT[1:]:
-        right, tried = promised(best.motion.speed[0], persistence)
-        best, most = (tried, right) if right > most else (best, most)
+    part, best, most = _part(movie, _SEEN), model, 0.0
+    for persistence in _STRAIGHT:
+        for far in _FLIGHTS:
+            flying = tried(far * room, persistence)
+            right = _promised(part, flying, workers)
+            best, most = (flying, right) if right > most else (best, most)
+        first = persistence == _STRAIGHT[0]
+        if first and (most < share or not _surprising(movie, play, best, workers)):
+            return None
     return best
 
 
-def _part(movie: Movie) -> Movie:
-    """Some frames of the movie, and a part of the room, if there are many detections."""
+def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
+    """Whether such flights promise more than they would if nobody remembered anything."""
+    shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)
+    chance = 1 + _SURPRISE / math.sqrt(max(min(len(shown.frame), len(usual.frame)), 1))
+    return _promised(shown, flying, workers) > chance * _promised(usual, flying, workers)
+
+
+def _promised(part: Movie, flying: LinkModel, workers: int) -> float:
+    """Right links, a detection, that must be expected by such flights."""
+    none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
+    pairs = pairs_of(part, flying.gate, workers=workers)
+    linking, _ = heading_pass(part, pairs, flying, none, still, workers=workers)
+    return float(linking.trust.sum()) / len(part.frame)
+
+
+def _part(movie: Movie, seen: int) -> Movie:
+    """Some frames of the movie, and a part of the room, with about so many detections."""
     start = movie.frame_start
-    part = movie.part(0, min(max(_FRAMES, int(np.searchsorted(start, _SEEN))), len(start) - 1))
+    part = movie.part(0, min(max(_FRAMES, int(np.searchsorted(start, seen))), len(start) - 1))
     frames = len(part.frame_start) - 1
     away = np.abs(part.position - np.median(part.position, axis=0)) / np.maximum(
         np.ptp(part.position, 0), 1e-300
     )
-    most = int(_SEEN * max(frames / _FRAMES, 1.0))
+    most = int(seen * max(frames / _FRAMES, 1.0))
     if len(away) <= most:
         return part
     far = away.max(axis=1)

@@ -8,9 +8,11 @@ import numpy as np
 
 from .learning import learnt_from
 from .linking import LinkModel
+from .motion import Motion
 from .movie import Movie
 from .overlooked import ROOMIER, WIDER, flight, overlooked, sought, unequal
 from .passes import Found, Means
+from .rehearsal import drawn
 
 _FULLER, _UNUSUAL, _DOUBTED, _UNSURE = 0.9, 3.0, 0.1, 0.25
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
@@ -19,9 +21,9 @@ way and where they do not."""
 _HEAVY, _UNEQUAL = 3.0, 2.5
 """Degrees of freedom up to which tails tell of particles that diffuse farther than others; usual steps from
 which on those do."""
-_ASTRAY, _MORE, _GAINED = 0.3, (1.35, 1.1), (1.75, 1.15)
+_ASTRAY, _MORE, _GAINED = 0.3, 1.1, 1.15
 """Share of wrong links from which on flights are tried; how many times as many right links they must promise,
-where no way is kept yet and where one is, and how many times as many there must be."""
+and how many times as many there must be."""
 
 
 def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[Found, Means]:
@@ -63,13 +65,20 @@ def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     """What is found if particles fly past their neighbours, where hardly a link is sure."""
     if found.linking.doubt < _ASTRAY or means.known.told or not means.room > 0 or means.frames < 3:
         return found
-    right, count = float(found.linking.trust.sum()), len(movie.frame)
-    known = found.model.motion.persistence > 0
-    flying = flight(movie, model, means.room, _MORE[known] * right / count, workers=means.workers)
+    right = float(found.linking.trust.sum())
+    play, _ = drawn(movie, _forgetful(found.model), means.frames, seed=0)
+    flying = flight(movie, play, model, means.room, _MORE * right / len(movie.frame), workers=means.workers)
     if flying is None:
         return found
     again = learnt_from(movie, flying, means, lambda _: None, flying=True)
     passes = found.passes + again.passes
-    if float(again.linking.trust.sum()) > _GAINED[known] * right:
+    if float(again.linking.trust.sum()) > _GAINED * right:
         return replace(again, passes=passes)
     return replace(found, passes=passes)
+
+
+def _forgetful(model: LinkModel) -> LinkModel:
+    """The model of particles that step as far, but remember nothing."""
+    motion = model.motion
+    moved = np.sqrt(np.maximum(motion.step_variance(1) - 2 * np.square(motion.noise), 0))
+    return replace(model, motion=Motion.static(tuple(moved.tolist()), motion.noise))
