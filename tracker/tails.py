@@ -14,7 +14,10 @@ _CLEAR = 0.001
 
 _FREEDOM = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])
 _SCALE = np.geomspace(0.25, 1.6, 22)
-"""Degrees of freedom and scales that are tried."""
+"""Degrees of freedom and scales that are tried,"""
+_LEAST = np.searchsorted(_SCALE, 0.95 * (1 - 2 / _FREEDOM))
+"""the latter if steps vary by them as much as motion says, or more: of pairs that may be wrong the near ones
+pass for right, and where many may be, distances seem to be shorter than they are."""
 
 
 def no_stretch() -> NDArray[np.float64]:
@@ -98,7 +101,7 @@ def tail_from(
     sizes = np.array([largest, size.min(initial=largest)])
     kernels.count_near(distance2, size, weight, largest, near, counts)
     clear = _CLEAR * max(float(weight.sum()), 1e-300)
-    (freedom, scale), most = kernels.likeliest(near, counts, sizes, _FREEDOM, _SCALE)
+    (freedom, scale), most = kernels.likeliest(near, counts, sizes, _FREEDOM, _SCALE, _LEAST)
     if most <= clear - float((counts @ near).sum()) / 2:
         return 0.0, 1.0
     kept = _FREEDOM[np.argmin(np.abs(_FREEDOM - known[0]))], _SCALE[np.argmin(np.abs(_SCALE - known[1]))]

@@ -46,17 +46,18 @@ def log_likelihood(near, counts, sizes, freedom, scale):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def likeliest(near, counts, sizes, freedoms, scales):  # pragma: no cover
+def likeliest(near, counts, sizes, freedoms, scales, least):  # pragma: no cover
     """Which of some degrees of freedom (F,) f8 and of some scales (S,) f8 are the likeliest, and how likely.
 
-    near, counts, sizes as in `log_likelihood`.
+    near, counts, sizes as in `log_likelihood`; least (F,) i8: the first scale that is allowed with each.
     """
     chosen, most, at = (0, 0), -np.inf, len(scales) // 2
     for f in range(len(freedoms)):
+        at = max(at, least[f])
         value = log_likelihood(near, counts, sizes, freedoms[f], scales[at])
         for way in (1, -1):
             # Concave in the log of the scale: one climbs from where the last were likeliest.
-            while 0 <= at + way < len(scales):
+            while least[f] <= at + way < len(scales):
                 next_value = log_likelihood(near, counts, sizes, freedoms[f], scales[at + way])
                 if next_value <= value:
                     break
