@@ -16,6 +16,8 @@ _HOPELESS = 3e-7  # odds from which on a pair is none
 _LARGEST = 1e87  # odds are cut there: their products must be finite
 _OUTDONE = 1e-6  # odds, against the best of the same source, below which a pair is none
 _LEAST = 1e-3  # links less likely than this carry no belief
+_FARTHEST = 1400.0  # squared distance, in standard deviations, beyond which there are no odds
+_SHARES = tuple(1 / max(k, 1) for k in range(8))
 _ONE = np.uint64(1)
 
 
@@ -49,8 +51,16 @@ def fallen(first, last, far, height, narrow, power, quarters, odds):  # pragma: 
     Written: odds (P,) f8, pairs first..last-1.
     """
     if narrow == 0:
+        # A root of the exponential function by its series, and the power of that, without a branch.
         for c in range(first, last):
-            odds[c] = height[c] * math.exp(-0.5 * far[c])
+            part = min(far[c], _FARTHEST) * (0.5 / 512)
+            whole = 1 + part * (1 / 8)
+            for k in range(7, 0, -1):
+                whole = 1 + whole * part * _SHARES[k]
+            left = 1 / whole
+            for _ in range(9):
+                left *= left
+            odds[c] = height[c] * left if far[c] < _FARTHEST else 0.0
         return
     if quarters == 0 or quarters >= 256:
         for c in range(first, last):
