@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .neighbours import nearest
 
-CROWDS = (4, 8, 16, 0)
+CROWDS = (0, 16, 8, 4)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
 
 _FRAMES = 12
@@ -19,6 +19,8 @@ _CHOICES = 3
 _WORTH, _CHANCE = 0.01, 12.0
 """Share of the steps' variance that a flow must explain to be believed, and how many steps that must be
 worth: by chance neighbours explain one or two."""
+_FEWER = 1.02
+"""How much more of it fewer neighbours must explain to be asked: more are not as easily led astray."""
 _FEWEST = 3
 """Neighbours with a step that it takes to foretell one."""
 
@@ -26,8 +28,9 @@ _FEWEST = 3
 class Flow:
     """The displacement in one frame that the neighbours' steps foretell, for steps that become known.
 
-    A particle's own step never enters its own flow. The flow is the neighbours' mean times the slope
-    of the regression of steps on such means, along each axis, so that a flow of noise comes out as 0.
+    A particle's own step never enters its own flow. The flow is the neighbours' mean, in which near and
+    probable steps count more, times the slope of the regression of steps on such means, along each axis, so
+    that a flow of noise comes out as 0.
     Who is near whom is found once, and how many are asked is chosen the first few times.
 
     Parameters
@@ -66,15 +69,20 @@ class Flow:
         rows = [np.arange(*frame_start[frame : frame + 2]) for frame in self._some]
         self._every = max(1, sum(map(len, rows)) // _ASKED)
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
-        self._near: dict[bool, NDArray[np.int32]] = {}
+        self._near: dict[bool, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
 
-    def foretold(self, step: NDArray[np.float64]) -> tuple[NDArray[np.float64], int | None]:
+    def foretold(
+        self, step: NDArray[np.float64], trust: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float64], int | None]:
         """The flow at every detection, and how many neighbours were asked.
 
         Parameters
         ----------
         step : (N, axes) float64 array
             Each detection's step to the next frame; NaN for none.
+        trust : (N,) float64 array, optional
+            How probable each step is; where it is left out all count alike. Those who are most easily taken
+            for each other are neighbours: what is in doubt must not bear out itself.
 
         Returns
         -------
@@ -83,29 +91,34 @@ class Flow:
             chance would.
         """
         everywhere = len(self._crowds) == 1
-        own = step if everywhere else step[self._rows]
+        heed = np.ones(len(step)) if trust is None else trust
+        rows = slice(None) if everywhere else self._rows
+        own = step[rows]
         worth = max(_WORTH, _CHANCE / max(int((~np.isnan(own[:, 0])).sum()), 1))
-        best, left, slope, mean = None, 1 - worth, np.zeros(step.shape[1]), step
+        best, most, slope, mean = None, worth, np.zeros(step.shape[1]), step
         for crowd in self._crowds:
-            tried = self._mean(step, crowd, everywhere=everywhere)
-            found, rest = _regressed(own, tried)
-            if rest < left:
-                best, left, slope, mean = crowd, rest - _WORTH, found, tried
+            tried = self._mean(step, heed, crowd, everywhere=everywhere)
+            found, rest = _regressed(own, tried, heed[rows])
+            if 1 - rest > most:
+                best, most, slope, mean = crowd, _FEWER * (1 - rest), found, tried
         if best is None:
             return np.zeros_like(self._position), None
         self._chosen += 1
         if self._chosen == _CHOICES:
             self._crowds = (best,)
         if not everywhere:
-            mean = self._mean(step, best, everywhere=True)
-            slope, _ = _regressed(step, mean)
+            mean = self._mean(step, heed, best, everywhere=True)
+            slope, _ = _regressed(step, mean, heed)
         mean *= slope
         return mean, best
 
     def _mean(
-        self, step: NDArray[np.float64], crowd: int, *, everywhere: bool = False
+        self, step: NDArray[np.float64], heed: NDArray[np.float64], crowd: int, *, everywhere: bool = False
     ) -> NDArray[np.float64]:
-        """(M, axes) mean step of the neighbours of each detection, or of those in some frames."""
+        """(M, axes) mean step of the neighbours of each detection, or of those in some frames.
+
+        heed (N,) float64: how much each step counts.
+        """
         from . import flow_cpu as kernels
 
         frames = np.nonzero(np.diff(self._frame_start))[0] if everywhere else self._some
@@ -113,34 +126,40 @@ class Flow:
         mean = np.empty((len(step) if everywhere else len(self._rows), step.shape[1]))
         if crowd == 0:
             first, last = self._frame_start[frames], self._frame_start[frames + 1]
-            kernels.mean_of_others(first, last, every, step, _FEWEST, mean)
+            kernels.mean_of_others(first, last, every, step, heed, _FEWEST, mean)
             return mean
-        # Some neighbours have no step; half as many more stand in for them.
-        near = self._neighbours((crowd if everywhere else max(self._crowds)) * 3 // 2, everywhere=everywhere)
-        kernels.mean_of_near(near, step, crowd, _FEWEST, mean)
+        # Farther ones count less, and stand in for those that have no step.
+        count = (crowd if everywhere else max(self._crowds)) * 3 // 2
+        near, distance2 = self._neighbours(count, everywhere=everywhere)
+        kernels.mean_of_near(near[:, : crowd * 3 // 2], distance2, step, heed, crowd, _FEWEST, mean)
         return mean
 
-    def _neighbours(self, count: int, *, everywhere: bool) -> NDArray[np.int32]:
-        """(M, count or more) neighbours of each detection, or of those in some frames."""
-        near = self._near.get(everywhere)
-        if near is None or near.shape[1] < count:
+    def _neighbours(self, count: int, *, everywhere: bool) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """(M, count or more) neighbours of each detection, or of those in some frames; squared distances."""
+        known = self._near.get(everywhere)
+        if known is None or known[0].shape[1] < count:
             asking = np.arange(len(self._position)) if everywhere else self._rows
-            near = np.empty((len(asking), count), dtype=np.int32)
-            if everywhere and False in self._near:  # some are known
-                near[self._rows] = self._near[False][:, :count]
+            near, distance2 = np.empty((len(asking), count), np.int32), np.empty((len(asking), count))
+            if everywhere and False in self._near:
+                some, far = self._near[False]
+                near[self._rows], distance2[self._rows] = some[:, :count], far[:, :count]
                 asking = np.delete(asking, self._rows)
             to = asking if everywhere else slice(None)
-            near[to], _ = nearest(self._position, self._frame_start, asking, count, workers=self._workers)
-            self._near[everywhere] = near
-        return near
+            near[to], distance2[to] = nearest(
+                self._position, self._frame_start, asking, count, workers=self._workers
+            )
+            known = self._near[everywhere] = near, distance2
+        return known
 
 
-def _regressed(step: NDArray[np.float64], mean: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _regressed(
+    step: NDArray[np.float64], mean: NDArray[np.float64], heed: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
     """(axes,) slopes of the steps on the means, from 0 to 1, and the share of their squares left then."""
     from .flow_cpu import products
 
     sums = np.empty((3, step.shape[1]))
-    products(step, mean, sums)
+    products(step, mean, heed, sums)
     square, mixed, square_of_mean = sums
     slope = np.clip(mixed / np.maximum(square_of_mean, 1e-300), 0.0, 1.0)
     moving = square > 0

@@ -127,7 +127,9 @@ class _Learning:
             self._linking, _ = one_pass(movie, self._pairs, model, self._linking, shift, **solving)
         self._changes.append(int(self._linking.changed.sum()))
         if self._flowing:
-            self._shift, self._crowd = self._flow.foretold(steps_of(movie, self._linking.follower))
+            self._shift, self._crowd = self._flow.foretold(
+                steps_of(movie, self._linking.follower), self._linking.trust
+            )
             self._flowing = self._crowd is not None or self._done < _FEWEST
 
     def rehearse(self) -> None:

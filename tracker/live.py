@@ -176,7 +176,8 @@ class Live:
         step = place[np.maximum(target, 0)] - ends.place[last]
         step[target < 0] = np.nan
         rows = np.array([0, int(last.sum())])
-        shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step)
+        trust = linking.trust[: len(ends.track)][last]
+        shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
         return shift
 
 

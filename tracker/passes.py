@@ -123,7 +123,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         tell(count)
         if crowd is None:
             break
-        shift, crowd = flow.foretold(steps_of(movie, linking.follower))
+        shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
         if int(linking.changed.sum()) <= SETTLED * count:
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
@@ -168,7 +168,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
         if int(linking.changed.sum()) <= SETTLED * len(movie.frame):
             break
         if found.crowd is not None:
-            shift, _ = found.flow.foretold(steps_of(movie, linking.follower))
+            shift, _ = found.flow.foretold(steps_of(movie, linking.follower), linking.trust)
     sober = sobered(found.linking, linking, found.bias.sobriety)
     return replace(found, linking=sober, shift=shift, passes=found.passes + done)
 
