@@ -50,7 +50,7 @@ class Flow:
     >>> step = np.stack([place[:, 1], 1 - place[:, 0]], axis=1)
     >>> foretold, crowd = Flow(np.array([0, 500]), place).foretold(step)
     >>> crowd, bool(np.abs(foretold - step).mean() < 0.05)
-    (4, True)
+    (16, True)
     """
 
     def __init__(
@@ -70,6 +70,12 @@ class Flow:
         self._every = max(1, sum(map(len, rows)) // _ASKED)
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
         self._near: dict[bool, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
+
+    def anew(self) -> Flow:
+        """The same, as if no steps had been known yet; who is near whom is not looked for again."""
+        flow = Flow(self._frame_start, self._position, workers=self._workers)
+        flow._near = self._near
+        return flow
 
     def foretold(
         self, step: NDArray[np.float64], trust: NDArray[np.float64] | None = None

@@ -49,7 +49,13 @@ _RARE = 5e-4
 
 
 def learnt_from(
-    movie: Movie, model: LinkModel, means: Means, tell: Callable[[int], None], *, flying: bool = False
+    movie: Movie,
+    model: LinkModel,
+    means: Means,
+    tell: Callable[[int], None],
+    *,
+    flying: bool = False,
+    flow: Flow | None = None,
 ) -> Found:
     """Link a movie, learn from the links, link again, until no more links change.
 
@@ -65,8 +71,11 @@ def learnt_from(
     flying : bool
         Whether that model is one of flights: then by `headings` from the first pass on, and no further once
         fewer links are right.
+    flow : Flow, optional
+        Of the movie, of which nothing is known yet.
     """
-    learning = _Learning(movie, model, means, flying=flying)
+    flow = flow or Flow(movie.frame_start, movie.position, workers=means.workers)
+    learning = _Learning(movie, model, means, flow, flying=flying)
     for _ in range(PASSES):
         learning.link()
         tell(len(movie.frame))
@@ -83,13 +92,13 @@ def learnt_from(
 class _Learning:
     """What the passes over a movie change."""
 
-    def __init__(self, movie: Movie, model: LinkModel, means: Means, *, flying: bool) -> None:
+    def __init__(self, movie: Movie, model: LinkModel, means: Means, flow: Flow, *, flying: bool) -> None:
         self._movie, self._means, self._max_gap, self._flying = movie, means, means.max_gap, flying
         self._model = self._before = self._looked_by = model
         self._near = self._pairs = pairs_of(movie, model.gate, **means.looking)
         self._gate, self._changes, self._done = model.gate, list[int](), 0
         self._linking, self._shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
-        self._flow = Flow(movie.frame_start, movie.position, workers=means.workers)
+        self._flow = flow
         self._crowd: int | None = None
         self._flowing, self._closely, self._turning = True, flying, False
         self._bias, self._heed = Bias.none(movie.axes), 1.0

@@ -52,7 +52,8 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
         wider.append((unequal, ROOMIER, _UNSURE))
     for look_for, more, doubted in wider:
         room = replace(means, room=more * means.room)
-        again = learnt_from(movie, means.known.held(look_for(model, far, room.room)), room, lambda _: None)
+        wide = means.known.held(look_for(model, far, room.room))
+        again = learnt_from(movie, wide, room, lambda _: None, flow=found.flow.anew())
         passes += again.passes
         left, still = (one.model.end + one.model.start for one in (found, again))
         (links, wrong), (all_links, all_wrong) = found.linking.expected, again.linking.expected
@@ -70,7 +71,7 @@ def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     flying = flight(movie, play, model, means.room, _MORE * right / len(movie.frame), workers=means.workers)
     if flying is None:
         return found
-    again = learnt_from(movie, flying, means, lambda _: None, flying=True)
+    again = learnt_from(movie, flying, means, lambda _: None, flying=True, flow=found.flow.anew())
     passes = found.passes + again.passes
     if float(again.linking.trust.sum()) > _GAINED * right:
         return replace(again, passes=passes)
