@@ -32,8 +32,8 @@ _FLOWING = 4
 """Passes over the whole movie, at most, in which the flow gets known, where there is one."""
 _DOUBTLESS = 0.02
 """Share of wrong links up to which `headings` tell nothing more of a whole movie."""
-SETTLED = 0.005
-"""Share of the links that may still change when passes end."""
+_SETTLED, _LAST = 0.005, 0.002
+"""Shares of the links that may still change when passes end that tell the flow, and when the last ones do."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         if crowd is None:
             break
         shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
-        if int(linking.changed.sum()) <= SETTLED * count:
+        if int(linking.changed.sum()) <= _SETTLED * count:
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
     learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
@@ -165,7 +165,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
             caution=1.0 if done == 1 else 0.7, solver=means.solver, workers=means.workers,
         )  # fmt: skip
         tell(len(movie.frame))
-        if int(linking.changed.sum()) <= SETTLED * len(movie.frame):
+        if int(linking.changed.sum()) <= _LAST * len(movie.frame):
             break
         if found.crowd is not None:
             shift, _ = found.flow.foretold(steps_of(movie, linking.follower), linking.trust)
