@@ -17,6 +17,7 @@ from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 from outbid.tracker.overlooked import _part, flight
 from outbid.tracker.refine import with_gaps
+from outbid.tracker.restarts import _forgetful
 from outbid.tracker.sweep import swept
 from outbid.tracker.weigh import soft_pass
 
@@ -196,6 +197,15 @@ def test_no_flights_are_seen_where_particles_diffuse():
     assert found is not None
     assert found.motion.speed[0] == pytest.approx(0.6, rel=0.25)
     assert flight(flying, flying, model, room, 0.5) is None
+    assert flight(flying, play, model, room, 1.0) is None
+    assert flight(flying, play.part(0, 0), model, room, 0.5) is None
+
+
+def test_who_forgets_steps_as_far():
+    moving = LinkModel(Motion((0.1,) * 3, (0.4,) * 3, 5.0, (0.05,) * 3), (0.9,), 0.1, 0.1, gate=(2.0,) * 3)
+    motion = _forgetful(moving).motion
+    assert motion.persistence == 0
+    np.testing.assert_allclose(motion.step_variance(1), moving.motion.step_variance(1))
 
 
 def test_a_memory_is_found_where_most_links_are_wrong():

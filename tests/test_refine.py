@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from outbid.tracker import Detections, SettingsError, match
 from outbid.tracker.candidates import no_longer, over_gaps, pairs_of
-from outbid.tracker.flow import Flow
+from outbid.tracker.flow import Flow, _regressed
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 from outbid.tracker.neighbours import nearest
@@ -216,6 +216,31 @@ def test_a_flow_is_the_weighted_mean_of_the_neighbours_that_have_a_step_times_it
     foretold, chosen = Flow(starts, place, crowds=(crowd,)).foretold(step, trust if doubted else None)
     assert chosen == crowd
     np.testing.assert_allclose(foretold, np.clip(slope, 0, 1) * mean)
+
+
+def test_what_a_flow_explains_counts_as_much_as_links_are_probable():
+    rng = np.random.default_rng(10)
+    mean, trust = rng.normal(0, 1, (300, 2)), rng.random(300)
+    step = 0.5 * mean + rng.normal(0, 1 - trust[:, None], (300, 2))
+    step[::7] = np.nan
+    slope, rest = _regressed(step, mean, trust)
+    left, known = trust[:, None] * (step - slope * mean) ** 2, ~np.isnan(step[:, 0])
+    assert rest == pytest.approx((left[known].sum(0) / (trust[:, None] * step**2)[known].sum(0)).mean())
+
+
+def test_a_flow_begun_anew_chooses_anew():
+    rng, starts = np.random.default_rng(11), np.array([0, 1000])
+    place = rng.uniform(-1, 1, (1000, 2))
+    drift = 1 + rng.normal(0, 0.1, (1000, 2))
+    used = Flow(starts, place)
+    assert [used.foretold(drift)[1] for _ in range(3)] == [0, 0, 0]
+    around = np.stack([-place[:, 1], place[:, 0]], axis=1)
+    assert used.foretold(around)[1] is None
+    again, fresh = used.anew().foretold(around), Flow(starts, place).foretold(around)
+    assert again[1] == fresh[1] == 16
+    np.testing.assert_array_equal(again[0], fresh[0])
+    few = Flow(starts, place, crowds=(8, 4))
+    assert few.foretold(around)[1] == few.anew().foretold(around)[1] == 8
 
 
 def test_a_patch_of_wrong_links_does_not_bear_itself_out():

@@ -119,6 +119,14 @@ def test_powers_by_roots_are_those_by_logs(power):
     np.testing.assert_allclose(odds, 2 * np.exp(-far / 2), rtol=1e-12)
 
 
+def test_odds_far_away_are_those_of_the_exponential_until_there_are_none():
+    far, odds = np.array([30.0, 100.0, 200.0, 1399.0, 1400.0, 1e300, np.inf]), np.empty(7)
+    sweep_cpu.fallen(0, 7, far, np.full(7, 2.0), 0.0, 0.0, 0, odds)
+    np.testing.assert_allclose(odds[:3], 2 * np.exp(-far[:3] / 2), rtol=1e-9)
+    np.testing.assert_allclose(odds[3], 2 * np.exp(-far[3] / 2), rtol=0.01)
+    assert (odds[4:] == 0).all()
+
+
 def test_what_has_none_before_it_may_be_clutter():
     """Of three in the last frame but one, two that were seen before go on; the third is likelier clutter."""
     rows = [(t, (0, 0, x + 0.01 * t)) for t in range(4) for x in (0.0, 10.0)] + [(2, (0, 0, 20.0))]

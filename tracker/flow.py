@@ -62,7 +62,7 @@ class Flow:
         workers: int = 1,
     ) -> None:
         self._frame_start, self._position = frame_start, position
-        self._crowds, self._workers, self._chosen = crowds, workers, 0
+        self._all, self._crowds, self._workers, self._chosen = crowds, crowds, workers, 0
         frames = np.nonzero(np.diff(frame_start))[0]
         tried = min(_FRAMES, len(frames))
         self._some = frames[((np.arange(tried) + 0.5) * len(frames) / max(tried, 1)).astype(np.int64)]
@@ -73,7 +73,7 @@ class Flow:
 
     def anew(self) -> Flow:
         """The same, as if no steps had been known yet; who is near whom is not looked for again."""
-        flow = Flow(self._frame_start, self._position, workers=self._workers)
+        flow = Flow(self._frame_start, self._position, crowds=self._all, workers=self._workers)
         flow._near = self._near
         return flow
 

@@ -19,7 +19,7 @@ def mean_of_near(near, distance2, step, heed, crowd, fewest, mean):  # pragma: n
     near (M, K) i4 rows of the neighbours, nearest first, -1 for none; distance2 (M, K) f8 squared distances
     to them; step (N, A) f8, NaN for none; heed (N,) f8 how much each step counts. A neighbour at distance d
     counts (1 - d^2 / w^2)^3 of it, where w is 1.27 times the distance to neighbour number `crowd`, or to the
-    last.
+    last; where all those are at its own place, all neighbours count alike.
     Written: mean (M, A) f8; 0 where fewer than `fewest` have a step.
     """
     axes = step.shape[1]

@@ -168,6 +168,8 @@ def flight(
 
 def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
     """Whether such flights promise more than they would if nobody remembered anything."""
+    if not len(play.frame):  # of a few detections none may be drawn
+        return False
     shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)
     chance = 1 + _SURPRISE / math.sqrt(max(min(len(shown.frame), len(usual.frame)), 1))
     return _promised(shown, flying, workers) > chance * _promised(usual, flying, workers)

@@ -82,6 +82,8 @@ def tail_from(
 ) -> tuple[float, float]:
     """Degrees of freedom and scale of the likeliest Student's t; 0 and 1 where the Gaussian does as well.
 
+    Of those by which steps vary no less than motion says, but for 5 %.
+
     Parameters
     ----------
     distance2 : (Q,) float64 array
