@@ -298,6 +298,7 @@ def test_the_unit_of_length_changes_no_link():
     [
         ("turbulence/tracers_2000.csv", 6, 0.95),
         ("turbulence/subcube.csv", 3, 0.9),
+        ("turbulence/subcube.csv", 4, 0.97),  # .962 where all links tell the flow alike
     ],
 )
 def test_real_movies_with_frames_left_out(real_data, name, stride, least):
