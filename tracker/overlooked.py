@@ -148,22 +148,26 @@ def flight(
     workers : int
         Threads; they do not change the result.
     """
+    part = _part(movie, _SEEN)
 
-    def tried(far: float, persistence: float) -> LinkModel:
-        step = (far,) * movie.axes
-        motion = Motion((0.0,) * movie.axes, step, persistence, (_SHARP * far,) * movie.axes)
-        return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
+    def best_of(persistences: tuple[float, ...]) -> tuple[float, LinkModel]:
+        tried = [_flying(model, far * room, persistence) for persistence in persistences for far in _FLIGHTS]
+        promised = [_promised(part, flying, workers) for flying in tried]
+        most = max(promised)
+        return most, tried[promised.index(most)]
 
-    part, best, most = _part(movie, _SEEN), model, 0.0
-    for persistence in _STRAIGHT:
-        for far in _FLIGHTS:
-            flying = tried(far * room, persistence)
-            right = _promised(part, flying, workers)
-            best, most = (flying, right) if right > most else (best, most)
-        first = persistence == _STRAIGHT[0]
-        if first and (most < share or not _surprising(movie, play, best, workers)):
-            return None
-    return best
+    most, best = best_of(_STRAIGHT[:1])
+    if most < share or not _surprising(movie, play, best, workers):
+        return None
+    more, other = best_of(_STRAIGHT[1:])
+    return other if more > most else best
+
+
+def _flying(model: LinkModel, far: float, persistence: float) -> LinkModel:
+    """The model of particles that fly so far in a frame along each axis, and keep their way so long."""
+    step = (far,) * model.motion.axes
+    motion = Motion((0.0,) * model.motion.axes, step, persistence, (_SHARP * far,) * model.motion.axes)
+    return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
 
 
 def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
