@@ -151,7 +151,8 @@ def flight(
     part = _part(movie, _SEEN)
 
     def best_of(persistences: tuple[float, ...]) -> tuple[float, LinkModel]:
-        tried = [_flying(model, far * room, persistence) for persistence in persistences for far in _FLIGHTS]
+        steps = [(far * room,) * movie.axes for far in _FLIGHTS]
+        tried = [_flying(model, step, persistence) for persistence in persistences for step in steps]
         promised = [_promised(part, flying, workers) for flying in tried]
         most = max(promised)
         return most, tried[promised.index(most)]
@@ -163,10 +164,10 @@ def flight(
     return other if more > most else best
 
 
-def _flying(model: LinkModel, far: float, persistence: float) -> LinkModel:
+def _flying(model: LinkModel, step: tuple[float, ...], persistence: float) -> LinkModel:
     """The model of particles that fly so far in a frame along each axis, and keep their way so long."""
-    step = (far,) * model.motion.axes
-    motion = Motion((0.0,) * model.motion.axes, step, persistence, (_SHARP * far,) * model.motion.axes)
+    noise = tuple(_SHARP * far for far in step)
+    motion = Motion((0.0,) * len(step), step, persistence, noise)
     return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
 
 
