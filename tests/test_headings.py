@@ -11,15 +11,15 @@ from outbid.simulate.scenes import Scene
 from outbid.tracker import Detections, Tracks, headings, score
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.candidates import pairs_of
-from outbid.tracker.headings import headed, heading_pass
+from outbid.tracker.headings import headed
 from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker.looks import BY_DETECTIONS, BY_HEADINGS
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 from outbid.tracker.overlooked import _part, flight
 from outbid.tracker.refine import with_gaps
 from outbid.tracker.restarts import _forgetful
 from outbid.tracker.sweep import swept
-from outbid.tracker.weigh import soft_pass
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 
@@ -39,10 +39,10 @@ def flown(speed, count=300, frames=12, noise=0.02, seed=0, miss=0.0):
     return Tracks.from_track_ids(Detections.from_table(frame[seen], points), number[seen])
 
 
-def passed(movie, model, one_pass, sweep, shift=None):
+def passed(movie, model, look, shift=None):
     shift = np.zeros_like(movie.position) if shift is None else shift
-    pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sweep=sweep)
-    return one_pass(movie, pairs, model, Linking.none(len(movie.frame)), shift)[0]
+    pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sweep=look.sweep)
+    return look.link(movie, pairs, model, Linking.none(len(movie.frame)), shift)[0]
 
 
 def f1_of(truth, linking, movie):
@@ -58,8 +58,8 @@ def test_flights_past_many_neighbours_are_followed():
     movie = movie_of(truth.detections, (1, 1, 1))
     motion = Motion.constant_velocity((0.8, 0.8), noise=(0.02, 0.02))
     model = LinkModel(motion, (0.9,), 0.1, 0.1, gate=(3.0, 3.0))
-    assert f1_of(truth, passed(movie, model, soft_pass, swept), movie) < 0.5
-    assert f1_of(truth, passed(movie, model, heading_pass, headed), movie) > 0.85
+    assert f1_of(truth, passed(movie, model, BY_DETECTIONS), movie) < 0.5
+    assert f1_of(truth, passed(movie, model, BY_HEADINGS), movie) > 0.85
 
 
 def test_flights_are_followed_over_gaps():
@@ -67,17 +67,17 @@ def test_flights_are_followed_over_gaps():
     movie = movie_of(truth.detections, (1, 1, 1))
     motion = Motion.constant_velocity((0.6, 0.6), noise=(0.02, 0.02))
     model = LinkModel(motion, (0.87, 0.08, 0.01), 0.04, 0.04, gate=(2.5, 2.5))
-    assert f1_of(truth, passed(movie, model, heading_pass, headed), movie) > 0.88
+    assert f1_of(truth, passed(movie, model, BY_HEADINGS), movie) > 0.88
 
 
 @pytest.mark.parametrize(("freedom", "clutter"), [(0.0, 0.0), (5.0, 0.0), (0.0, 5e-4)])
 def test_where_nobody_meets_it_is_what_detections_tell(freedom, clutter):
-    """Far from all others there is one belief of each: odds and distances are those of `soft_pass`."""
+    """Far from all others there is one belief of each: odds and distances are those of detections."""
     path = np.array([[0, 0], [300.0, 40]]) + np.arange(6)[:, None, None] * [[1, 0.2], [-0.5, 0.1]]
     points = np.concatenate([np.zeros((12, 1)), path.reshape(-1, 2)], axis=1)
     movie = movie_of(Detections.from_table(np.repeat(np.arange(6), 2), points), (1, 1, 1))
     model = LinkModel(MOTION, (0.999,), 1e-3, 1e-3, gate=(5.0, 5.0), freedom=freedom, clutter=clutter)
-    soft, found = (passed(movie, model, *look) for look in ((soft_pass, swept), (heading_pass, headed)))
+    soft, found = (passed(movie, model, look) for look in (BY_DETECTIONS, BY_HEADINGS))
     np.testing.assert_array_equal(found.follower, soft.follower)
     np.testing.assert_array_equal(found.size, soft.size)
     np.testing.assert_allclose(found.odds, soft.odds, rtol=0.02, atol=0.05)
@@ -92,7 +92,7 @@ def test_tails_of_many_degrees_of_freedom_are_those_of_a_gaussian():
     shift, none = np.zeros_like(movie.position), Linking.none(len(movie.frame))
     pairs = with_gaps(movie, pairs_of(movie, gaussian.gate), gaussian, shift, sweep=headed)
     one, other = (
-        heading_pass(movie, pairs, model, none, shift)[0]
+        BY_HEADINGS.link(movie, pairs, model, none, shift)[0]
         for model in (gaussian, replace(gaussian, freedom=1e7))
     )
     np.testing.assert_array_equal(other.follower, one.follower)
@@ -104,9 +104,9 @@ def test_room_grows_as_it_must(monkeypatch):
     movie = movie_of(flown(0.5, count=100, miss=0.1).detections, (1, 1, 1))
     motion = Motion((0.02, 0.02), (0.5, 0.5), 20.0, (0.03, 0.03))
     model = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(2.0, 2.0))
-    wide = passed(movie, model, heading_pass, headed)
+    wide = passed(movie, model, BY_HEADINGS)
     monkeypatch.setattr(headings, "_GUESS", 0)
-    np.testing.assert_array_equal(passed(movie, model, heading_pass, headed).odds, wide.odds)
+    np.testing.assert_array_equal(passed(movie, model, BY_HEADINGS).odds, wide.odds)
 
 
 def test_a_movie_run_backward_gives_the_same_links():
@@ -114,8 +114,8 @@ def test_a_movie_run_backward_gives_the_same_links():
     movie = movie_of(truth.detections, (1, 1, 1))
     motion = Motion((0.02, 0.02), (0.5, 0.5), 20.0, (0.03, 0.03))
     model = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(2.0, 2.0), freedom=7.0)
-    found = passed(movie, model, heading_pass, swept)
-    back = passed(movie.backward(), model, heading_pass, swept).backward()
+    found = passed(movie, model, replace(BY_HEADINGS, sweep=swept))
+    back = passed(movie.backward(), model, replace(BY_HEADINGS, sweep=swept)).backward()
     both = (found.follower >= 0) | (back.follower >= 0)
     assert np.mean(found.follower[both] == back.follower[both]) > 0.95
 
@@ -131,7 +131,7 @@ def test_a_known_shift_is_taken_out():
         path = place + np.arange(8)[:, None, None] * (velocity + np.array([0, moved]))
         points = np.concatenate([np.zeros((len(frame), 1)), path.reshape(-1, 2)], axis=1)
         movie = movie_of(Detections.from_table(frame, points), (1, 1, 1))
-        found = passed(movie, model, heading_pass, headed, np.tile([0.0, moved], (len(frame), 1)))
+        found = passed(movie, model, BY_HEADINGS, np.tile([0.0, moved], (len(frame), 1)))
         who = movie.order % 144
         linked = found.follower >= 0
         assert linked.sum() > 0.95 * 7 * 144
@@ -150,7 +150,8 @@ def test_a_known_flow_changes_nothing():
     np.testing.assert_allclose(other.chance, one.chance, rtol=1e-6, atol=1e-9)
     none = Linking.none(len(movie.frame))
     found, same = (
-        heading_pass(each, pairs, model, none, shift)[0] for each, shift in ((movie, still), (flowing, moved))
+        BY_HEADINGS.link(each, pairs, model, none, shift)[0]
+        for each, shift in ((movie, still), (flowing, moved))
     )
     assert (movie.frame[found.col] - movie.frame[found.row] == 2)[found.probability > 0.5].sum() > 100
     np.testing.assert_array_equal(same.follower, found.follower)

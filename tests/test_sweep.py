@@ -11,7 +11,7 @@ from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion, State, first_state, predict, update
 from outbid.tracker.movie import movie_of
 from outbid.tracker.sweep import swept
-from outbid.tracker.weigh import weighed
+from outbid.tracker.weigh import solved, weighed
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 RATES = {"follow": (0.9,), "end": 0.1, "start": 0.1}
@@ -96,7 +96,7 @@ def test_no_probable_pair_is_given_up():
     found = swept(movie, near, model, shift)
     assert len(found.pairs.indices) < 0.8 * len(near.indices)
     few, every = (
-        weighed(movie, pairs, model, found.beliefs, Linking.none(2400), shift)
+        solved(weighed(movie, pairs, model, found.beliefs, shift), Linking.none(2400))
         for pairs in (found.pairs, near)
     )
     np.testing.assert_array_equal(few.follower, every.follower)
@@ -146,5 +146,5 @@ def test_what_has_none_before_it_may_be_clutter():
     for one in (plain, model):
         near = pairs_of(movie, one.gate)
         beliefs = swept(movie, near, one, still).beliefs
-        links.append(weighed(movie, near, one, beliefs, Linking.none(len(movie.frame)), still))
+        links.append(solved(weighed(movie, near, one, beliefs, still), Linking.none(len(movie.frame))))
     assert (links[1].gain[followed] > links[0].gain[followed] + 0.5).all()

@@ -53,7 +53,7 @@ def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0)) ->
     Parameters
     ----------
     soft : Linking
-        Before any links were chosen (`soft_pass`).
+        Before any links were chosen (`weighed_softly`).
     settled : Linking
         By the past and the future of links (`link_pass`); or the same.
     sobriety : (float, float)

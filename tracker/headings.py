@@ -9,47 +9,24 @@ generalized pseudo-Bayesian of second order). It takes 1.2 to 1.6 times as long.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .candidates import Pairs, kept_above
-from .linking import Linking, LinkModel
+from .linking import LinkModel
 from .motion import Motion
 from .movie import Movie
-from .sweep import Belief, Beliefs, Swept, swept
-from .weigh import in_runs, soft_pass, solved
+from .sweep import Belief, Beliefs, Swept
+from .weigh import Weighed, in_runs
 
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""
 _FAR = 1e-3
 """Odds, from one side alone, below which a pair is given up."""
-_IMPROBABLE = 6e-4
-"""Probability below which a pair is not looked at again."""
 _GUESS = 6
 """Beliefs of a detection that there is room for at first."""
-Look = tuple[Callable[..., Swept], Callable[..., tuple[Linking, Pairs]]]
-"""How a movie is looked at: what sweeps it before gaps are closed, and what links it."""
-BY_DETECTIONS: Look = (swept, soft_pass)
-
-
-def look_of(model: LinkModel, *, closely: bool) -> Look:
-    """By headings if asked for and particles keep their way; by what is believed of detections otherwise.
-
-    Parameters
-    ----------
-    model : LinkModel
-    closely : bool
-        Whether headings are asked for.
-
-    Returns
-    -------
-    Look
-        `headed` and `heading_pass`, or `swept` and `soft_pass`.
-    """
-    return (headed, heading_pass) if closely and model.motion.persistence > 0 else BY_DETECTIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,43 +56,38 @@ class _Side:
         return mean, cov
 
 
-def heading_pass(
-    movie: Movie,
-    pairs: Pairs,
-    model: LinkModel,
-    known: Linking,
-    shift: NDArray[np.float64],
-    *,
-    solver: str = "bid_and_augment",
-    workers: int = 1,
-) -> tuple[Linking, Pairs]:
-    """Link the movie once, by what is believed of every probable pair; no earlier links are needed.
+def weighed_by_headings(
+    movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, workers: int = 1
+) -> Weighed:
+    """Weigh the pairs by what is believed of every probable pair; no earlier links are needed.
 
     Parameters
     ----------
-    movie, pairs, model, known, shift, solver, workers
-        As in `soft_pass`, and what is returned is.
+    movie, pairs, model, shift, workers
+        As in `weighed_softly`, and what is returned is.
 
     Examples
     --------
     >>> from .detections import Detections
     >>> from .movie import movie_of
     >>> from .candidates import pairs_of
+    >>> from .linking import Linking
+    >>> from .weigh import solved
     >>> rng = np.random.default_rng(0)
     >>> place, velocity = rng.uniform(0, 9, (81, 2)), rng.normal(0, 0.8, (81, 2))
     >>> flight = np.concatenate([place + frame * velocity for frame in range(8)])
     >>> movie = movie_of(Detections.from_table(np.repeat(np.arange(8), 81), flight), (1, 1, 1))
     >>> motion = Motion.constant_velocity((0.8, 0.8), noise=(0.01, 0.01))
     >>> model = LinkModel(motion, (0.98,), 0.02, 0.02, gate=(3.2, 3.2))
-    >>> none, still = Linking.none(8 * 81), np.zeros((8 * 81, 2))
-    >>> found, _ = heading_pass(movie, pairs_of(movie, model.gate), model, none, still)
-    >>> came, goes = movie.order % 81, movie.order[found.follower] % 81
-    >>> float(np.mean((came == goes)[found.follower >= 0])) > 0.95
+    >>> found = weighed_by_headings(movie, pairs_of(movie, model.gate), model, np.zeros((8 * 81, 2)))
+    >>> links = solved(found, Linking.none(8 * 81))
+    >>> came, goes = movie.order % 81, movie.order[links.follower] % 81
+    >>> float(np.mean((came == goes)[links.follower >= 0])) > 0.95
     True
     """
     from .headings_weighed_cpu import futures, weigh_headings
 
-    motion, count = model.motion.floored(), len(movie.frame)
+    motion = model.motion.floored()
     table, (speed2, noise2) = motion.transitions(len(model.follow)), _variances(motion)
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
     near = np.empty(len(after.chance))
@@ -138,11 +110,7 @@ def heading_pass(
         )  # fmt: skip
 
     in_runs(weigh, pairs.indptr, workers)
-    linking = replace(
-        solved(pairs, known.follower, gain, distance2, np.zeros(count, np.int64), solver), size=size
-    )
-    indptr, indices, _, _ = kept_above(pairs.indptr, pairs.indices, linking.probability, _IMPROBABLE)
-    return linking, Pairs(indptr, indices, pairs.log_density)
+    return Weighed(pairs, gain, distance2, size)
 
 
 def headed(

@@ -13,9 +13,9 @@ import numpy as np
 
 from .candidates import no_longer, pairs_of
 from .flow import Flow
-from .headings import Look, look_of
 from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
+from .looks import Look, look_of
 from .movie import Movie
 from .passes import Found, Means, steps_of
 from .refine import DOUBT, with_gaps
@@ -122,18 +122,18 @@ class _Learning:
         """Link the movie once, by what was learned so far."""
         self._done += 1
         movie, model, shift, solving = self._movie, self._model, self._shift, self._means.solving
-        sweep, one_pass = self._look
+        look = self._look
         if self._done == 1 and model.motion.persistence == 0:  # nobody is known to remember anything yet
             first = possible(movie, self._near, model)
             self._linking = link_pass(movie, first, model, self._linking, shift, **solving)
         elif self._crowd is not None or self._done <= _FEWEST or not _alike(model, self._looked_by):
             pairs = with_gaps(
-                movie, self._near, model, shift, doubt=_FAR_DOUBT, sweep=sweep, **self._means.looking
+                movie, self._near, model, shift, doubt=_FAR_DOUBT, sweep=look.sweep, **self._means.looking
             )
-            self._linking, self._pairs = one_pass(movie, pairs, model, self._linking, shift, **solving)
+            self._linking, self._pairs = look.link(movie, pairs, model, self._linking, shift, **solving)
             self._looked_by = model
         else:
-            self._linking, _ = one_pass(movie, self._pairs, model, self._linking, shift, **solving)
+            self._linking, _ = look.link(movie, self._pairs, model, self._linking, shift, **solving)
         self._changes.append(int(self._linking.changed.sum()))
         if self._flowing:
             self._shift, self._crowd = self._flow.foretold(

@@ -16,7 +16,7 @@ from .motion import Motion, State, first_state, predict, update
 from .movie import Movie
 from .refine import DOUBT, gate_over
 from .sweep import Beliefs
-from .weigh import weighed
+from .weigh import solved, weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,8 @@ class Live:
         alone = (np.concatenate([ends.alone, clutter[count:]]), clutter)
         beliefs = Beliefs((past[0], past[1]), (past[0], past[1]), np.zeros(total, dtype=np.bool_), alone)
         shift = np.concatenate([ends.shift, np.zeros_like(place)])
-        return weighed(movie, pairs, model, beliefs, Linking.none(total), shift, solver=self._solver)
+        found = weighed(movie, pairs, model, beliefs, shift)
+        return solved(found, Linking.none(total), self._solver)
 
     def _flow(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """(K, axes) displacement in one frame that the neighbours' steps to the new one foretell."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from .candidates import pairs_of
 from .estimates import NeighbourDistances, first_step
-from .headings import heading_pass
 from .learn import gate_of
 from .linking import Linking, LinkModel
+from .looks import BY_HEADINGS
 from .motion import Motion
 from .movie import Movie
 from .neighbours import nearest
@@ -184,7 +184,7 @@ def _promised(part: Movie, flying: LinkModel, workers: int) -> float:
     """Right links, a detection, that must be expected by such flights."""
     none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
     pairs = pairs_of(part, flying.gate, workers=workers)
-    linking, _ = heading_pass(part, pairs, flying, none, still, workers=workers)
+    linking, _ = BY_HEADINGS.link(part, pairs, flying, none, still, workers=workers)
     return float(linking.trust.sum()) / len(part.frame)
 
 

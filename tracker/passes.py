@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
@@ -16,14 +17,15 @@ from numpy.typing import NDArray
 from .candidates import Pairs, pairs_of
 from .choose import sobered
 from .flow import Flow
-from .headings import heading_pass, look_of
 from .known import Known
 from .learn import Bias, Learnt, motion_learned
 from .linking import Linking, LinkModel
+from .looks import BY_HEADINGS, linked, look_of
 from .movie import Movie
 from .refine import with_gaps
 from .untangle import untangled
-from .weigh import link_pass, still_links
+from .weigh import Weighed, link_pass, still_links
+from .windows import weighed_in_windows
 
 LAST_PASSES, _MOST_LAST, _SMALL = 1, 6, 60_000
 """Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
@@ -115,10 +117,16 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         shift, crowd = flow.foretold(steps_of(movie, follower))
         tell(count)
         passes += 1
-    sweep, one_pass = look_of(model, closely=before.closely)
+    look = look_of(model, closely=before.closely)
+
+    def weigh(part: Movie, near: Pairs, *, shift: NDArray[np.float64], workers: int) -> Weighed:
+        most = means.most_bytes and means.most_bytes * workers // means.workers
+        pairs = with_gaps(part, near, model, shift, sweep=look.sweep, workers=workers, most_bytes=most)
+        return look.weigh(part, pairs, model, shift, workers=workers)
+
     for _ in range(_FLOWING):
-        pairs = with_gaps(movie, near, model, shift, sweep=sweep, **means.looking)
-        linking, pairs = one_pass(movie, pairs, model, linking, shift, **means.solving)
+        found = weighed_in_windows(movie, near, shift, weigh, workers=means.workers)
+        linking, pairs = linked(found, linking, means.solver)
         passes += 1
         tell(count)
         if crowd is None:
@@ -151,7 +159,9 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
     most = min(max(_SMALL // max(len(movie.frame), 1), LAST_PASSES), _MOST_LAST)
     if remembered and not found.closely and found.crowd is None and linking.doubt > _DOUBTLESS:
         # Where neighbours do not tell it, two detections tell where each was heading.
-        linking, _ = heading_pass(movie, found.pairs, found.model, linking, shift, **means.solving)
+        weigh = partial(BY_HEADINGS.weigh, model=found.model)
+        weighed = weighed_in_windows(movie, found.pairs, shift, weigh, workers=means.workers)
+        linking, _ = linked(weighed, linking, means.solver)
         found = replace(found, linking=linking, passes=found.passes + 1)
         tell(len(movie.frame))
     if remembered:

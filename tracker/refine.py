@@ -1,6 +1,6 @@
 """Refinement: a whole movie is linked again and again, with what is known of every particle.
 
-First by what all probable links tell of both ends of every pair (`soft_pass`), then by the Kalman filter
+First by what all probable links tell of both ends of every pair (`weighed_softly`), then by the Kalman filter
 along the links of the pass before, forward and backward in time (`link_pass`). Links over gaps are looked for
 where the past expects the particle.
 """
@@ -16,9 +16,10 @@ from .candidates import Pairs, over_gaps, pairs_of
 from .detections import Detections
 from .link import Links
 from .linking import Linking, LinkModel
+from .looks import BY_DETECTIONS
 from .movie import Movie, movie_of
 from .sweep import Swept, swept
-from .weigh import link_pass, soft_pass
+from .weigh import link_pass
 
 _STILL = 0.01
 """Change of a link's trust that is none."""
@@ -70,7 +71,7 @@ def refine(
     shift = np.zeros_like(movie.position)
     none = Linking.none(len(movie.frame))
     pairs = with_gaps(movie, near, model, shift, workers=workers)
-    linking, pairs = soft_pass(movie, pairs, model, none, shift, solver=solver, workers=workers)
+    linking, pairs = BY_DETECTIONS.link(movie, pairs, model, none, shift, solver=solver, workers=workers)
     for _ in range(passes - 1):
         known = linking
         linking = link_pass(movie, pairs, model, known, shift, solver=solver, workers=workers)

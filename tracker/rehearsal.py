@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from .candidates import pairs_of
 from .choose import sobriety_of
-from .headings import BY_DETECTIONS, Look
 from .learn import Bias, bias_of
 from .linking import Linking, LinkModel
+from .looks import BY_DETECTIONS, Look
 from .motion import Motion
 from .movie import Movie
 from .refine import with_gaps
@@ -71,7 +71,7 @@ def rehearsed(
     last : bool
         Whether probabilities are asked for: what was learned so far will do for them.
     solver, workers
-        As in `soft_pass`.
+        As in `link_pass`.
     """
     width, flight = np.ptp(movie.bounds, axis=0), model.motion.persistence * np.asarray(model.motion.speed)
     if (
@@ -84,9 +84,8 @@ def rehearsed(
         return None
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
     pairs = pairs_of(play, model.gate, workers=workers)
-    sweep, one_pass = look
-    pairs = with_gaps(play, pairs, model, still, doubt=doubt, sweep=sweep, workers=workers)
-    found, pairs = one_pass(play, pairs, model, none, still, solver=solver, workers=workers)
+    pairs = with_gaps(play, pairs, model, still, doubt=doubt, sweep=look.sweep, workers=workers)
+    found, pairs = look.link(play, pairs, model, none, still, solver=solver, workers=workers)
     if not wrong / _UNLIKE <= found.doubt <= wrong * _UNLIKE:
         return None
     bias, settled = bias_of(play, found, truth, model), found

@@ -8,6 +8,7 @@ problem, solved exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,28 @@ _ROUNDS = 4
 particles remember nothing and many could swap."""
 _MESSAGE = 1e-3
 """Change of its messages that is none."""
-_IMPROBABLE = 6e-4
-"""Probability below which a pair is not looked at again."""
 _HOPELESS = -10.0
 """Log odds below which a pair is not looked at."""
 _WORTH_A_THREAD = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Pairs, and how likely each is.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    gain, distance2 : (P,) float64 arrays
+        Log odds of each pair, in nats, and its squared Mahalanobis distance.
+    size : (P,) int64 array
+        Dimensions of that distance.
+    """
+
+    pairs: Pairs
+    gain: NDArray[np.float64]
+    distance2: NDArray[np.float64]
+    size: NDArray[np.int64]
 
 
 def link_pass(
@@ -64,40 +82,28 @@ def link_pass(
     """
     trust = known.trust * np.where(known.changed, caution, 1.0)
     beliefs = chained(movie, model, known, trust, shift, workers)
-    return weighed(movie, pairs, model, beliefs, known, shift, solver=solver, workers=workers)
+    return solved(weighed(movie, pairs, model, beliefs, shift, workers=workers), known, solver)
 
 
-def soft_pass(
-    movie: Movie,
-    pairs: Pairs,
-    model: LinkModel,
-    known: Linking,
-    shift: NDArray[np.float64],
-    *,
-    solver: str = "bid_and_augment",
-    workers: int = 1,
-) -> tuple[Linking, Pairs]:
-    """Link the movie once, by what all probable links tell (`swept`); no earlier links are needed.
+def weighed_softly(
+    movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, workers: int = 1
+) -> Weighed:
+    """Weigh the pairs by what all probable links tell (`swept`); no earlier links are needed.
 
     Parameters
     ----------
     pairs : Pairs
         Such as `with_gaps` finds.
-    known : Linking
-        Of the pass before, only to tell what changed.
-    movie, model, shift, solver, workers
+    movie, model, shift, workers
         As in `link_pass`.
 
     Returns
     -------
-    Linking, Pairs
-        And the pairs that are worth another look.
+    Weighed
+        The pairs that are possible.
     """
     found = swept(movie, pairs, model, shift)
-    linking = weighed(movie, found.pairs, model, found.beliefs, known, shift, solver=solver, workers=workers)
-    indptr, indices = found.pairs.indptr, found.pairs.indices
-    indptr, indices, *_ = kept_above(indptr, indices, linking.probability, _IMPROBABLE)
-    return linking, Pairs(indptr, indices, pairs.log_density)
+    return weighed(movie, found.pairs, model, found.beliefs, shift, workers=workers)
 
 
 def still_links(
@@ -156,19 +162,17 @@ def weighed(
     pairs: Pairs,
     model: LinkModel,
     beliefs: Beliefs,
-    known: Linking,
     shift: NDArray[np.float64],
     *,
-    solver: str = "bid_and_augment",
     workers: int = 1,
-) -> Linking:
-    """Weigh the pairs by what is believed of both ends, and link the best.
+) -> Weighed:
+    """Weigh the pairs by what is believed of both ends.
 
     Parameters
     ----------
     beliefs : Beliefs
-    movie, pairs, model, known, shift, solver, workers
-        As in `soft_pass`.
+    movie, pairs, model, shift, workers
+        As in `link_pass`.
     """
     from . import motion_cpu as kernels
 
@@ -193,7 +197,7 @@ def weighed(
 
     in_runs(weigh, pairs.indptr, workers)
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
-    return solved(pairs, known.follower, gain, distance2, size, solver)
+    return Weighed(pairs, gain, distance2, size[pairs.indices])
 
 
 def in_runs(weigh: Callable[[tuple[int, int]], None], indptr: NDArray[np.int64], workers: int) -> None:
@@ -263,30 +267,19 @@ def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.f
     return before, after if model.two_sided else np.full(len(frame), model.clutter)
 
 
-def solved(
-    pairs: Pairs,
-    known: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    distance2: NDArray[np.float64],
-    size: NDArray[np.int64],
-    solver: str,
-) -> Linking:
+def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment") -> Linking:
     """The best set of links, and how likely each of its links is.
 
     Parameters
     ----------
-    pairs : Pairs
-    known : (N,) int64 array
-        Follower of each detection in the pass before, -1 for none: tells what changed.
-    gain, distance2 : (P,) float64 arrays
-        Log odds of each pair, in nats, and its squared Mahalanobis distance.
-    size : (N,) int64 array
-        Dimensions of the distances to each detection.
+    found : Weighed
+    known : Linking
+        Of the pass before: tells what changed.
     solver : str
     """
     from . import motion_cpu as kernels
 
-    count = len(known)
+    pairs, gain, count = found.pairs, found.gain, len(known.follower)
     probability = np.empty(len(gain))
     kernels.pair_probabilities(
         pairs.indptr.view(np.uint64), pairs.indices.view(np.uint32), count, gain, _ROUNDS, _MESSAGE,
@@ -302,5 +295,5 @@ def solved(
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
         np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,
-        probability, distance2, size[pairs.indices], follower != known, float(answer.gap * unit),
+        probability, found.distance2, found.size, follower != known.follower, float(answer.gap * unit),
     )  # fmt: skip

@@ -28,8 +28,11 @@ from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track, write_detections
 
 GATE = 1.5 * 0.55396
-CASES = ((0.1, 0, 0.0), (0.1, 3, 0.1), (0.2, 0, 0.0), (0.2, 3, 0.1), (0.3, 10, 0.0), (0.3, 3, 0.1))
-"""Kappa, persistence, misses and clutter."""
+CASES = (
+    (0.1, 0, 0.0, 50), (0.1, 3, 0.1, 50), (0.2, 0, 0.0, 50), (0.2, 3, 0.1, 50), (0.3, 10, 0.0, 50),
+    (0.3, 3, 0.1, 50), (0.3, 3, 0.1, 500),
+)  # fmt: skip
+"""Kappa, persistence, misses and clutter, frames."""
 
 
 def movie(
@@ -86,8 +89,8 @@ def cpu_seconds(truth: Tracks, settings: TrackingSettings) -> tuple[float, Track
     return time.process_time() - start, run
 
 
-def simulated(kappa: float, persistence: float, miss: float) -> measure.Row:
-    return compared(movie(kappa, persistence, miss), GATE)
+def simulated(kappa: float, persistence: float, miss: float, frames: int) -> measure.Row:
+    return compared(movie(kappa, persistence, miss, frames=frames), GATE)
 
 
 def real(name: str, stride: int) -> measure.Row:
@@ -98,7 +101,8 @@ def real(name: str, stride: int) -> measure.Row:
 def table(limit: float) -> Iterator[measure.Row]:
     for case in CASES:
         row = measure.in_process(simulated, *case, limit=limit)
-        yield {"movie": "walks", "kappa": case[0], "persistence": case[1], "miss": case[2]} | row
+        told = dict(zip(("kappa", "persistence", "miss", "frames"), case, strict=True))
+        yield {"movie": "walks"} | told | row
     for name, stride in bench_real.MOVIES if bench_real.DATA.is_dir() else ():
         yield {"movie": name, "every": stride} | measure.in_process(real, name, stride, limit=limit)
 

@@ -1,0 +1,76 @@
+"""Windows: a long movie is weighed some frames at a time."""
+
+import numpy as np
+import pytest
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections, windows
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.candidates import pairs_of
+from outbid.tracker.movie import movie_of
+from outbid.tracker.weigh import Weighed
+
+
+def flights(frames, particles=40, seed=0):
+    """Detections of particles that are seen now and then, in frames of which some may be empty."""
+    rng = np.random.default_rng(seed)
+    count = rng.integers(0, particles, frames)
+    return Detections.from_table(np.repeat(np.arange(frames), count), rng.uniform(0, 5, (count.sum(), 3)))
+
+
+@pytest.mark.parametrize(("detections", "frames"), [(1, 1), (200, 1), (200, 7), (1, 40), (10**6, 1)])
+@pytest.mark.parametrize("beside", [0, 3, 100])
+@pytest.mark.parametrize("given", [1, 3])
+def test_all_windows_together_hold_every_pair_once(monkeypatch, detections, frames, beside, given):
+    for name, value in zip(("_DETECTIONS", "_FRAMES", "_BESIDE"), (detections, frames, beside), strict=True):
+        monkeypatch.setattr(windows, name, value)
+    movie = movie_of(flights(40), (1, 1, 1))
+    pairs, shift = pairs_of(movie, (1.0, 1.0, 1.0)), np.sin(movie.position)
+
+    def weigh(part, near, *, shift, workers):
+        row = np.repeat(np.arange(len(part.frame)), np.diff(near.indptr))
+        assert workers in (1, given)
+        assert (part.frame[near.indices] == part.frame[row] + 1).all()
+        away = part.position[near.indices] - part.position[row] - shift[row] + near.log_density[row, None]
+        return Weighed(near, away[:, 0], away[:, 1], part.order[near.indices])
+
+    found = windows.weighed_in_windows(movie, pairs, shift, weigh, workers=given)
+    whole = weigh(movie, pairs, shift=shift, workers=1)
+    if beside:  # else the last frame of a window has no pairs that it could look at
+        np.testing.assert_array_equal(found.pairs.indptr, pairs.indptr)
+        np.testing.assert_array_equal(found.pairs.indices, pairs.indices)
+        for name in ("gain", "distance2", "size"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    assert found.pairs.log_density is pairs.log_density
+
+
+def test_windows_are_about_as_large_and_reach_beyond_themselves(monkeypatch):
+    monkeypatch.setattr(windows, "_DETECTIONS", 150)
+    monkeypatch.setattr(windows, "_FRAMES", 5)
+    movie = movie_of(flights(60), (1, 1, 1))
+    found = windows._windows_of(movie)
+    assert len(found) == min(len(movie.frame) // 150, 12)
+    assert [one.begun for one in found] == [0, *(one.ended for one in found[:-1])]
+    assert found[-1].ended == 60
+    assert all(one.first == max(one.begun - 8, 0) and one.last == min(one.ended + 8, 60) for one in found)
+    many = [movie.frame_start[one.ended] - movie.frame_start[one.begun] for one in found]
+    assert max(many) - min(many) <= 2 * 40
+
+
+@pytest.mark.parametrize(("kappa", "persistence"), [(0.3, 5.0), (0.15, 20.0)])
+def test_a_long_movie_is_linked_as_if_it_were_one_window(monkeypatch, kappa, persistence):
+    """What is believed of a detection hardly depends on what was eight frames before."""
+    motion = OrnsteinUhlenbeckWalk(kappa, persistence)
+    truth = walk(WalkSettings(motion, 320, 80, (6.84,) * 3, "reflect", 0.02, 0.02, seed=3))
+    seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(6.84,) * 3, seed=3).detections
+    _, whole = calibrate(seen)
+    monkeypatch.setattr(windows, "_DETECTIONS", 3000)
+    monkeypatch.setattr(windows, "_FRAMES", 10)
+    (_, links), (_, same) = (calibrate(seen, workers=workers) for workers in (1, 3))
+    np.testing.assert_array_equal(links.pairs, same.pairs)
+    np.testing.assert_array_equal(links.probability, same.probability)
+    one, other = ({tuple(pair) for pair in found.pairs.tolist()} for found in (whole, links))
+    assert 0 < len(one ^ other) < 0.01 * len(one)
+    assert links.gap <= 1e-6

@@ -1,0 +1,101 @@
+"""Windows: the pairs of a long movie are weighed some frames at a time.
+
+What is believed of a detection hardly depends on what was many frames before or after it. So each window is
+looked at with a few frames more on both sides, several at once in threads, in memory that does not grow with
+the movie. Where a movie is cut depends on nothing but the movie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import in_threads
+from .candidates import Pairs, kept_above
+from .movie import Movie
+from .weigh import Weighed
+
+_DETECTIONS, _FRAMES = 100_000, 32
+"""Detections and frames of a window, at least;"""
+_BESIDE = 8
+"""frames on both sides of it that are looked at as well."""
+
+
+class _Window(NamedTuple):
+    """Frames first to last - 1, of which begun to ended - 1 are its own."""
+
+    first: int
+    begun: int
+    ended: int
+    last: int
+
+
+def weighed_in_windows(
+    movie: Movie,
+    pairs: Pairs,
+    shift: NDArray[np.float64],
+    weigh: Callable[..., Weighed],
+    *,
+    workers: int = 1,
+) -> Weighed:
+    """Weigh the pairs of a movie window by window; a short movie is one.
+
+    Parameters
+    ----------
+    movie : Movie
+    pairs : Pairs
+    shift : (N, axes) float64 array
+        Displacement in one frame that is known of each detection beforehand.
+    weigh : callable
+        Weighs the pairs of a movie, given also `shift` and `workers`, as `weighed_softly` does.
+    workers : int
+        Threads; they do not change the result.
+
+    Returns
+    -------
+    Weighed
+        By row, with the pairs that `weigh` keeps or finds.
+    """
+    windows = _windows_of(movie)
+    if len(windows) < 2:
+        return weigh(movie, pairs, shift=shift, workers=workers)
+
+    def own(window: _Window) -> Weighed:
+        first, begun, ended, last = movie.frame_start[list(window)]
+        part = movie.part(window.first, window.last)
+        found = weigh(part, _between(pairs, first, last), shift=shift[first:last], workers=1)
+        kept = slice(*found.pairs.indptr[[begun - first, ended - first]])
+        indptr = found.pairs.indptr[begun - first : ended - first + 1]
+        own_pairs = Pairs(indptr - indptr[0], found.pairs.indices[kept] + np.int32(first), np.empty(0))
+        return Weighed(own_pairs, found.gain[kept], found.distance2[kept], found.size[kept])
+
+    found = list(in_threads(own, windows, min(workers, len(windows))))
+    degree = np.concatenate([[0], *(np.diff(one.pairs.indptr) for one in found)])
+    indices = np.concatenate([one.pairs.indices for one in found])
+    gain, distance2, size = (
+        np.concatenate([getattr(one, name) for one in found]) for name in ("gain", "distance2", "size")
+    )
+    return Weighed(Pairs(np.cumsum(degree), indices, pairs.log_density), gain, distance2, size)
+
+
+def _windows_of(movie: Movie) -> list[_Window]:
+    """Windows of about as many detections."""
+    count, frames = len(movie.frame), len(movie.frame_start) - 1
+    many = max(min(count // _DETECTIONS, frames // _FRAMES), 1)
+    cuts = np.searchsorted(movie.frame_start, np.linspace(0, count, many + 1)[1:-1])
+    edges = np.unique([0, *cuts, frames]).tolist()
+    return [
+        _Window(max(begun - _BESIDE, 0), begun, ended, min(ended + _BESIDE, frames))
+        for begun, ended in zip(edges[:-1], edges[1:], strict=True)
+    ]
+
+
+def _between(pairs: Pairs, first: int, last: int) -> Pairs:
+    """The pairs between detections first to last - 1, counted from the first of them."""
+    indptr, many = pairs.indptr[first : last + 1], last - first
+    indices = pairs.indices[indptr[0] : indptr[-1]] - np.int32(first)
+    indptr, indices, *_ = kept_above(indptr - indptr[0], indices, -indices.astype(np.float64), 0.5 - many)
+    return Pairs(indptr, indices, pairs.log_density[first:last])
