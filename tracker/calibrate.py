@@ -33,6 +33,7 @@ from .movie import Movie, movie_of
 from .passes import LAST_PASSES, Found, Means, settled, told
 from .refine import links_of
 from .restarts import fuller
+from .survey import Surveyor
 
 _LOST, _CLUTTER = 0.1, 0.03
 """Shares of detections without one after or before, and of clutter among all, with which learning begins."""
@@ -115,7 +116,10 @@ def calibrate(
     model = given.held(
         LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)
     )
-    means = Means(room, len(movie.frame_start) - 1, max_gap, given, solver, workers, most_bytes)
+    means = Means(
+        room, len(movie.frame_start) - 1, max_gap, given, solver, workers, most_bytes,
+        Surveyor(movie, workers),
+    )  # fmt: skip
     first, last = movie.middle()
     part = movie.part(first, last) if around.unlike(first, last) < _UNLIKE else movie
     work, linked = PASSES * len(part.frame) + (LAST_PASSES + 2) * len(movie.frame), [0]

@@ -111,6 +111,40 @@ def over_gaps(
     return replace(_joined(movie, parts), log_density=pairs.log_density)
 
 
+def near_points(
+    movie: Movie,
+    point: NDArray[np.float64],
+    start: NDArray[np.int64],
+    gate: tuple[float, ...],
+    ahead: int,
+    *,
+    workers: int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The detections within the gate around points, so many frames on.
+
+    Parameters
+    ----------
+    movie : Movie
+    point : (R, axes) float64 array
+        Sorted by frame.
+    start : (F + 1,) int64 array
+        Where the points of each frame begin.
+    gate : tuple of float
+        Radii along the axes.
+    ahead : int
+        Frames; less than 0 for those before.
+    workers : int
+        Threads; they do not change the result.
+
+    Returns
+    -------
+    indptr, indices : (R + 1,) int64, (P,) int32 arrays
+        As in `Pairs`.
+    """
+    rows, cols = (_scaled(place, gate) for place in (point, movie.position))
+    return _listed(rows, start, cols, movie.frame_start, ahead, workers, None)
+
+
 def starts_of(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Where the pairs of each row begin.
 
@@ -213,15 +247,20 @@ def _within(
 
     def cloud(taken: NDArray[np.int64], ahead: NDArray[np.float64] | float) -> NDArray[np.float64]:
         position = movie.position if len(taken) == len(movie.frame) else movie.position[taken]
-        scaled = np.zeros((len(taken), 3))
-        np.divide(position + ahead if np.any(ahead) else position, gate, out=scaled[:, : movie.axes])
-        return scaled
+        return _scaled(position + ahead if np.any(ahead) else position, gate)
 
     row_start = col_start = np.searchsorted(rows, movie.frame_start)
     here = there = cloud(rows, ahead)
     if rows is not cols or np.any(ahead):
         col_start, there = np.searchsorted(cols, movie.frame_start), cloud(cols, 0.0)
     return _Found(rows, cols, *_listed(here, row_start, there, col_start, gap, workers, most_bytes))
+
+
+def _scaled(place: NDArray[np.float64], gate: tuple[float, ...]) -> NDArray[np.float64]:
+    """(N, 3) places in radii of the gate."""
+    scaled = np.zeros((len(place), 3))
+    np.divide(place, gate, out=scaled[:, : len(gate)])
+    return scaled
 
 
 def _listed(

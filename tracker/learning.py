@@ -35,7 +35,7 @@ _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
 _STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
 """Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
-ends, starts and misses, relative to them and at all."""
+ends, starts and misses, relative to them and at all; steps may change by as large a share."""
 _PATIENT = 5
 """Passes after which they end as well if"""
 _STUCK = 0.9
@@ -118,6 +118,12 @@ class _Learning:
         """Whether hardly a link was another than in the pass before."""
         return self._changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
 
+    @property
+    def _hidden(self) -> bool:
+        """Whether links tell little of who is seen again, and a survey may, where all go alike."""
+        alike = self._crowd is None and self._model.freedom == 0
+        return self._doubtful and alike and self._done >= _FEWEST
+
     def link(self) -> None:
         """Link the movie once, by what was learned so far."""
         self._done += 1
@@ -165,11 +171,12 @@ class _Learning:
     def learn(self) -> None:
         """Learn the model from the links."""
         means, self._before = self._means, self._model
-        self._learnt = means.held(
-            learned(
-                self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
-            )
+        learnt = learned(
+            self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
         )
+        if self._hidden:
+            learnt = replace(learnt, model=means.surveyor.revised(learnt.model))
+        self._learnt = means.held(learnt)
         self._model = self._learnt.model
         if self._turning:
             self._closely = True
@@ -202,7 +209,8 @@ class _Learning:
     def ended(self) -> bool:
         """Whether hardly anything changes any more."""
         changes = self._changes
-        if self._turning:
+        steps, known = (one.motion.step_variance(1) for one in (self._before, self._model))
+        if self._turning or not np.allclose(steps, known, rtol=2 * _SAME, atol=0):
             return False
         stuck = self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))

@@ -23,6 +23,7 @@ from .linking import Linking, LinkModel
 from .looks import BY_HEADINGS, linked, look_of
 from .movie import Movie
 from .refine import with_gaps
+from .survey import Surveyor
 from .untangle import untangled
 from .weigh import Weighed, link_pass, still_links
 from .windows import weighed_in_windows
@@ -49,6 +50,7 @@ class Means:
     solver: str
     workers: int
     most_bytes: int | None
+    surveyor: Surveyor
 
     def held(self, learnt: Learnt) -> Learnt:
         """What was learned, but for what is known."""

@@ -1,0 +1,136 @@
+"""Survey: how many particles are seen again, and how many detections are none, told without any link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+from outbid.tracker import Detections
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.linking import LinkModel
+from outbid.tracker.motion import Motion
+from outbid.tracker.movie import movie_of
+from outbid.tracker.survey import Survey, surveyed
+from outbid.tracker.survey_cpu import add_around
+
+MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
+
+
+def diffusing(step, clutter=0.1, miss=0.1, particles=1000, frames=30, seed=0):
+    """Particles between walls, one a unit of volume, that are missed and die, and clutter."""
+    rng, axes = np.random.default_rng(seed), len(step)
+    box = particles ** (1 / axes)
+    place, rows = rng.uniform(0, box, (particles, axes)), []
+    for frame in range(frames):
+        place = np.abs(place + rng.normal(0, step, place.shape))
+        place = box - np.abs(box - place)
+        gone = rng.random(particles) < 0.02
+        place[gone] = rng.uniform(0, box, (gone.sum(), axes))
+        seen = place[rng.random(particles) >= miss]
+        none = rng.uniform(0, box, (round(len(seen) * clutter / (1 - clutter)), axes))
+        both = np.concatenate([seen, none])
+        rows.append(np.column_stack([np.full(len(both), frame), np.zeros((len(both), 3 - axes)), both]))
+    table = np.concatenate(rows)
+    return Detections.from_table(table[:, 0].astype(int), table[:, 1:])
+
+
+def model_of(step):
+    return replace(MODEL, motion=Motion.static(tuple(step)), gate=tuple(4.5 * far for far in step))
+
+
+@pytest.mark.parametrize("step", [(0.3, 0.3, 0.3), (0.12, 0.3, 0.5), (0.3, 0.3), (0.2, 0.4)])
+@pytest.mark.parametrize("clutter", [0.0, 0.1, 0.4])
+def test_clutter_and_who_is_seen_again_are_told_where_many_could_swap(step, clutter):
+    movie = movie_of(diffusing(step, clutter), (1, 1, 1))
+    found = surveyed(movie, model_of(step))
+    assert found is not None
+    assert (found.errors < 0.05).all()
+    true = np.array([(1 - clutter) * 0.9 * 0.98, clutter])
+    assert (np.abs([found.seen, found.clutter] - true) < 3 * found.errors).all()
+
+
+@pytest.mark.parametrize("wide", [0.9, 1.1])
+def test_steps_may_be_known_roughly(wide):
+    movie = movie_of(diffusing((0.3,) * 3, particles=2000), (1, 1, 1))
+    right, rough = (surveyed(movie, model_of((far,) * 3)) for far in (0.3, 0.3 * wide**0.5))
+    assert rough.clutter == pytest.approx(right.clutter, abs=0.02)
+    assert rough.seen == pytest.approx(right.seen, abs=0.03)
+
+
+def test_particles_that_keep_their_way_are_seen_before_and_after_in_line():
+    motion = OrnsteinUhlenbeckWalk(0.4 * 3**0.5, 10.0)
+    truth = walk(WalkSettings(motion, 2000, 30, (12.6,) * 3, "reflect", 0.02, 0.02, seed=1))
+    seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(12.6,) * 3, seed=1).detections
+    movie = movie_of(seen, (1, 1, 1))
+    model = replace(MODEL, motion=Motion((0.0,) * 3, (0.4,) * 3, 10.0, (0.03,) * 3))
+    found, forgetful = surveyed(movie, model), surveyed(movie, model_of((0.4,) * 3))
+    assert found.clutter == pytest.approx(0.1, abs=3 * found.errors[1])
+    assert forgetful.clutter > 0.2  # two that are in line are more than two that are near
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_threads_change_nothing(workers):
+    movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
+    one, other = surveyed(movie, MODEL), surveyed(movie, MODEL, workers=workers)
+    assert (one.seen, one.clutter) == (other.seen, other.clutter)
+    np.testing.assert_array_equal(one.errors, other.errors)
+
+
+def test_nothing_is_told_where_it_cannot_be():
+    movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
+    assert surveyed(movie, model_of((0.15,) * 3)) is None  # steps are far wider
+    assert surveyed(movie, model_of((0.6,) * 3)) is None  # or far narrower
+    assert surveyed(movie, model_of((3.0,) * 3)) is None  # everybody is near
+    assert surveyed(movie_of(diffusing((0.3,) * 3, particles=100), (1, 1, 1)), MODEL) is None
+    rng = np.random.default_rng(0)
+    pairs = rng.uniform(0, 8, (500, 1, 3)) + rng.normal(0, 0.2, (500, 2, 3))
+    together = pairs + np.cumsum(rng.normal(0, 0.2, (30, 500, 1, 3)), axis=0)
+    couples = Detections.from_table(np.repeat(np.arange(30), 1000), together.reshape(-1, 3))
+    assert surveyed(movie_of(couples, (1, 1, 1)), model_of((0.2,) * 3)) is None
+    nobody = Detections.from_table(np.empty(0, dtype=int), np.empty((0, 3)))
+    assert surveyed(movie_of(nobody, (1, 1, 1)), model_of((0.3,))) is None
+
+
+@given(
+    st.floats(0.0, 1.2), st.floats(-0.5, 1.5), st.floats(1e-6, 0.3),
+    st.integers(1, 3), st.floats(0.05, 0.9), st.floats(0, 0.99),
+)  # fmt: skip
+def test_revised_rates_are_rates(seen, clutter, error, longest, end, strange):
+    follow = (1 - end) * np.array([0.9, 0.08, 0.02])[:longest]
+    follow *= (1 - end) / follow.sum()
+    model = replace(MODEL, follow=tuple(follow), end=end, start=end / 2, clutter=strange * end / 2)
+    new = Survey(seen, clutter, np.array([error, error])).revised(model)
+    assert sum(new.follow) + new.end == pytest.approx(1)
+    assert min(new.follow) >= 0
+    assert 0 <= new.clutter <= 0.99 * min(new.end, new.start)
+    if clutter < 2.5 * error or clutter < model.clutter:
+        assert new is model
+
+
+def test_what_is_around_points_is_weighed():
+    rng = np.random.default_rng(0)
+    point, place, inverse = rng.uniform(0, 1, (5, 2)), rng.uniform(0, 1, (7, 2)), np.array([2.0, 30.0])
+    near = rng.random((5, 7)) < 0.5
+    around = np.empty((2, 5))
+    indptr = np.append(0, near.sum(axis=1).cumsum())
+    add_around(indptr, np.nonzero(near)[1].astype(np.int32), point, place, inverse, around)
+    away = (np.square(point[:, None] - place) * inverse).sum(axis=2)
+    for row, variance in zip(around, (1 / 3, 1), strict=True):
+        np.testing.assert_allclose(row, np.where(near, np.exp(-away / 2 / variance), 0).sum(axis=1))
+
+
+@pytest.mark.parametrize("miss", [0.0, 0.1])
+def test_a_crowded_movie_tells_its_clutter_when_it_is_linked(miss):
+    """Links alone tell a third of it: .03 of .09."""
+    truth = walk(WalkSettings(BrownianWalk(0.3), 1000, 40, (10.0,) * 3, "reflect", 0.02, 0.02, seed=2))
+    seen = observe(truth, Microscope((0.03,) * 3, miss, 0.1), box=(10.0,) * 3, seed=2).detections
+    learned, _ = calibrate(seen)
+    assert learned.model.clutter == pytest.approx(0.1, abs=0.035)
+    assert learned.model.end == pytest.approx(0.12, abs=0.03)
