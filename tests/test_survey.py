@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from outbid.tracker.calibrate import calibrate
 from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
-from outbid.tracker.survey import Survey, surveyed
+from outbid.tracker.survey import Survey, Surveyor, surveyed
 from outbid.tracker.survey_cpu import add_around
 
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
@@ -87,7 +88,8 @@ def test_nothing_is_told_where_it_cannot_be():
     movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
     assert surveyed(movie, model_of((0.15,) * 3)) is None  # steps are far wider
     assert surveyed(movie, model_of((0.6,) * 3)) is None  # or far narrower
-    assert surveyed(movie, model_of((3.0,) * 3)) is None  # everybody is near
+    far = (1.0,) * 3
+    assert surveyed(movie_of(diffusing(far), (1, 1, 1)), model_of(far)) is None  # a hundred are near
     assert surveyed(movie_of(diffusing((0.3,) * 3, particles=100), (1, 1, 1)), MODEL) is None
     rng = np.random.default_rng(0)
     pairs = rng.uniform(0, 8, (500, 1, 3)) + rng.normal(0, 0.2, (500, 2, 3))
@@ -114,6 +116,51 @@ def test_revised_rates_are_rates(seen, clutter, error, longest, end, strange):
         assert new is model
 
 
+@pytest.mark.parametrize(
+    ("clutter", "strange", "missed", "told"),
+    [
+        (0.10, 0.03, 0.0500, 0.10),  # what is seen is far surer than what links tell
+        (0.10, 0.01, 0.0500, 0.04),  # at most four times as much as links tell
+        (0.10, 0.00, 0.0500, 0.00),  # which tell that there is none
+        (0.02, 0.03, 0.0500, 0.03),  # less is not believed: links tell some
+        (0.10, 0.03, 0.0001, 0.10),  # and they tell that nobody is missed
+    ],
+)
+def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, missed, told):
+    follow = 0.85 / (1 + missed) * np.array([1.0, missed])
+    model = replace(MODEL, follow=tuple(follow), end=0.15, start=0.12, clutter=strange)
+    new = Survey(0.8, clutter, np.array([1e-4, 1e-4])).revised(model)
+    assert new.clutter == pytest.approx(told, abs=1e-3)
+    if clutter < strange or strange == 0:
+        assert new is model
+        return
+    assert new.follow[0] == pytest.approx(0.8, abs=1e-3)
+    # Of .9 that are particles .8 are seen again; half of the others are missed, as far as links know of any.
+    late = min(missed + (1 - 0.8 / 0.9 - missed) / 2, 1.3 * missed)
+    assert new.follow[1] == pytest.approx(0.8 * late, abs=1e-3)
+    assert new.start / new.end == pytest.approx(0.8)
+
+
+def test_a_movie_is_surveyed_anew_where_motion_is_another(monkeypatch):
+    asked, scale = [], 1e-7  # such as metres
+    module = sys.modules["outbid.tracker.survey"]
+    monkeypatch.setattr(module, "surveyed", lambda _, model, **__: asked.append(model))
+    surveyor = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)))
+    for step, persistence in ((0.3, 0), (0.31, 0), (0.4, 0), (0.4, 0), (0.33, 3.0), (0.33, 3.2)):
+        still, speed = ((step * scale,) * 3, (0.0,) * 3)[:: 1 if persistence == 0 else -1]
+        model = replace(MODEL, motion=Motion(still, speed, persistence, (0.0,) * 3))
+        assert surveyor.revised(model) is model
+    assert len(asked) == 3
+
+
+def test_told_clutter_is_not_asked_for():
+    seen = diffusing((0.3,) * 3, particles=600, frames=25)
+    alone, told = (calibrate(seen, known={"clutter": clutter})[0] for clutter in (0.0, 0.02))
+    assert alone.model.clutter == 0
+    assert told.model.clutter == 0.02
+    assert min(alone.model.end, told.model.end) > 0.12  # clutter that may be none ends
+
+
 def test_what_is_around_points_is_weighed():
     rng = np.random.default_rng(0)
     point, place, inverse = rng.uniform(0, 1, (5, 2)), rng.uniform(0, 1, (7, 2)), np.array([2.0, 30.0])
@@ -134,3 +181,9 @@ def test_a_crowded_movie_tells_its_clutter_when_it_is_linked(miss):
     learned, _ = calibrate(seen)
     assert learned.model.clutter == pytest.approx(0.1, abs=0.035)
     assert learned.model.end == pytest.approx(0.12, abs=0.03)
+
+
+def test_steps_are_learned_to_the_end_though_rates_are_known_early():
+    """Learning begins with the same step along all axes, and gets on slowly."""
+    learned, _ = calibrate(diffusing((0.12, 0.3, 0.48), particles=1500, frames=40))
+    np.testing.assert_allclose(learned.step, [0.12, 0.3, 0.48], rtol=0.065)

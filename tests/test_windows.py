@@ -1,5 +1,7 @@
 """Windows: a long movie is weighed some frames at a time."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,12 @@ from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, windows
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.candidates import pairs_of
+from outbid.tracker.errors import ResourceError
+from outbid.tracker.linking import LinkModel
+from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
-from outbid.tracker.weigh import Weighed
+from outbid.tracker.refine import with_gaps
+from outbid.tracker.weigh import Weighed, weighed_softly
 
 
 def flights(frames, particles=40, seed=0):
@@ -46,17 +52,50 @@ def test_all_windows_together_hold_every_pair_once(monkeypatch, detections, fram
     assert found.pairs.log_density is pairs.log_density
 
 
-def test_windows_are_about_as_large_and_reach_beyond_themselves(monkeypatch):
-    monkeypatch.setattr(windows, "_DETECTIONS", 150)
+@pytest.mark.parametrize("many", [20, 2000])
+def test_windows_hold_enough_of_both_and_reach_beyond_themselves(monkeypatch, many):
+    """Also where a few frames hold most of the detections."""
+    monkeypatch.setattr(windows, "_DETECTIONS", 300)
     monkeypatch.setattr(windows, "_FRAMES", 5)
-    movie = movie_of(flights(60), (1, 1, 1))
-    found = windows._windows_of(movie)
-    assert len(found) == min(len(movie.frame) // 150, 12)
+    count = np.r_[np.full(40, 20), np.full(4, many), np.full(43, 20)]
+    place = np.random.default_rng(0).uniform(0, 5, (count.sum(), 3))
+    movie = movie_of(Detections.from_table(np.repeat(np.arange(87), count), place), (1, 1, 1))
+    found = windows._windows_of(movie, 8)
     assert [one.begun for one in found] == [0, *(one.ended for one in found[:-1])]
-    assert found[-1].ended == 60
-    assert all(one.first == max(one.begun - 8, 0) and one.last == min(one.ended + 8, 60) for one in found)
-    many = [movie.frame_start[one.ended] - movie.frame_start[one.begun] for one in found]
-    assert max(many) - min(many) <= 2 * 40
+    assert found[-1].ended == 87
+    assert all(one.first == max(one.begun - 8, 0) and one.last == min(one.ended + 8, 87) for one in found)
+    assert all(one.ended - one.begun >= 5 for one in found)
+    assert all(movie.frame_start[one.ended] - movie.frame_start[one.begun] >= 300 for one in found)
+    assert len(found) >= 4
+
+
+def test_links_over_many_frames_are_not_lost_where_a_movie_is_cut(monkeypatch):
+    monkeypatch.setattr(windows, "_DETECTIONS", 100)
+    monkeypatch.setattr(windows, "_FRAMES", 15)
+    place = np.random.default_rng(0).uniform(0, 90, (200, 3))
+    frame, who = np.nonzero((np.arange(60)[:, None] + np.arange(200)) % 11 == 0)
+    movie = movie_of(Detections.from_table(frame, place[who]), (1, 1, 1), interval=1)
+    model = LinkModel(Motion.static((0.1,) * 3), (0.01,) * 10 + (0.8,), 0.1, 0.1, gate=(0.5,) * 3)
+    near, still = pairs_of(movie, model.gate), np.zeros_like(movie.position)
+
+    def weigh(part, near, *, shift, workers):
+        return weighed_softly(part, with_gaps(part, near, model, shift), model, shift, workers=workers)
+
+    found = windows.weighed_in_windows(movie, near, still, weigh, longest=11)
+    assert len(found.pairs.indices) == len(weigh(movie, near, shift=still, workers=1).pairs.indices) > 800
+
+
+def test_threads_do_not_change_what_fits_the_memory(monkeypatch):
+    """Each window has twice the share of its detections, however many are looked at together."""
+    motion = OrnsteinUhlenbeckWalk(0.3, 5.0)
+    truth = walk(WalkSettings(motion, 320, 80, (6.84,) * 3, "reflect", 0.02, 0.02, seed=3))
+    seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(6.84,) * 3, seed=3).detections
+    monkeypatch.setattr(windows, "_DETECTIONS", 3000)
+    monkeypatch.setattr(windows, "_FRAMES", 10)
+    for most_bytes, fits in ((4_000_000, True), (100_000, False)):
+        for workers in (1, 2, 16):
+            with nullcontext() if fits else pytest.raises(ResourceError):
+                calibrate(seen, most_bytes=most_bytes, workers=workers)
 
 
 @pytest.mark.parametrize(("kappa", "persistence"), [(0.3, 5.0), (0.15, 20.0)])
@@ -72,5 +111,6 @@ def test_a_long_movie_is_linked_as_if_it_were_one_window(monkeypatch, kappa, per
     np.testing.assert_array_equal(links.pairs, same.pairs)
     np.testing.assert_array_equal(links.probability, same.probability)
     one, other = ({tuple(pair) for pair in found.pairs.tolist()} for found in (whole, links))
-    assert 0 < len(one ^ other) < 0.01 * len(one)
+    assert len(one ^ other) < 0.01 * len(one)
+    assert links.probability.sum() != whole.probability.sum()  # for it was cut
     assert links.gap <= 1e-6

@@ -36,6 +36,8 @@ _CLOSE_DOUBT = 0.01
 _STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
 """Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
 ends, starts and misses, relative to them and at all; steps may change by as large a share."""
+_ROUGH = 3.0
+"""Or their variance by so much over the root of how many links are right."""
 _PATIENT = 5
 """Passes after which they end as well if"""
 _STUCK = 0.9
@@ -118,12 +120,6 @@ class _Learning:
         """Whether hardly a link was another than in the pass before."""
         return self._changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
 
-    @property
-    def _hidden(self) -> bool:
-        """Whether links tell little of who is seen again, and a survey may, where all go alike."""
-        alike = self._crowd is None and self._model.freedom == 0
-        return self._doubtful and alike and self._done >= _FEWEST
-
     def link(self) -> None:
         """Link the movie once, by what was learned so far."""
         self._done += 1
@@ -174,8 +170,10 @@ class _Learning:
         learnt = learned(
             self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
         )
-        if self._hidden:
-            learnt = replace(learnt, model=means.surveyor.revised(learnt.model))
+        # A survey tells more of who is seen again, where all go alike and nobody has told of clutter.
+        alike = self._crowd is None and learnt.model.freedom == 0 and "clutter" not in means.known.told
+        if alike and self._doubtful and self._done >= _FEWEST:
+            learnt = replace(learnt, model=means.surveyor.revised(means.known.held(learnt.model)))
         self._learnt = means.held(learnt)
         self._model = self._learnt.model
         if self._turning:
@@ -209,8 +207,10 @@ class _Learning:
     def ended(self) -> bool:
         """Whether hardly anything changes any more."""
         changes = self._changes
+        # Few links tell steps roughly.
+        rough = max(2 * _SAME, _ROUGH / max(float(self._linking.trust.sum()), 1.0) ** 0.5)
         steps, known = (one.motion.step_variance(1) for one in (self._before, self._model))
-        if self._turning or not np.allclose(steps, known, rtol=2 * _SAME, atol=0):
+        if self._turning or not np.allclose(steps, known, rtol=rough, atol=0):
             return False
         stuck = self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))

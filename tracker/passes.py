@@ -122,12 +122,15 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
     look = look_of(model, closely=before.closely)
 
     def weigh(part: Movie, near: Pairs, *, shift: NDArray[np.float64], workers: int) -> Weighed:
-        most = means.most_bytes and means.most_bytes * workers // means.workers
+        # Of what pairs may take, each window has twice the share that it has of the detections, or all.
+        most = means.most_bytes and min(means.most_bytes, 2 * means.most_bytes * len(part.frame) // count)
         pairs = with_gaps(part, near, model, shift, sweep=look.sweep, workers=workers, most_bytes=most)
         return look.weigh(part, pairs, model, shift, workers=workers)
 
     for _ in range(_FLOWING):
-        found = weighed_in_windows(movie, near, shift, weigh, workers=means.workers)
+        found = weighed_in_windows(
+            movie, near, shift, weigh, longest=len(model.follow), workers=means.workers
+        )
         linking, pairs = linked(found, linking, means.solver)
         passes += 1
         tell(count)
@@ -162,7 +165,10 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
     if remembered and not found.closely and found.crowd is None and linking.doubt > _DOUBTLESS:
         # Where neighbours do not tell it, two detections tell where each was heading.
         weigh = partial(BY_HEADINGS.weigh, model=found.model)
-        weighed = weighed_in_windows(movie, found.pairs, shift, weigh, workers=means.workers)
+        longest = int((movie.frame[linking.col] - movie.frame[linking.row]).max(initial=1))
+        weighed = weighed_in_windows(
+            movie, found.pairs, shift, weigh, longest=longest, workers=means.workers
+        )  # fmt: skip
         linking, _ = linked(weighed, linking, means.solver)
         found = replace(found, linking=linking, passes=found.passes + 1)
         tell(len(movie.frame))

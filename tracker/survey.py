@@ -21,10 +21,12 @@ _NARROW, _WIDE, _REACH = 0.35, 1.05, 3.0
 """Variances of two Gaussians that weigh how near others are, in those of a step; radius beyond which none is
 near, in standard deviations of the wider one;"""
 _AWAY, _INSIDE = 2.0, 2.0
-"""how many radii from a detection other places are looked at; and how many standard deviations of two steps
-from walls, which throw particles back."""
-_ENOUGH, _FEWEST, _NEAR = 25_000, 4_000, 100
-"""Detections that are looked at, about, and at least; others around each, at most."""
+"""how many radii from a detection other places are looked at; and how many standard deviations of a step from
+walls, which throw particles back."""
+_ENOUGH, _FEWEST = 25_000, 4_000
+"""Detections that are looked at, about, and at least;"""
+_NEAR, _SOME = 100, 200
+"""others around each, at most, and of how many that is asked."""
 _BLOCKS = 16
 """Parts that are left out in turn, for the errors."""
 _LEARNED = 0.05
@@ -36,13 +38,13 @@ _CROWDING, _SURE = 0.1, 4.0
 cluster; and how many times its error that must be."""
 _UNTOLD, _SEEN = 0.05, 0.02
 """How wrong links may be about clutter, and about those that are seen in the next frame."""
-_SAME = 0.15
-"""Change of a variance that is none."""
+_SAME, _ALIKE = 0.15, 0.05
+"""Changes of a variance, and of the correlation of two steps, that are none."""
 _CLEAR = 2.5
 """Standard errors from which on there is clutter;"""
-_TIMES, _MOST = 4.0, 0.5
-"""how many times as much of it, and of misses, as links tell there may be, for they tell whether any are; and
-how much of them at most."""
+_MORE_CLUTTER, _MORE_MISSED, _MOST = 4.0, 1.3, 0.5
+"""how many times as much of it, and as many misses, as links tell there may be, for they tell whether any are
+at all; and how much of them at most."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +66,32 @@ class Survey:
     errors: NDArray[np.float64]
 
     def revised(self, model: LinkModel) -> LinkModel:
-        """The model with rates that agree with what was seen, each as far as it is sure.
+        """The model with rates that agree with what was seen, pass by pass more.
 
         Links over gaps are often lost among others, but not found where there are none: particles are missed
         at least as often, and lost at most as often, as links tell.
+
+        Examples
+        --------
+        >>> from .motion import Motion
+        >>> model = LinkModel(Motion.static((1.0,)), (0.8, 0.05), 0.15, 0.15, gate=(4.0,), clutter=0.03)
+        >>> new = Survey(seen=0.8, clutter=0.1, errors=np.array([0.01, 0.01])).revised(model)
+        >>> round(new.clutter, 3), round(new.end, 3), np.round(new.follow, 3).tolist()
+        (0.097, 0.135, [0.8, 0.065])
         """
-        if self.clutter < max(_CLEAR * float(self.errors[1]), model.clutter):
+        if self.clutter < max(_CLEAR * float(self.errors[1]), model.clutter) or model.clutter == 0:
             return model
         follow = np.array(model.follow)
         seen = _mean((self.seen, self.errors[0]), (follow[0], _SEEN))
-        clutter = _mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD))
-        clutter = min(max(clutter, 0.0), _TIMES * model.clutter, _MOST)
+        clutter = min(_mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD)), _MOST)
         again = min(seen / (1 - clutter), 1.0)
         late = follow[1] / follow[0] if len(follow) > 1 else 0.0
         # Of those that are neither seen again nor known to be missed half are, and half are lost.
-        missed = min(late + max(1 - again - late, 0.0) / 2, _TIMES * late, _MOST)
+        missed = min(late + max(1 - again - late, 0.0) / 2, _MORE_MISSED * late, _MOST)
         follow = seen * missed ** np.arange(len(follow))
         end = float(np.clip(1 - follow.sum(), model.end / 4, 4 * model.end))
         start = min(model.start * end / model.end, 0.9)
-        clutter = min(clutter, 0.98 * min(end, start))
+        clutter = min(clutter, _MORE_CLUTTER * model.clutter, 0.98 * min(end, start))
         follow *= (1 - end) / follow.sum()
         return replace(model, follow=tuple(follow.tolist()), end=end, start=start, clutter=clutter)
 
@@ -107,7 +116,8 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
     Parameters
     ----------
     movie : Movie
-        Of particles that do not drift, and whose places tell nothing of each other.
+        Of particles that do not drift, whose places tell nothing of each other, and all as easily seen: if
+        some are missed more often than others, as much as that varies passes for clutter.
     model : LinkModel
         Its motion is about known.
     workers : int
@@ -121,9 +131,7 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
     variance = motion.step_variance(1)
     correlation = motion.step_covariance(1) / variance
     place, other = _places(movie, variance)
-    box = np.maximum(np.ptp(movie.bounds, axis=0), 1e-300)
-    around = len(movie.frame) / len(movie.frame_start) * float(np.prod(2 * _gate(variance) / box))
-    if min(len(place.row), len(other.row)) < _FEWEST or around > _NEAR:
+    if min(len(place.row), len(other.row)) < _FEWEST or _crowd(movie, place, variance) > _NEAR:
         return None
     axis = int(np.argmax(np.ptp(movie.bounds, axis=0)))
     cuts = np.quantile(place.place[:, axis], np.arange(1, _BLOCKS) / _BLOCKS)
@@ -131,6 +139,8 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
         _in_blocks(np.searchsorted(cuts, points.place[:, axis]), _counts(movie, points, variance, workers))
         for points in (place, other)
     )
+    if not (here[:, 0].all() and there[:, 0].all()):
+        return None
     whole = here.sum(axis=0), there.sum(axis=0)
     parts = [(whole[0] - here[b], whole[1] - there[b]) for b in range(_BLOCKS)]
     # How wide steps are, by what is seen and by what links tell.
@@ -160,15 +170,23 @@ class Surveyor:
 
     def __init__(self, movie: Movie, workers: int = 1) -> None:
         self._movie, self._workers = movie, workers
-        self._variance: NDArray[np.float64] | None = None
+        self._by: LinkModel | None = None
         self._found: Survey | None = None
 
     def revised(self, model: LinkModel) -> LinkModel:
         """The model with the rates that the movie itself tells, if it does."""
-        variance = model.motion.step_variance(1)
-        if self._variance is None or not np.allclose(variance, self._variance, rtol=_SAME):
-            self._variance, self._found = variance, surveyed(self._movie, model, workers=self._workers)
+        if self._by is None or not _moves_alike(self._by, model):
+            self._by, self._found = model, surveyed(self._movie, model, workers=self._workers)
         return model if self._found is None else self._found.revised(model)
+
+
+def _moves_alike(one: LinkModel, other: LinkModel) -> bool:
+    """Whether both models expect much the same steps."""
+    here, there = (model.motion.floored() for model in (one, other))
+    variance = here.step_variance(1)
+    mixed = np.abs(here.step_covariance(1) - there.step_covariance(1))
+    same = np.allclose(there.step_variance(1), variance, rtol=_SAME, atol=0)
+    return same and bool((mixed <= _ALIKE * variance).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,21 +206,31 @@ def _places(movie: Movie, variance: NDArray[np.float64]) -> tuple[_Points, _Poin
     """Detections far from walls, and as many other places."""
     rng, (low, high) = np.random.default_rng(0), movie.bounds
     frames, margin = len(movie.frame_start) - 1, _INSIDE * np.sqrt(variance)
-    way = rng.normal(size=movie.position.shape)
-    way *= _AWAY * _gate(variance) / np.sqrt(np.square(way).sum(axis=1, keepdims=True))
 
     def inside(place: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(((place > low + margin) & (place < high - margin)).all(axis=1))
 
-    other = movie.position + way
-    other = np.where(inside(other)[:, None], other, movie.position - way)
-    amid = (movie.frame >= 1) & (movie.frame < frames - 1)
-    found = []
-    for place in (movie.position, other):
-        row = np.nonzero(amid & inside(place))[0]
-        row = row[:: max(1, len(row) // _ENOUGH)]
-        found.append(_Points(row, place[row]))
-    return found[0], found[1]
+    def some(row: NDArray[np.int64]) -> NDArray[np.int64]:
+        return row[:: max(1, len(row) // _ENOUGH)]
+
+    row = np.nonzero((movie.frame >= 1) & (movie.frame < frames - 1))[0]
+    here = some(row[inside(movie.position[row])])
+    row = some(row)
+    way = rng.normal(size=(len(row), movie.axes))
+    way *= _AWAY * _gate(variance) / np.sqrt(np.square(way).sum(axis=1, keepdims=True))
+    other = movie.position[row] + way
+    other = np.where(inside(other)[:, None], other, movie.position[row] - way)
+    kept = inside(other)
+    return _Points(here, movie.position[here]), _Points(row[kept], other[kept])
+
+
+def _crowd(movie: Movie, points: _Points, variance: NDArray[np.float64]) -> float:
+    """How many detections of the next frame are near one of the points, about."""
+    some = slice(None, None, max(1, len(points.row) // _SOME))
+    row, place = points.row[some], points.place[some]
+    start, gate = np.searchsorted(row, movie.frame_start), tuple(_gate(variance).tolist())
+    indptr, _ = near_points(movie, place, start, gate, 1)
+    return float(indptr[-1]) / max(len(row), 1)
 
 
 def _in_blocks(block: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:

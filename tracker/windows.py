@@ -1,8 +1,8 @@
 """Windows: the pairs of a long movie are weighed some frames at a time.
 
 What is believed of a detection hardly depends on what was many frames before or after it. So each window is
-looked at with a few frames more on both sides, several at once in threads, in memory that does not grow with
-the movie. Where a movie is cut depends on nothing but the movie.
+looked at with a few frames more on both sides, several at once in threads, and what is believed is forgotten
+once its pairs are weighed. Where a movie is cut depends on nothing but the movie.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .weigh import Weighed
 _DETECTIONS, _FRAMES = 100_000, 32
 """Detections and frames of a window, at least;"""
 _BESIDE = 8
-"""frames on both sides of it that are looked at as well."""
+"""frames on both sides of it that are looked at as well, beside those that a link may span."""
 
 
 class _Window(NamedTuple):
@@ -39,6 +39,7 @@ def weighed_in_windows(
     shift: NDArray[np.float64],
     weigh: Callable[..., Weighed],
     *,
+    longest: int = 1,
     workers: int = 1,
 ) -> Weighed:
     """Weigh the pairs of a movie window by window; a short movie is one.
@@ -51,6 +52,8 @@ def weighed_in_windows(
         Displacement in one frame that is known of each detection beforehand.
     weigh : callable
         Weighs the pairs of a movie, given also `shift` and `workers`, as `weighed_softly` does.
+    longest : int
+        Frames that a link may span.
     workers : int
         Threads; they do not change the result.
 
@@ -59,7 +62,7 @@ def weighed_in_windows(
     Weighed
         By row, with the pairs that `weigh` keeps or finds.
     """
-    windows = _windows_of(movie)
+    windows = _windows_of(movie, _BESIDE + longest)
     if len(windows) < 2:
         return weigh(movie, pairs, shift=shift, workers=workers)
 
@@ -81,14 +84,16 @@ def weighed_in_windows(
     return Weighed(Pairs(np.cumsum(degree), indices, pairs.log_density), gain, distance2, size)
 
 
-def _windows_of(movie: Movie) -> list[_Window]:
-    """Windows of about as many detections."""
-    count, frames = len(movie.frame), len(movie.frame_start) - 1
-    many = max(min(count // _DETECTIONS, frames // _FRAMES), 1)
-    cuts = np.searchsorted(movie.frame_start, np.linspace(0, count, many + 1)[1:-1])
-    edges = np.unique([0, *cuts, frames]).tolist()
+def _windows_of(movie: Movie, beside: int) -> list[_Window]:
+    """Windows of enough detections and frames each, seen with so many frames beside them."""
+    start, frames, edges = movie.frame_start, len(movie.frame_start) - 1, [0]
+    while edges[-1] < frames:
+        enough = int(np.searchsorted(start, start[edges[-1]] + _DETECTIONS))
+        edges.append(max(enough, edges[-1] + _FRAMES))
+    # What is left at last is too little for a window.
+    edges = [*edges[: max(len(edges) - 2, 1)], frames] if edges[-1] > frames else edges
     return [
-        _Window(max(begun - _BESIDE, 0), begun, ended, min(ended + _BESIDE, frames))
+        _Window(max(begun - beside, 0), begun, ended, min(ended + beside, frames))
         for begun, ended in zip(edges[:-1], edges[1:], strict=True)
     ]
 
