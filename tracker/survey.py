@@ -144,7 +144,7 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
     whole = here.sum(axis=0), there.sum(axis=0)
     parts = [(whole[0] - here[b], whole[1] - there[b]) for b in range(_BLOCKS)]
     # How wide steps are, by what is seen and by what links tell.
-    width, spread = _width(*whole, axes), float(_error([_width(*part, axes) for part in parts]))
+    width, spread = _width(*whole, axes), float(_error(np.array([_width(*part, axes) for part in parts])))
     if not abs(width - 1) < _UNLIKE + 3 * spread:
         return None
     trust = _LEARNED**2 / (_LEARNED**2 + spread**2)
@@ -153,7 +153,7 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
         return _told(here, there, 1 + (_width(here, there, axes) - 1) * trust, correlation)
 
     seen, clutter, crowding = told(*whole)
-    errors = _error([told(*part) for part in parts])
+    errors = _error(np.array([told(*part) for part in parts]))
     if not np.isfinite(errors).all() or abs(crowding) > max(_CROWDING, _SURE * errors[2]):
         return None
     return Survey(seen, clutter, errors[:2])
@@ -283,6 +283,6 @@ def _told(
     return np.array([seen, 1 - seen**2 / max(both, 1e-9), (same - 1) / surplus])
 
 
-def _error(left_out: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
     """Standard errors by the jackknife."""
     return np.asarray(np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1))
