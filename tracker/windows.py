@@ -18,8 +18,8 @@ from .candidates import Pairs, kept_above
 from .movie import Movie
 from .weigh import Weighed
 
-_DETECTIONS, _FRAMES = 100_000, 32
-"""Detections and frames of a window, at least;"""
+_DETECTIONS, _FRAMES = 100_000, 100
+"""Detections and frames of a window, at least: with fewer, too much is looked at twice;"""
 _BESIDE = 8
 """frames on both sides of it that are looked at as well, beside those that a link may span."""
 
