@@ -141,6 +141,12 @@ def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, m
     assert new.start / new.end == pytest.approx(0.8)
 
 
+def test_most_may_be_clutter():
+    model = replace(MODEL, follow=(0.25, 0.02), end=0.73, start=0.73, clutter=0.6)
+    new = Survey(0.25, 0.7, np.array([1e-4, 1e-4])).revised(model)
+    assert new.clutter == pytest.approx(0.7, abs=1e-3)
+
+
 def test_a_movie_is_surveyed_anew_where_motion_is_another(monkeypatch):
     asked, scale = [], 1e-7  # such as metres
     module = sys.modules["outbid.tracker.survey"]

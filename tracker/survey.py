@@ -42,7 +42,7 @@ _SAME, _ALIKE = 0.15, 0.05
 """Changes of a variance, and of the correlation of two steps, that are none."""
 _CLEAR = 2.5
 """Standard errors from which on there is clutter;"""
-_MORE_CLUTTER, _MORE_MISSED, _MOST = 4.0, 1.3, 0.5
+_MORE_CLUTTER, _MORE_MISSED, _MOST_CLUTTER, _MOST = 4.0, 1.3, 0.9, 0.5
 """how many times as much of it, and as many misses, as links tell there may be, for they tell whether any are
 at all; and how much of them at most."""
 
@@ -83,7 +83,7 @@ class Survey:
             return model
         follow = np.array(model.follow)
         seen = _mean((self.seen, self.errors[0]), (follow[0], _SEEN))
-        clutter = min(_mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD)), _MOST)
+        clutter = min(_mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD)), _MOST_CLUTTER)
         again = min(seen / (1 - clutter), 1.0)
         late = follow[1] / follow[0] if len(follow) > 1 else 0.0
         # Of those that are neither seen again nor known to be missed half are, and half are lost.
