@@ -65,6 +65,17 @@ def test_steps_may_be_known_roughly(wide):
     assert rough.seen == pytest.approx(right.seen, abs=0.03)
 
 
+@pytest.mark.parametrize("wide", [0.8, 1.25])
+def test_what_links_tell_of_steps_counts_as_far_as_it_is_sure(monkeypatch, wide):
+    """If it is, and steps are thought wider than they are, more seem to be seen again."""
+    movie, model = movie_of(diffusing((0.3,) * 3), (1, 1, 1)), model_of((0.3 * wide**0.5,) * 3)
+    seen = []
+    for learned in (1e-9, 0.05, 1e9):
+        monkeypatch.setattr(sys.modules["outbid.tracker.survey"], "_LEARNED", learned)
+        seen.append(surveyed(movie, model).seen)
+    assert seen == sorted(set(seen), reverse=wide > 1)
+
+
 def test_particles_that_keep_their_way_are_seen_before_and_after_in_line():
     motion = OrnsteinUhlenbeckWalk(0.4 * 3**0.5, 10.0)
     truth = walk(WalkSettings(motion, 2000, 30, (12.6,) * 3, "reflect", 0.02, 0.02, seed=1))
