@@ -85,7 +85,7 @@ def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch:
 
 
 _SLOW_COMMAND = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 import click
 from outbid.tracker import terminal
@@ -103,6 +103,7 @@ def write(file):
 def slow():
     write_whole(Path(sys.argv[2]), write, overwrite=True)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs behind may ignore it
 main(["slow"])
 """
 
