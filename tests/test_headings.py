@@ -109,6 +109,19 @@ def test_room_grows_as_it_must(monkeypatch):
     np.testing.assert_array_equal(passed(movie, model, BY_HEADINGS).odds, wide.odds)
 
 
+@pytest.mark.parametrize(("unit", "away"), [(1e-12, 0.0), (1e9, 0.0), (1.0, 1e7)])
+def test_units_and_places_far_away_cost_no_digits(unit, away):
+    """Beliefs are in single precision, about where each detection is."""
+    seen, odds = flown(0.5, count=100, miss=0.1).detections, []
+    for size, shift in ((1.0, 0.0), (unit, away)):
+        place = Detections.from_table(seen.frame, seen.position * size + shift)
+        movie = movie_of(place, (1, 1, 1), interval=1)
+        motion = Motion((0.02 * size,) * 2, (0.5 * size,) * 2, 20.0, (0.03 * size,) * 2)
+        model = LinkModel(motion, (0.87, 0.08), 0.05, 0.05, gate=(2.0 * size,) * 2)
+        odds.append(passed(movie, model, BY_HEADINGS).odds)
+    np.testing.assert_allclose(odds[1], odds[0], rtol=1e-4, atol=1e-4)
+
+
 def test_a_movie_run_backward_gives_the_same_links():
     truth = flown(0.5, count=150, miss=0.1)
     movie = movie_of(truth.detections, (1, 1, 1))

@@ -1,6 +1,8 @@
 """Windows: a long movie is weighed some frames at a time."""
 
 from contextlib import nullcontext
+from threading import Lock, get_ident
+from time import sleep
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import Detections, windows
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.candidates import pairs_of
+from outbid.tracker.candidates import Pairs, pairs_of
 from outbid.tracker.errors import ResourceError
 from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
@@ -24,6 +26,12 @@ def flights(frames, particles=40, seed=0):
     rng = np.random.default_rng(seed)
     count = rng.integers(0, particles, frames)
     return Detections.from_table(np.repeat(np.arange(frames), count), rng.uniform(0, 5, (count.sum(), 3)))
+
+
+def crowd(frames, particles):
+    """As many detections in every frame, all in one place."""
+    frame = np.repeat(np.arange(frames, dtype=np.int32), particles)
+    return movie_of(Detections(frame, np.ones((len(frame), 3))), (1, 1, 1))
 
 
 @pytest.mark.parametrize(("detections", "frames"), [(1, 1), (200, 1), (200, 7), (1, 40), (10**6, 1)])
@@ -66,6 +74,36 @@ def test_windows_hold_enough_of_both_and_reach_beyond_themselves(monkeypatch, ma
     assert all(one.ended - one.begun >= 5 for one in found)
     assert all(movie.frame_start[one.ended] - movie.frame_start[one.begun] >= 300 for one in found)
     assert len(found) >= 4
+
+
+def test_windows_of_very_many_detections_hold_fewer_frames(monkeypatch):
+    for name, value in (("_DETECTIONS", 300), ("_FRAMES", 20), ("_FEWEST", 10), ("_MANY", 1000)):
+        monkeypatch.setattr(windows, name, value)
+    for many, frames in ((10, 30), (40, 20), (80, 13), (200, 10)):
+        movie = crowd(90, many)
+        assert {one.ended - one.begun for one in windows._windows_of(movie, 8)[:-1]} == {frames}
+
+
+@pytest.mark.parametrize(("most", "together"), [(10**6, 3), (1100, 2), (10, 1)])
+def test_so_many_detections_are_looked_at_together(monkeypatch, most, together):
+    """Windows of 10 frames of 20, with those beside them 520 detections at most."""
+    for name, value in (("_DETECTIONS", 1), ("_FRAMES", 10), ("_BESIDE", 7), ("_AT_ONCE", most)):
+        monkeypatch.setattr(windows, name, value)
+    movie = crowd(80, 20)
+    now, most_at_once, lock = set(), [], Lock()
+
+    def weigh(_part, near, **_):
+        with lock:
+            now.add(get_ident())
+            most_at_once.append(len(now))
+        sleep(0.05)
+        with lock:
+            now.remove(get_ident())
+        return Weighed(near, *np.zeros((2, 0)), np.zeros(0, np.int64))
+
+    nothing = Pairs(np.zeros(1601, np.int64), np.zeros(0, np.int32), np.zeros(1600))
+    windows.weighed_in_windows(movie, nothing, movie.position, weigh, workers=3)
+    assert max(most_at_once) == together
 
 
 def test_links_over_many_frames_are_not_lost_where_a_movie_is_cut(monkeypatch):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import in_threads
 from .assign import Assignment
 from .assign.gains import best_pairs
 from .candidates import kept_above, places_of, starts_of
@@ -34,7 +35,7 @@ Sobriety = tuple[float, float]
 """Slope and intercept of true log odds over those that were found."""
 
 
-def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0)) -> Linking:
+def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0), *, workers: int = 1) -> Linking:
     r"""The links with probabilities that are neither too sure nor too humble.
 
     Belief propagation is exact where pairs make no loops. But two particles that may change places hear of
@@ -57,12 +58,14 @@ def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0)) ->
     settled : Linking
         By the past and the future of links (`link_pass`); or the same.
     sobriety : (float, float)
+    workers : int
+        Threads; they do not change the result.
 
     References
     ----------
     Chertkov & Yedidia, Approximating the permanent with fractional belief propagation (2013).
     """
-    against = np.sqrt(_against(soft, settled))
+    against = np.sqrt(_against(soft, settled, workers))
     if sobriety != (1.0, 0.0):
         slope, intercept = sobriety
         against = np.exp(slope * np.log(against) - intercept)
@@ -83,7 +86,7 @@ def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) ->
         The true one; -1 for none.
     """
     right = follower[settled.row] == settled.col
-    odds = -np.log(_against(soft, settled)) / 2
+    odds = -np.log(_against(soft, settled, workers=1)) / 2
     telling = odds > np.log(_TELLING / (1 - _TELLING))
     odds, right = odds[telling], right[telling]
     if not len(odds):
@@ -133,10 +136,11 @@ def chosen(linking: Linking, solver: str) -> Linking:
     return _best(linking, np.log(linking.probability / against), solver)
 
 
-def _against(soft: Linking, settled: Linking) -> NDArray[np.float64]:
+def _against(soft: Linking, settled: Linking, workers: int) -> NDArray[np.float64]:
     """(Q,) odds against each pair, squared: the product of those by both."""
-    probability = _probabilities(settled, _odds(settled))
-    other = probability if soft is settled else _probabilities(settled, _looked_up(soft, settled))
+    told = [settled] if soft is settled else [settled, soft]
+    every = list(in_threads(lambda by: _probabilities(settled, _looked_up(by, settled)), told, workers))
+    probability, other = every[0], every[-1]
     return (1 - probability) * (1 - other) / (probability * other)
 
 
@@ -146,6 +150,8 @@ def _odds(linking: Linking) -> NDArray[np.float32]:
 
 def _looked_up(soft: Linking, settled: Linking) -> NDArray[np.float32]:
     """(Q,) odds that the one knows of the pairs of the other."""
+    if soft is settled:
+        return _odds(soft)
     from .candidates_cpu import looked_up
 
     found = np.empty(len(settled.row), np.float32)

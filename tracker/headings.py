@@ -33,14 +33,14 @@ _GUESS = 6
 class _Side:
     """What one side in time tells: beliefs, in the form of `headings_cpu`.
 
-    slot, stop (N,) int64; known (N,); chance (S,), belief (5 axes S,); alone (N,) float64.
+    slot, stop (N,) int64; known (N,), chance (S,) float64; belief (5 axes S,) float32; alone (N,) float64.
     """
 
     slot: NDArray[np.int64]
     stop: NDArray[np.int64]
     known: NDArray[np.float64]
     chance: NDArray[np.float64]
-    belief: NDArray[np.float64]
+    belief: NDArray[np.float32]
     alone: NDArray[np.float64]
 
     def mixed(self, movie: Movie, motion: Motion) -> Belief:
@@ -92,7 +92,7 @@ def weighed_by_headings(
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
     near = np.empty(len(after.chance))
     futures(
-        movie.position, after.slot, after.stop, after.chance, after.belief, speed2, noise2,
+        after.slot, after.stop, after.chance, after.belief, speed2, noise2,
         model.freedom > 0, near,
     )  # fmt: skip
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
@@ -147,8 +147,8 @@ def _sides(
     indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
     if forward or not model.two_sided:
         count = len(movie.frame)
-        none, nothing = np.zeros(count, dtype=np.int64), np.empty(0)
-        after = _Side(none, none, np.zeros(count), nothing, nothing, np.full(count, model.clutter))
+        none, nothing = np.zeros(count, dtype=np.int64), np.empty(0, np.float32)
+        after = _Side(none, none, np.zeros(count), np.empty(0), nothing, np.full(count, model.clutter))
         return past, after, Pairs(indptr, indices, pairs.log_density), odds
     # What the past excludes, often most of the pairs, is no matter for the future.
     back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
@@ -184,6 +184,6 @@ def _one_way(
         motion.transitions(len(model.follow)), *_variances(motion), gain_of_gap,
         -np.log(model.start) - log_density, later, model.freedom, model.scale, model.clutter,
         model.clutter / new, lost, _ROUNDS, slot, stop, known, alone, odds, np.empty(room),
-        np.empty(room * 5 * movie.axes),
+        np.empty(room * 5 * movie.axes, np.float32),
     )  # fmt: skip
     return _Side(slot, stop, known, chance, belief, alone), odds

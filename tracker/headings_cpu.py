@@ -4,8 +4,8 @@ Serial, without the GIL; no result depends on the order of threads. A product an
 ("contract"), here and in what calls these. Beliefs of detection i: slot[i] to stop[i]-1, one for each that
 may be the one before it, and at stop[i] that there was none, if that is at least as likely as `_LEAST`; slot,
 stop (N,) i8; known (N,) f8 probability that there was one before. Of each belief chance (S,) f8 its
-probability, belief (5 A S,) f8 along each axis position, velocity, and their covariance, with the detection
-itself taken in.
+probability, belief (5 A S,) f4 along each axis how far it is from the position seen, velocity, and their
+covariance, with the detection itself taken in: most of the memory that a movie takes is these.
 """
 
 # mypy: ignore-errors
@@ -27,7 +27,7 @@ _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.uint64(number) for number in range(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _expected(
-    i, gap, way, shift, table, noise2, slot, stop, known, chance, belief, weight, state, to
+    i, gap, way, position, shift, table, noise2, slot, stop, known, chance, belief, weight, state, to
 ):  # pragma: no cover
     """What is expected of detection i so many frames on, for each that may be before it, and for none.
 
@@ -40,11 +40,12 @@ def _expected(
     for m in range(many):
         volume = 1.0
         for k in range(axes):
-            x, v, xx = belief[at], belief[at + _ONE], belief[at + _TWO]
-            xv, vv, reach, kept = belief[at + _THREE], belief[at + _FOUR], row[k, 0], row[k, 1]
+            x, v, xx = np.float64(belief[at]), np.float64(belief[at + _ONE]), np.float64(belief[at + _TWO])
+            xv, vv = np.float64(belief[at + _THREE]), np.float64(belief[at + _FOUR])
+            reach, kept = row[k, 0], row[k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + row[k, 2]
             inverse = 1 / (p_xx + noise2[k])
-            state[to] = x + reach * v + (gap * shift[i, k] if way > 0 else 0.0)
+            state[to] = position[i, k] + (x + reach * v + (gap * shift[i, k] if way > 0 else 0.0))
             state[to + _ONE], state[to + _TWO], state[to + _THREE] = inverse, kept * v, p_xx
             state[to + _FOUR] = kept * (xv + reach * vv) + row[k, 3]
             state[to + _FIVE] = kept * kept * vv + row[k, 4]
@@ -175,8 +176,9 @@ def headings(
                 if states + _MOST * wide > len(state):
                     state = np.append(state, state)
                 many = _expected(
-                    i, g, sign, shift, table, noise2, slot, stop, known, chance, belief, weight, state, states
-                )
+                    i, g, sign, position, shift, table, noise2, slot, stop, known, chance, belief, weight,
+                    state, states,
+                )  # fmt: skip
                 begin[sources], origin[sources] = pairs, at[i]
                 state_at[sources], part_at[sources] = states, parts + ready
                 for e in range(at[i], indptr[i + 1]):
@@ -236,7 +238,7 @@ def headings(
             if new >= _LEAST:
                 chance[slots], to = new, np.uint64(slots) * np.uint64(5 * axes)
                 for k in range(axes):
-                    belief[to], belief[to + _ONE], belief[to + _TWO] = position[j, k], 0.0, noise2[k]
+                    belief[to], belief[to + _ONE], belief[to + _TWO] = 0.0, 0.0, noise2[k]
                     belief[to + _THREE], belief[to + _FOUR] = 0.0, speed2[k]
                     to += _FIVE
                 slots += 1
@@ -290,7 +292,7 @@ def _taken_in(
             au += p * ((1 - share_x) * p_xv + x * v)
             uu += p * (state[n + _FIVE] - share_v * p_xv + v * v)
             n += np.uint64(6 * axes)
-        belief[to], belief[to + _ONE], belief[to + _TWO] = position[j, k] + a, u, aa - a * a
+        belief[to], belief[to + _ONE], belief[to + _TWO] = a, u, aa - a * a
         belief[to + _THREE], belief[to + _FOUR] = au - a * u, uu - u * u
         to += _FIVE
 
@@ -305,15 +307,15 @@ def mixed(position, slot, stop, known, chance, belief, speed2, noise2, centre, s
     for i in range(len(position)):
         new = max(1 - known[i], 0.0)
         for k in range(axes):
-            here, a, u, aa, au, uu = position[i, k], 0.0, 0.0, new * noise2[k], 0.0, new * speed2[k]
+            a, u, aa, au, uu = 0.0, 0.0, new * noise2[k], 0.0, new * speed2[k]
             at = (np.uint64(slot[i]) * np.uint64(axes) + np.uint64(k)) * _FIVE
             for s in range(slot[i], stop[i]):
-                x, v, q = belief[at] - here, belief[at + _ONE], chance[s]
+                x, v, q = np.float64(belief[at]), np.float64(belief[at + _ONE]), chance[s]
                 a += q * x
                 u += q * v
                 aa += q * (belief[at + _TWO] + x * x)
                 au += q * (belief[at + _THREE] + x * v)
                 uu += q * (belief[at + _FOUR] + v * v)
                 at += np.uint64(5 * axes)
-            centre[i, k, 0], centre[i, k, 1] = here + a, u
+            centre[i, k, 0], centre[i, k, 1] = position[i, k] + a, u
             spread[i, k, 0], spread[i, k, 1], spread[i, k, 2] = aa - a * a, au - a * u, uu - u * u

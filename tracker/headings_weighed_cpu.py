@@ -22,7 +22,7 @@ _MOST_LOG = 600.0  # logs are cut there, for floats are
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, near):  # pragma: no cover
+def futures(slot, stop, chance, belief, speed2, noise2, heavy, near):  # pragma: no cover
     """What a detection and each of its futures say of the state there, as `motion_cpu.messages` tells.
 
     Beliefs from the future, as in `headings_cpu`; heavy: whether tails are. Written, of each future, in the
@@ -35,9 +35,9 @@ def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, near): 
         for s in range(slot[j], stop[j]):
             at, volume, nearer = np.uint64(s) * np.uint64(5 * axes), 1.0, 0.0
             for k in range(axes):
-                # Relative to the position seen, so that large coordinates cost no digits.
-                x, v, flat = belief[at] - position[j, k], -belief[at + _ONE], 1 / speed2[k]
-                xx, xv, vv = belief[at + _TWO], -belief[at + _THREE], belief[at + _FOUR]
+                x, v, flat = np.float64(belief[at]), -np.float64(belief[at + _ONE]), 1 / speed2[k]
+                xx, xv = np.float64(belief[at + _TWO]), -np.float64(belief[at + _THREE])
+                vv = np.float64(belief[at + _FOUR])
                 inverse = 1 / (xx * vv - xv * xv)
                 w_xx, w_xv, w_vv = vv * inverse, -xv * inverse, xx * inverse
                 h_x, h_v = w_xx * x + w_xv * v, w_xv * x + w_vv * v
@@ -50,7 +50,7 @@ def futures(position, slot, stop, chance, belief, speed2, noise2, heavy, near): 
                 else:
                     peak_x, peak_v = (w_vv * h_x - w_xv * h_v) / det, (w_xx * h_v - w_xv * h_x) / det
                 nearer += h_x * peak_x + h_v * peak_v
-                belief[at], belief[at + _ONE] = position[j, k] + peak_x, peak_v
+                belief[at], belief[at + _ONE] = peak_x, peak_v
                 belief[at + _TWO], belief[at + _THREE], belief[at + _FOUR] = w_xx, w_xv, w_vv
                 at += _FIVE
             chance[s] *= math.sqrt(volume)
@@ -128,8 +128,9 @@ def weigh_headings(
             while e < indptr[i + 1]:
                 gap = frame[indices[e]] - frame[i]
                 many = _expected(
-                    i, gap, 1, shift, table, noise2, slot, stop, known, chance, belief, weight, state, states
-                )
+                    i, gap, 1, position, shift, table, noise2, slot, stop, known, chance, belief, weight,
+                    state, states,
+                )  # fmt: skip
                 group_of[groups], gap_of[groups], begin[groups] = i, gap, e
                 state_at[groups], many_of[groups] = states, many
                 while e < indptr[i + 1]:
@@ -187,8 +188,8 @@ def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no
     """What many expectations tell of the state at detection j, if the pair is right, as one Gaussian.
 
     state[at] as `_expected` writes it; part[begun] (M,) f8 their likelihoods. Written: p (5 A,) f8 along each
-    axis mean and covariance. Returned: the sum of the likelihoods; of the Gaussian, as far as the position
-    is concerned, squared distance and density at none.
+    axis mean, from the position seen, and covariance. Returned: the sum of the likelihoods; of the Gaussian,
+    as far as the position is concerned, squared distance and density at none.
     """
     axes, whole, distance, volume = len(noise2), 0.0, 0.0, 1.0
     for m in range(begun, begun + many):
@@ -207,7 +208,7 @@ def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no
             uu += q * (state[n + _FIVE] + v * v)
             n += np.uint64(6 * axes)
         aa -= a * a
-        p[5 * k], p[5 * k + 1] = a + position[j, k], u
+        p[5 * k], p[5 * k + 1] = a, u
         p[5 * k + 2], p[5 * k + 3], p[5 * k + 4] = aa, au - a * u, uu - u * u
         inverse = 1 / (aa + noise2[k])
         distance += a * a * inverse
@@ -220,9 +221,10 @@ def _met(p, noise2, future, s):  # pragma: no cover
     """Squared distance of a past, as `_as_one` writes it, to future s, and by how much both are wider."""
     at, distance, volume = s * np.uint64(5 * len(noise2)), 0.0, 1.0
     for k in range(len(noise2)):
-        dx, dv = p[5 * k] - future[at], p[5 * k + 1] - future[at + _ONE]
+        dx, dv = p[5 * k] - np.float64(future[at]), p[5 * k + 1] - np.float64(future[at + _ONE])
         p_xx, p_xv, p_vv = p[5 * k + 2], p[5 * k + 3], p[5 * k + 4]
-        w_xx, w_xv, w_vv = future[at + _TWO], future[at + _THREE], future[at + _FOUR]
+        w_xx, w_xv = np.float64(future[at + _TWO]), np.float64(future[at + _THREE])
+        w_vv = np.float64(future[at + _FOUR])
         a, b = 1 + p_xx * w_xx + p_xv * w_xv, p_xx * w_xv + p_xv * w_vv
         c, d = p_xv * w_xx + p_vv * w_xv, 1 + p_xv * w_xv + p_vv * w_vv
         det, ex, ev = a * d - b * c, d * dx - b * dv, a * dv - c * dx

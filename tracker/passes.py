@@ -187,7 +187,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
             break
         if found.crowd is not None:
             shift, _ = found.flow.foretold(steps_of(movie, linking.follower), linking.trust)
-    sober = sobered(found.linking, linking, found.bias.sobriety)
+    sober = sobered(found.linking, linking, found.bias.sobriety, workers=means.workers)
     return replace(found, linking=sober, shift=shift, passes=found.passes + done)
 
 

@@ -20,8 +20,12 @@ from .weigh import Weighed
 
 _DETECTIONS, _FRAMES = 100_000, 100
 """Detections and frames of a window, at least: with fewer, too much is looked at twice;"""
+_FEWEST, _MANY = 50, 1_000_000
+"""but so few frames are enough of so many detections, which take 1 GB;"""
+_AT_ONCE = 8 * _MANY
+"""and no more of them are looked at together, however many threads there are."""
 _BESIDE = 8
-"""frames on both sides of it that are looked at as well, beside those that a link may span."""
+"""Frames on both sides of a window that are looked at as well, beside those that a link may span."""
 
 
 class _Window(NamedTuple):
@@ -75,7 +79,9 @@ def weighed_in_windows(
         own_pairs = Pairs(indptr - indptr[0], found.pairs.indices[kept] + np.int32(first), np.empty(0))
         return Weighed(own_pairs, found.gain[kept], found.distance2[kept], found.size[kept])
 
-    found = list(in_threads(own, windows, min(workers, len(windows))))
+    largest = max(int(movie.frame_start[one.last] - movie.frame_start[one.first]) for one in windows)
+    together = min(workers, len(windows), max(_AT_ONCE // largest, 1))
+    found = list(in_threads(own, windows, together))
     degree = np.concatenate([[0], *(np.diff(one.pairs.indptr) for one in found)])
     indices = np.concatenate([one.pairs.indices for one in found])
     gain, distance2, size = (
@@ -88,8 +94,9 @@ def _windows_of(movie: Movie, beside: int) -> list[_Window]:
     """Windows of enough detections and frames each, seen with so many frames beside them."""
     start, frames, edges = movie.frame_start, len(movie.frame_start) - 1, [0]
     while edges[-1] < frames:
-        enough = int(np.searchsorted(start, start[edges[-1]] + _DETECTIONS))
-        edges.append(max(enough, edges[-1] + _FRAMES))
+        begun = edges[-1]
+        enough, many = np.searchsorted(start, start[begun] + [_DETECTIONS, _MANY]).tolist()
+        edges.append(max(enough, min(begun + _FRAMES, max(many, begun + _FEWEST))))
     # What is left at last is too little for a window.
     edges = [*edges[: max(len(edges) - 2, 1)], frames] if edges[-1] > frames else edges
     return [
