@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .neighbours import nearest
+from .registration import CROWD, NEIGHBOURS, registered
 
 CROWDS = (0, 16, 8, 4)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
@@ -70,6 +71,31 @@ class Flow:
         self._every = max(1, sum(map(len, rows)) // _ASKED)
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
         self._near: dict[bool, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
+        self._ahead: NDArray[np.float64] | None = None
+        self._led, self.told = 0, 0.0  # share of the steps' variance that neighbours told last
+
+    @property
+    def led(self) -> bool:
+        """Whether the flow that was told last, or is told next, only adds to what registration told."""
+        return self._ahead is not None
+
+    def register(self, guess: NDArray[np.float64], *, lead: int = 0) -> NDArray[np.float64]:
+        """(N, axes) the flow where the steps that are known lead astray (`registered`).
+
+        Parameters
+        ----------
+        guess : (N, axes) float64 array
+            The flow as it was foretold.
+        lead : int
+            For so many more times neighbours foretell only what is left of their steps then.
+        """
+        near, distance2 = self._neighbours(NEIGHBOURS, everywhere=True)
+        ahead = registered(
+            self._frame_start, self._position, near, distance2, guess, workers=self._workers
+        )  # fmt: skip
+        self._crowds, self._chosen = self._all, 0
+        self._ahead, self._led = (ahead, lead) if lead else (None, 0)
+        return ahead
 
     def anew(self) -> Flow:
         """The same, as if no steps had been known yet; who is near whom is not looked for again."""
@@ -96,6 +122,18 @@ class Flow:
             0 and None where no number of neighbours explains one per cent of the variance, or more than
             chance would.
         """
+        if self._led == 0:
+            self._ahead = None
+        if self._ahead is None:
+            return self._foretold(step, trust)
+        self._led -= 1
+        left, crowd = self._foretold(step - self._ahead, trust)
+        return self._ahead + left, crowd or CROWD
+
+    def _foretold(
+        self, step: NDArray[np.float64], trust: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], int | None]:
+        """As `foretold`, by steps alone."""
         everywhere = len(self._crowds) == 1
         heed = np.ones(len(step)) if trust is None else trust
         rows = slice(None) if everywhere else self._rows
@@ -107,6 +145,7 @@ class Flow:
             found, rest = _regressed(own, tried, heed[rows])
             if 1 - rest > most:
                 best, most, slope, mean = crowd, _FEWER * (1 - rest), found, tried
+        self.told = 0.0 if best is None else most / _FEWER
         if best is None:
             return np.zeros_like(self._position), None
         self._chosen += 1

@@ -1,7 +1,8 @@
 """Learning: a part of a movie is linked, the links tell the model, and by that it is linked again.
 
 Until the links stop changing. Where many of them must be wrong, `headings` tell them apart, and a movie that
-is drawn by what was learned so far shows what they hide (`rehearsed`).
+is drawn by what was learned so far shows what they hide (`rehearsed`). Where a flow is told by links of which
+some must be wrong, frames are registered once (`registration`), and it is told anew.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 how much the newest counts among all."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
+_DOUBTED_FLOW, _MUCH, _LED = 0.01, 0.1, 2
+"""The same share from which on frames are registered at last, if neighbours foretell so much of the variance
+of steps; and passes in which links only add to that."""
 _STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
 """Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
 ends, starts and misses, relative to them and at all; steps may change by as large a share."""
@@ -86,7 +90,7 @@ def learnt_from(
         if flying and learning.fallen():
             break
         learning.look_anew()
-        if learning.ended():
+        if learning.over():
             break
     return learning.found()
 
@@ -102,7 +106,7 @@ class _Learning:
         self._linking, self._shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
         self._flow = flow
         self._crowd: int | None = None
-        self._flowing, self._closely, self._turning = True, flying, False
+        self._flowing, self._closely, self._turning, self._registered = True, flying, False, False
         self._bias, self._heed = Bias.none(movie.axes), 1.0
         self._learnt: Learnt
         self._kept: Found | None = None
@@ -118,7 +122,8 @@ class _Learning:
     @property
     def _settled(self) -> bool:
         """Whether hardly a link was another than in the pass before."""
-        return self._changes[-1] <= max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
+        few = max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
+        return len(self._changes) > 0 and self._changes[-1] <= few
 
     def link(self) -> None:
         """Link the movie once, by what was learned so far."""
@@ -142,6 +147,8 @@ class _Learning:
                 steps_of(movie, self._linking.follower), self._linking.trust
             )
             self._flowing = self._crowd is not None or self._done < _FEWEST
+            if self._flow.led:
+                self._changes.clear()  # links found in another way are others, and tell nothing of an end
 
     def rehearse(self) -> None:
         """See what many wrong links hide, once headings tell them apart where they can."""
@@ -204,7 +211,22 @@ class _Learning:
             self._near = pairs_of(self._movie, self._model.gate, **self._means.looking)
             self._gate = self._model.gate
 
-    def ended(self) -> bool:
+    def over(self) -> bool:
+        """Whether nothing more is to be learned: hardly a link changes, nor once frames were registered."""
+        ended = self._ended()
+        if ended or self._done == PASSES // 2:
+            return not self._register() and ended
+        return False
+
+    def _register(self) -> bool:
+        """Where neighbours go together, but links are in doubt, ask once where without them."""
+        flows = self._crowd and self._flow.told > _MUCH and self._linking.doubt > _DOUBTED_FLOW
+        if flows and not self._registered:
+            self._shift, self._registered = self._flow.register(self._shift, lead=_LED), True
+            return True
+        return False
+
+    def _ended(self) -> bool:
         """Whether hardly anything changes any more."""
         changes = self._changes
         # Few links tell steps roughly.
@@ -234,7 +256,7 @@ class _Learning:
     def _so_far(self) -> Found:
         return Found(
             self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd, self._flow,
-            self._done, self._bias, self._closely,
+            self._done, self._bias, self._closely, self._registered,
         )  # fmt: skip
 
 

@@ -1,0 +1,119 @@
+"""Registration: frames whose neighbourhoods move together, told with no link known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid.tracker import Detections, Tracks, learning, passes, score
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.flow import Flow
+from outbid.tracker.neighbours import nearest
+from outbid.tracker.registration import CROWD, NEIGHBOURS, registered
+
+
+def turned(place, angle):
+    """The points, turned about the last axis but for points on a line, which stretch."""
+    if place.shape[1] == 1:
+        return place * (1 + angle)
+    turn = np.eye(place.shape[1])
+    turn[-2:, -2:] = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+    return place @ turn
+
+
+def carried(*frames, guess=None, workers=1):
+    """Displacements of the detections of such frames."""
+    start, place = np.cumsum([0, *map(len, frames)]), np.concatenate(frames)
+    guess = np.zeros_like(place) if guess is None else guess
+    near, distance2 = nearest(place, start, np.arange(len(place)), NEIGHBOURS)
+    return registered(start, place, near, distance2, guess, workers=workers)
+
+
+@pytest.mark.parametrize(("axes", "angle", "far"), [(1, 0.002, 0.3), (2, 0.05, 0.4), (3, 0.2, 0.5)])
+def test_what_turns_is_found_where_strangers_are_nearer(axes, angle, far):
+    rng = np.random.default_rng(axes)
+    place = rng.uniform(-5, 5, (500, axes))
+    later = rng.permutation(turned(place, angle)[rng.random(500) < 0.9])  # some are lost,
+    later = np.concatenate([later, rng.uniform(-5, 5, (50, axes))])  # and others come
+    true = turned(place, angle) - place
+    wrong, gone = (np.linalg.norm(off, axis=1) for off in (carried(place, later)[:500] - true, true))
+    spacing = np.sqrt(nearest(place, np.array([0, 500]), np.arange(500), 1)[1][:, 0])
+    assert np.mean(gone > spacing) > far
+    assert np.quantile(wrong, 0.9) < 0.2 * np.median(spacing)
+
+
+def test_what_goes_far_is_found_from_a_rough_guess():
+    """Farther than any detection that it would be matched with."""
+    place = np.random.default_rng(0).uniform(-5, 5, (500, 2))
+    away = np.array([3.0, -2.0])
+    later = turned(place, 0.03) + away
+    ahead = carried(place, later, guess=np.tile(away, (1000, 1)))[:500]
+    assert np.quantile(np.linalg.norm(place + ahead - later, axis=1), 0.9) < 0.1
+    assert not np.allclose(carried(place, later)[:500], ahead, atol=1.0)
+
+
+def test_it_turns_moves_and_scales_with_the_movie():
+    place = np.random.default_rng(0).uniform(0, 9, (3, 200, 3))
+    ahead = carried(*place)
+    np.testing.assert_allclose(carried(*(1e-6 * place)), 1e-6 * ahead, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(carried(*(place + 1e5)), ahead, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(carried(*place[..., ::-1]), ahead[:, ::-1], rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(carried(*place, workers=5), ahead)
+    assert not ahead[400:].any()  # nobody comes after the last frame
+
+
+def test_frames_that_tell_nothing_go_nowhere():
+    rng = np.random.default_rng(0)
+    crowd, few, same = rng.uniform(0, 9, (100, 2)), rng.uniform(0, 9, (5, 2)), np.ones((30, 2))
+    ahead = carried(crowd, few, crowd, same, crowd, np.empty((0, 2)), crowd)
+    assert not ahead[:105].any()
+    assert not ahead[205:].any()  # from one place there is no spacing to measure by
+    assert np.isfinite(ahead).all()
+
+
+def turning_tissue(seed, cells=300, frames=8, angle=0.2, noise=0.1):
+    """Cells at one a unit of area, on a sheet that turns to and fro, and move about; who is who."""
+    rng = np.random.default_rng(seed)
+    place = rng.uniform(-1, 1, (cells, 2)) * np.sqrt(cells) / 2
+    steps = rng.normal(0, noise, (frames, cells, 2)).cumsum(axis=0)
+    seen = [turned(place + step, angle * (frame % 2)) for frame, step in enumerate(steps)]
+    points = np.concatenate([np.zeros((cells * frames, 1)), np.concatenate(seen)], axis=1)
+    frame = np.repeat(np.arange(frames), cells)
+    return Tracks.from_track_ids(Detections.from_table(frame, points), np.tile(np.arange(cells), frames))
+
+
+def f1_of(truth):
+    links = calibrate(truth.detections)[1]
+    return score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypatch, seed):
+    """By links alone .88 and .84."""
+    truth = turning_tissue(seed)
+    assert f1_of(truth) > 0.94
+    monkeypatch.setattr(learning, "_DOUBTED_FLOW", 1.0)
+    assert f1_of(truth) < 0.93
+
+
+def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypatch):
+    """By links alone .40."""
+    monkeypatch.setattr("outbid.tracker.movie._PART", 1000)
+    truth = turning_tissue(2, frames=20)
+    assert f1_of(truth) > 0.8
+    monkeypatch.setattr(passes.Flow, "register", lambda _, guess, **__: guess)
+    assert f1_of(truth) < 0.6
+
+
+def test_what_neighbours_tell_adds_to_a_registration_for_as_long_as_asked():
+    rng = np.random.default_rng(0)
+    place = rng.uniform(-9, 9, (400, 2))
+    there, start = turned(place, 0.05), np.array([0, 400, 800])
+    flow = Flow(start, np.concatenate([place, there]))
+    ahead = flow.register(np.zeros((800, 2)), lead=2)
+    np.testing.assert_allclose(ahead[:400], there - place, atol=0.1)
+    nothing, led = np.full_like(ahead, np.nan), []
+    for _ in range(3):
+        foretold, crowd = flow.foretold(nothing)
+        led.append((flow.led, crowd, bool((foretold == ahead).all())))
+    assert led == [(True, CROWD, True), (True, CROWD, True), (False, None, False)]
