@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, learning, passes, score
+from outbid.tracker import Detections, Tracks, learning, passes, registration, score
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.flow import Flow
 from outbid.tracker.neighbours import nearest
-from outbid.tracker.registration import CROWD, NEIGHBOURS, registered
+from outbid.tracker.registration import NEIGHBOURS, registered
 
 
 def turned(place, angle):
@@ -53,8 +53,10 @@ def test_what_goes_far_is_found_from_a_rough_guess():
 
 
 def test_it_turns_moves_and_scales_with_the_movie():
-    place = np.random.default_rng(0).uniform(0, 9, (3, 200, 3))
+    place = np.random.default_rng(0).uniform(-5, 5, (200, 3))
+    place = np.array([place, turned(place, 0.1), turned(place, -0.1)])
     ahead = carried(*place)
+    assert np.abs(ahead[:400]).max() > 0.5
     np.testing.assert_allclose(carried(*(1e-6 * place)), 1e-6 * ahead, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(carried(*(place + 1e5)), ahead, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(carried(*place[..., ::-1]), ahead[:, ::-1], rtol=1e-6, atol=1e-9)
@@ -62,13 +64,41 @@ def test_it_turns_moves_and_scales_with_the_movie():
     assert not ahead[400:].any()  # nobody comes after the last frame
 
 
-def test_frames_that_tell_nothing_go_nowhere():
+def test_frames_that_tell_nothing_go_as_guessed():
     rng = np.random.default_rng(0)
-    crowd, few, same = rng.uniform(0, 9, (100, 2)), rng.uniform(0, 9, (5, 2)), np.ones((30, 2))
-    ahead = carried(crowd, few, crowd, same, crowd, np.empty((0, 2)), crowd)
-    assert not ahead[:105].any()
-    assert not ahead[205:].any()  # from one place there is no spacing to measure by
-    assert np.isfinite(ahead).all()
+    crowd, few, same = rng.uniform(-5, 5, (100, 2)), rng.uniform(-5, 5, (5, 2)), np.ones((30, 2))
+    frames = crowd, turned(crowd, 0.1), few, crowd, same, crowd, np.empty((0, 2)), crowd
+    guess = rng.normal(0, 1e-3, (sum(map(len, frames)), 2))
+    ahead = carried(*frames, guess=guess)
+    assert np.median(np.linalg.norm(ahead[:100] - turned(crowd, 0.1) + crowd, axis=1)) < 0.03
+    np.testing.assert_array_equal(ahead[100:205], guess[100:205])
+    np.testing.assert_array_equal(ahead[305:], guess[305:])  # from one place there is no spacing
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_right_guess_is_kept(seed):
+    """Where all move about besides, what a few neighbours do would only blur it."""
+    rng = np.random.default_rng(seed)
+    place = rng.uniform(-6, 6, (400, 2))
+    there = turned(place, 0.1)
+    later = rng.permutation(there + rng.normal(0, 0.15, place.shape))
+    guess = np.concatenate([there - place, np.zeros_like(place)])
+    assert carried(place, later, guess=guess) is guess
+
+
+def test_as_many_neighbours_go_together_as_foretell_best(monkeypatch):
+    """Of a large stream in which all move about many tell more; of small eddies few do."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(-6, 6, (400, 2))
+    for stream, best in (
+        (turned(place, 0.08) + rng.normal(0, 0.15, place.shape), 16),
+        (place + 0.5 * np.sin(1.8 * place[:, ::-1]), 6),
+    ):
+        found = carried(place, stream)
+        for crowd in (16, 6):
+            with monkeypatch.context() as patch:
+                patch.setattr(registration, "_CROWDS", (crowd,))
+                assert (carried(place, stream) == found).all() == (crowd == best)
 
 
 def turning_tissue(seed, cells=300, frames=8, angle=0.2, noise=0.1):
@@ -116,4 +146,4 @@ def test_what_neighbours_tell_adds_to_a_registration_for_as_long_as_asked():
     for _ in range(3):
         foretold, crowd = flow.foretold(nothing)
         led.append((flow.led, crowd, bool((foretold == ahead).all())))
-    assert led == [(True, CROWD, True), (True, CROWD, True), (False, None, False)]
+    assert led == [(True, 16, True), (True, 16, True), (False, None, False)]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .neighbours import nearest
-from .registration import CROWD, NEIGHBOURS, registered
+from .registration import NEIGHBOURS, registered
 
 CROWDS = (0, 16, 8, 4)
 """Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
@@ -80,7 +80,7 @@ class Flow:
         return self._ahead is not None
 
     def register(self, guess: NDArray[np.float64], *, lead: int = 0) -> NDArray[np.float64]:
-        """(N, axes) the flow where the steps that are known lead astray (`registered`).
+        """(N, axes) the flow where the steps that are known lead astray (`registered`); or else the guess.
 
         Parameters
         ----------
@@ -93,8 +93,9 @@ class Flow:
         ahead = registered(
             self._frame_start, self._position, near, distance2, guess, workers=self._workers
         )  # fmt: skip
-        self._crowds, self._chosen = self._all, 0
-        self._ahead, self._led = (ahead, lead) if lead else (None, 0)
+        if ahead is not guess:
+            self._crowds, self._chosen = self._all, 0
+            self._ahead, self._led = (ahead, lead) if lead else (None, 0)
         return ahead
 
     def anew(self) -> Flow:
@@ -128,7 +129,7 @@ class Flow:
             return self._foretold(step, trust)
         self._led -= 1
         left, crowd = self._foretold(step - self._ahead, trust)
-        return self._ahead + left, crowd or CROWD
+        return self._ahead + left, crowd or CROWDS[1]
 
     def _foretold(
         self, step: NDArray[np.float64], trust: NDArray[np.float64] | None

@@ -106,7 +106,8 @@ class _Learning:
         self._linking, self._shift = Linking.none(len(movie.frame)), np.zeros_like(movie.position)
         self._flow = flow
         self._crowd: int | None = None
-        self._flowing, self._closely, self._turning, self._registered = True, flying, False, False
+        self._flowing, self._closely, self._turning = True, flying, False
+        self._asked = self._registered = False
         self._bias, self._heed = Bias.none(movie.axes), 1.0
         self._learnt: Learnt
         self._kept: Found | None = None
@@ -221,9 +222,11 @@ class _Learning:
     def _register(self) -> bool:
         """Where neighbours go together, but links are in doubt, ask once where without them."""
         flows = self._crowd and self._flow.told > _MUCH and self._linking.doubt > _DOUBTED_FLOW
-        if flows and not self._registered:
-            self._shift, self._registered = self._flow.register(self._shift, lead=_LED), True
-            return True
+        if flows and not self._asked:
+            before, self._asked = self._shift, True
+            self._shift = self._flow.register(before, lead=_LED)
+            self._registered = self._shift is not before
+            return self._registered
         return False
 
     def _ended(self) -> bool:

@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from ._arrays import in_threads
 from .neighbours import nearest
 
-NEIGHBOURS, CROWD = 24, 6
-"""Neighbours that are asked, and how many of them move together at last."""
+NEIGHBOURS = 24
+"""Neighbours that are asked."""
 _STAGES = 12
 _WIDE, _NARROW = 0.6, 0.3
 """Standard deviation of a match at first and at last, in distances to the nearest neighbour;"""
-_MANY = 16
-"""and neighbours that move together at first."""
+_MANY, _CROWDS = 16, (16, 6)
+"""and neighbours that move together at first, and at last, as many as foretell best."""
+_SURE = 3.0
+"""Standard errors by which each must foretell better than what was so far: fewer are led astray by what each
+does alone."""
 _LATER = 12
 """Detections of the next frame with which each may be matched: the nearest ones."""
 _ROUNDS, _STRAY = 2, 0.02
@@ -45,7 +48,9 @@ def registered(
 ) -> NDArray[np.float64]:
     """(N, axes) displacements that carry the detections of every frame onto those of the next.
 
-    A detection's own matches never enter its own displacement.
+    A detection's own matches enter its own displacement only by way of others': so where it goes tells how
+    many neighbours foretell it best, and whether they do better than what was guessed. If not, that is
+    returned.
 
     Parameters
     ----------
@@ -73,23 +78,45 @@ def registered(
     >>> bool(np.median(np.abs(place + ahead - turned)) < 0.01)
     True
     """
-    from .registration_cpu import register
+    from .registration_cpu import meet, register
 
-    stages = np.arange(_STAGES) / (_STAGES - 1)
-    width = _WIDE * (_NARROW / _WIDE) ** stages
-    crowd = np.rint(_MANY * (CROWD / _MANY) ** stages).astype(np.int64)
-    later, ahead = _later(frame_start, position, guess, workers), guess.copy()
-    frames = len(frame_start) - 1
+    narrowed = np.arange(_STAGES) / (_STAGES - 1)
+    width = _WIDE * (_NARROW / _WIDE) ** narrowed
+    later, axis = _later(frame_start, position, guess, workers), (0.0,) * position.shape[1]
     cuts = np.searchsorted(frame_start, np.linspace(0, len(position), workers + 1)[1:-1]).tolist()
+    runs = list(zip([0, *cuts], [*cuts, len(frame_start) - 1], strict=True))
 
-    def carry(run: tuple[int, int]) -> None:
-        register(
-            *run, frame_start, position, (0.0,) * position.shape[1], near, distance2, later, width, crowd,
-            _ROUNDS, _STRAY, _STIFF, _FEWEST, ahead,
-        )  # fmt: skip
+    def carried(last: int) -> NDArray[np.float64]:
+        crowd, ahead = np.rint(_MANY * (last / _MANY) ** narrowed).astype(np.int64), guess.copy()
 
-    list(in_threads(carry, zip([0, *cuts], [*cuts, frames], strict=True), workers))
-    return ahead
+        def carry(run: tuple[int, int]) -> None:
+            register(
+                *run, frame_start, position, axis, near, distance2, later, width, crowd, _ROUNDS, _STRAY,
+                _STIFF, _FEWEST, ahead,
+            )  # fmt: skip
+
+        list(in_threads(carry, runs, workers))
+        return ahead
+
+    def met(ahead: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = np.empty(len(position))
+
+        def ask(run: tuple[int, int]) -> None:
+            meet(
+                *run, frame_start, position, axis, distance2, later, _NARROW, _STRAY, _FEWEST, ahead, found
+            )  # fmt: skip
+
+        list(in_threads(ask, runs, workers))
+        return found[np.isfinite(found)]
+
+    best, so_far = guess, met(guess)
+    for crowd in _CROWDS:
+        ahead = carried(crowd)
+        now = met(ahead)
+        more = now - so_far
+        if more.sum() > _SURE * np.sqrt(np.square(more).sum()):
+            best, so_far = ahead, now
+    return best
 
 
 def _later(

@@ -66,6 +66,36 @@ def register(
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+def meet(
+    first_frame, last_frame, frame_start, position, axis, distance2, later, width, stray, fewest, ahead, met
+):  # pragma: no cover
+    """How well displacements foretell where the next frame has detections, frames first to last - 1.
+
+    As `register`; width f8 of all matches. Written: met (N,) f8 log of what each is matched with, NaN in
+    frames of too few.
+    """
+    for f in range(first_frame, last_frame):
+        first, last = frame_start[f], frame_start[f + 1]
+        met[first:last] = math.nan
+        if f + 2 >= len(frame_start) or min(last - first, frame_start[f + 2] - last) < fewest:
+            continue
+        spacing = math.sqrt(np.median(distance2[first:last, 0]))
+        if not 0 < spacing < math.inf:
+            continue
+        narrow = 0.5 / (width * spacing) ** 2
+        for i in range(first, last):
+            whole = stray
+            for c in range(later.shape[1]):
+                if later[i, c] < 0:
+                    break
+                away = 0.0
+                for k in range(len(axis)):
+                    away += (position[i, k] + ahead[i, k] - position[later[i, c], k]) ** 2
+                whole += math.exp(-narrow * away)
+            met[i] = math.log(whole)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _match(rounds, stray, first, last, later, likely, heard):  # pragma: no cover
     """Share every detection of both frames out, one for itself and `stray` for nobody.
 
