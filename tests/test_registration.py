@@ -135,6 +135,57 @@ def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypa
     assert f1_of(truth) < 0.6
 
 
+def asked_of_flow(monkeypatch, detections):
+    """What is asked of the flow while a movie is linked: "register", or whether "foretold" is led."""
+    asked = []
+    register, foretold = Flow.register, Flow.foretold
+
+    def noted_register(flow, guess, *, lead=0):
+        asked.append("register")
+        return register(flow, guess, lead=lead)
+
+    def noted_foretold(flow, step, trust=None):
+        told = foretold(flow, step, trust)
+        asked.append(flow.led)
+        return told
+
+    monkeypatch.setattr(Flow, "register", noted_register)
+    monkeypatch.setattr(Flow, "foretold", noted_foretold)
+    calibrate(detections)
+    return asked
+
+
+def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeypatch):
+    asked = asked_of_flow(monkeypatch, turning_tissue(0).detections)
+    assert asked.count("register") == 1
+    at = asked.index("register")
+    assert at >= 3  # once links have told what they can
+    assert asked[:at] == [False] * at
+    assert asked[at + 1 : at + 4] == [True, True, False]
+
+
+@pytest.mark.parametrize(("axes", "seed"), [(2, 0), (2, 1), (3, 2)])
+def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, seed):
+    """Links that are all wrong make one, in which others would seem right: three times as many."""
+    place = np.zeros((6000, 3))
+    place[:, 3 - axes :] = np.random.default_rng(seed).uniform(0, 9, (6000, axes))
+    noise = Detections.from_table(np.repeat(np.arange(20), 300), place)
+    assert "register" not in asked_of_flow(monkeypatch, noise)
+
+
+def test_where_all_is_sure_nothing_is_registered(monkeypatch):
+    tissue = turning_tissue(0, angle=0.03, noise=0.01)
+    assert "register" not in asked_of_flow(monkeypatch, tissue.detections)
+
+
+def test_flows_of_few_neighbours_can_be_registered_too():
+    place = np.random.default_rng(0).uniform(-5, 5, (500, 2))
+    both, start = np.concatenate([place, turned(place, 0.05)]), np.array([0, 500, 1000])
+    flow = Flow(start, both, crowds=(0, 8, 4))
+    guess, _ = flow.foretold(np.concatenate([both[500:] - place, np.full_like(place, np.nan)]))
+    assert flow.register(guess).shape == both.shape
+
+
 def test_what_neighbours_tell_adds_to_a_registration_for_as_long_as_asked():
     rng = np.random.default_rng(0)
     place = rng.uniform(-9, 9, (400, 2))

@@ -89,10 +89,10 @@ class Flow:
         lead : int
             For so many more times neighbours foretell only what is left of their steps then.
         """
-        near, distance2 = self._neighbours(NEIGHBOURS, everywhere=True)
-        ahead = registered(
-            self._frame_start, self._position, near, distance2, guess, workers=self._workers
-        )  # fmt: skip
+        start, place, workers = self._frame_start, self._position, self._workers
+        # So many neighbours are not asked again, and would fill the memory.
+        near, distance2 = nearest(place, start, np.arange(len(place)), NEIGHBOURS, workers=workers)
+        ahead = registered(start, place, near, distance2, guess, workers=workers)
         if ahead is not guess:
             self._crowds, self._chosen = self._all, 0
             self._ahead, self._led = (ahead, lead) if lead else (None, 0)
@@ -129,6 +129,7 @@ class Flow:
             return self._foretold(step, trust)
         self._led -= 1
         left, crowd = self._foretold(step - self._ahead, trust)
+        # Where the whole frame, or nobody, tells what is left, neighbours still told the rest.
         return self._ahead + left, crowd or CROWDS[1]
 
     def _foretold(

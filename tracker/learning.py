@@ -34,9 +34,10 @@ _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 how much the newest counts among all."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
-_DOUBTED_FLOW, _MUCH, _LED = 0.01, 0.1, 2
+_DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
 """The same share from which on frames are registered at last, if neighbours foretell so much of the variance
-of steps; and passes in which links only add to that."""
+of steps, and more than so much of that share, for links that are all wrong make a flow as well; and passes in
+which links only add to that."""
 _STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
 """Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
 ends, starts and misses, relative to them and at all; steps may change by as large a share."""
@@ -221,8 +222,9 @@ class _Learning:
 
     def _register(self) -> bool:
         """Where neighbours go together, but links are in doubt, ask once where without them."""
-        flows = self._crowd and self._flow.told > _MUCH and self._linking.doubt > _DOUBTED_FLOW
-        if flows and not self._asked:
+        doubt, flows = self._linking.doubt, self._crowd is not None and self._crowd > 0  # 0 is a drift
+        flows = flows and self._flow.told > max(_MUCH, _CLEARLY * doubt) and doubt > _DOUBTED_FLOW
+        if flows and not self._asked and not self._flying and self._done < PASSES - _LED:
             before, self._asked = self._shift, True
             self._shift = self._flow.register(before, lead=_LED)
             self._registered = self._shift is not before

@@ -118,7 +118,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         follower = still_links(movie, near, model, before.learnt.step, solver=means.solver)
         linking = replace(linking, follower=follower)
         shift, crowd = flow.foretold(steps_of(movie, follower))
-        shift = flow.register(shift) if before.registered else shift
+        shift = flow.register(shift) if before.registered and crowd else shift
         tell(count)
         passes += 1
     look = look_of(model, closely=before.closely)

@@ -50,16 +50,16 @@ def registered(
 
     A detection's own matches enter its own displacement only by way of others': so where it goes tells how
     many neighbours foretell it best, and whether they do better than what was guessed. If not, that is
-    returned.
+    returned; in frames of a few detections, or of many at one place, it stays.
 
     Parameters
     ----------
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     position : (N, axes) float64 array
-    near : (N, K) int32 array
+    near : (N, NEIGHBOURS) int32 array
         The nearest others in the same frame, -1 for none.
-    distance2 : (N, K) float64 array
+    distance2 : (N, NEIGHBOURS) float64 array
         Squared distances to them.
     guess : (N, axes) float64 array
         Displacements to begin with.
@@ -134,5 +134,6 @@ def _later(
         twice[row] = position[asking] + guess[asking]
         twice[asked + np.repeat(more, size[1:])] = position[asked]
         near, _ = nearest(twice, np.append(0, np.cumsum(both)), row, _LATER, offset=1, workers=workers)
-        later[asking] = np.where(near < 0, -1, near - np.repeat(more, size[:-1])[:, None])
+        more = np.repeat(more, size[:-1]).astype(np.int32)[:, None]
+        later[: len(asking)] = np.subtract(near, more, out=near, where=near >= 0)
     return later

@@ -23,7 +23,7 @@ _DETECTIONS, _FRAMES = 100_000, 100
 _FEWEST, _MANY = 50, 1_000_000
 """but so few frames are enough of so many detections, which take 1 GB;"""
 _AT_ONCE = 8 * _MANY
-"""and no more of them are looked at together, however many threads there are."""
+"""and no more of them are looked at together, however many threads there are, but in one window."""
 _BESIDE = 8
 """Frames on both sides of a window that are looked at as well, beside those that a link may span."""
 
@@ -70,17 +70,19 @@ def weighed_in_windows(
     if len(windows) < 2:
         return weigh(movie, pairs, shift=shift, workers=workers)
 
+    largest = max(int(movie.frame_start[one.last] - movie.frame_start[one.first]) for one in windows)
+    together = min(workers, len(windows), max(_AT_ONCE // largest, 1))
+    each = max(workers // together, 1)
+
     def own(window: _Window) -> Weighed:
         first, begun, ended, last = movie.frame_start[list(window)]
         part = movie.part(window.first, window.last)
-        found = weigh(part, _between(pairs, first, last), shift=shift[first:last], workers=1)
+        found = weigh(part, _between(pairs, first, last), shift=shift[first:last], workers=each)
         kept = slice(*found.pairs.indptr[[begun - first, ended - first]])
         indptr = found.pairs.indptr[begun - first : ended - first + 1]
         own_pairs = Pairs(indptr - indptr[0], found.pairs.indices[kept] + np.int32(first), np.empty(0))
         return Weighed(own_pairs, found.gain[kept], found.distance2[kept], found.size[kept])
 
-    largest = max(int(movie.frame_start[one.last] - movie.frame_start[one.first]) for one in windows)
-    together = min(workers, len(windows), max(_AT_ONCE // largest, 1))
     found = list(in_threads(own, windows, together))
     degree = np.concatenate([[0], *(np.diff(one.pairs.indptr) for one in found)])
     indices = np.concatenate([one.pairs.indices for one in found])
