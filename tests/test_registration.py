@@ -84,6 +84,9 @@ def test_a_right_guess_is_kept(seed):
     later = rng.permutation(there + rng.normal(0, 0.15, place.shape))
     guess = np.concatenate([there - place, np.zeros_like(place)])
     assert carried(place, later, guess=guess) is guess
+    flow = Flow(np.array([0, 400, 800]), np.concatenate([place, later]))
+    assert flow.register(guess, lead=2) is guess
+    assert not flow.led
 
 
 def test_as_many_neighbours_go_together_as_foretell_best(monkeypatch):
@@ -136,9 +139,9 @@ def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypa
 
 
 def asked_of_flow(monkeypatch, detections):
-    """What is asked of the flow while a movie is linked: "register", or whether "foretold" is led."""
+    """What is done to learn: "link", "register", or whether the flow that is foretold is led."""
     asked = []
-    register, foretold = Flow.register, Flow.foretold
+    register, foretold, link = Flow.register, Flow.foretold, learning._Learning.link
 
     def noted_register(flow, guess, *, lead=0):
         asked.append("register")
@@ -151,17 +154,20 @@ def asked_of_flow(monkeypatch, detections):
 
     monkeypatch.setattr(Flow, "register", noted_register)
     monkeypatch.setattr(Flow, "foretold", noted_foretold)
+    monkeypatch.setattr(learning._Learning, "link", lambda one: (asked.append("link"), link(one)))
     calibrate(detections)
     return asked
 
 
-def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeypatch):
-    asked = asked_of_flow(monkeypatch, turning_tissue(0).detections)
+@pytest.mark.parametrize(("angle", "noise", "late"), [(0.2, 0.1, True), (0.1, 0.2, False)])
+def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeypatch, angle, noise, late):
+    """Whether it would have ended, or is half over."""
+    asked = asked_of_flow(monkeypatch, turning_tissue(0, angle=angle, noise=noise).detections)
     assert asked.count("register") == 1
     at = asked.index("register")
-    assert at >= 3  # once links have told what they can
-    assert asked[:at] == [False] * at
-    assert asked[at + 1 : at + 4] == [True, True, False]
+    assert asked[:at] == ["link", False] * (at // 2)
+    assert (at == learning.PASSES) == late  # of both a pass
+    assert asked[at + 1 : at + 7] == ["link", True, "link", True, "link", False]
 
 
 @pytest.mark.parametrize(("axes", "seed"), [(2, 0), (2, 1), (3, 2)])
@@ -173,8 +179,11 @@ def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, 
     assert "register" not in asked_of_flow(monkeypatch, noise)
 
 
-def test_where_all_is_sure_nothing_is_registered(monkeypatch):
-    tissue = turning_tissue(0, angle=0.03, noise=0.01)
+@pytest.mark.parametrize("most", [1000, 10**6])
+def test_where_all_is_sure_nothing_is_registered(monkeypatch, most):
+    """Nor in the rest of a movie of which a part told it."""
+    monkeypatch.setattr("outbid.tracker.movie._PART", most)
+    tissue = turning_tissue(0, frames=20, angle=0.03, noise=0.01)
     assert "register" not in asked_of_flow(monkeypatch, tissue.detections)
 
 
