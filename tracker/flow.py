@@ -72,7 +72,7 @@ class Flow:
         self._rows = np.concatenate([row[:: self._every] for row in rows] or [np.empty(0, np.int64)])
         self._near: dict[bool, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
         self._ahead: NDArray[np.float64] | None = None
-        self._led, self.told = 0, 0.0  # share of the steps' variance that neighbours told last
+        self._led, self.explained = 0, 0.0  # share of the steps' variance, by what was foretold last
 
     @property
     def led(self) -> bool:
@@ -94,7 +94,6 @@ class Flow:
         near, distance2 = nearest(place, start, np.arange(len(place)), NEIGHBOURS, workers=workers)
         ahead = registered(start, place, near, distance2, guess, workers=workers)
         if ahead is not guess:
-            self._crowds, self._chosen = self._all, 0
             self._ahead, self._led = (ahead, lead) if lead else (None, 0)
         return ahead
 
@@ -147,7 +146,7 @@ class Flow:
             found, rest = _regressed(own, tried, heed[rows])
             if 1 - rest > most:
                 best, most, slope, mean = crowd, _FEWER * (1 - rest), found, tried
-        self.told = 0.0 if best is None else most / _FEWER
+        self.explained = 0.0 if best is None else most / _FEWER
         if best is None:
             return np.zeros_like(self._position), None
         self._chosen += 1

@@ -222,14 +222,15 @@ class _Learning:
 
     def _register(self) -> bool:
         """Where neighbours go together, but links are in doubt, ask once where without them."""
-        doubt, flows = self._linking.doubt, self._crowd is not None and self._crowd > 0  # 0 is a drift
-        flows = flows and self._flow.told > max(_MUCH, _CLEARLY * doubt) and doubt > _DOUBTED_FLOW
-        if flows and not self._asked and not self._flying and self._done < PASSES - _LED:
-            before, self._asked = self._shift, True
-            self._shift = self._flow.register(before, lead=_LED)
-            self._registered = self._shift is not before
-            return self._registered
-        return False
+        doubt, asked = self._linking.doubt, self._asked or self._flying or self._done >= PASSES - _LED
+        # The whole frame, 0, would tell a drift.
+        flows = self._crowd and self._flow.explained > max(_MUCH, _CLEARLY * doubt)
+        if asked or not flows or doubt <= _DOUBTED_FLOW:
+            return False
+        guess, self._asked = self._shift, True
+        self._shift = self._flow.register(guess, lead=_LED)
+        self._registered = self._shift is not guess
+        return self._registered
 
     def _ended(self) -> bool:
         """Whether hardly anything changes any more."""

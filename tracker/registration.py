@@ -3,10 +3,10 @@ r"""Registration: how a frame is carried onto the next one, neighbours together,
 Where tissue turns or a fluid streams by more than half of what particles are apart, links are wrong together,
 and the flow that they tell (`flow`) bears them out. Here nobody is linked. Every detection is matched softly
 with all that it may be, one with one (Sinkhorn), and goes to the mean of these; its displacement is that of a
-plane through those of its neighbours. Matches and crowds begin wide and narrow down, so that first large
-parts find their place, then small ones (softassign with deterministic annealing: Chui & Rangarajan, A new
-point matching algorithm for non-rigid registration, 2003, algorithm RPM; planes instead of splines, which
-cost as much for each of many particles as for each of few).
+plane through those of its neighbours. Matches begin wide and narrow down, so that first large parts find
+their place, then small ones (softassign with deterministic annealing: Chui & Rangarajan, A new point matching
+algorithm for non-rigid registration, 2003, algorithm RPM; planes instead of splines, which cost as much for
+each of many particles as for each of few).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NEIGHBOURS = 24
 """Neighbours that are asked."""
 _STAGES = 12
 _WIDE, _NARROW = 0.6, 0.3
-"""Standard deviation of a match at first and at last, in distances to the nearest neighbour;"""
-_MANY, _CROWDS = 16, (16, 6)
-"""and neighbours that move together at first, and at last, as many as foretell best."""
+"""Standard deviation of a match at first and at last, in distances to the nearest neighbour."""
+_CROWDS = (16, 6)
+"""Neighbours that move together: as many as foretell best."""
 _SURE = 3.0
 """Standard errors by which each must foretell better than what was so far: fewer are led astray by what each
 does alone."""
@@ -78,44 +78,31 @@ def registered(
     >>> bool(np.median(np.abs(place + ahead - turned)) < 0.01)
     True
     """
-    from .registration_cpu import meet, register
+    from .registration_cpu import register
 
-    narrowed = np.arange(_STAGES) / (_STAGES - 1)
-    width = _WIDE * (_NARROW / _WIDE) ** narrowed
     later, axis = _later(frame_start, position, guess, workers), (0.0,) * position.shape[1]
     cuts = np.searchsorted(frame_start, np.linspace(0, len(position), workers + 1)[1:-1]).tolist()
     runs = list(zip([0, *cuts], [*cuts, len(frame_start) - 1], strict=True))
 
-    def carried(last: int) -> NDArray[np.float64]:
-        crowd, ahead = np.rint(_MANY * (last / _MANY) ** narrowed).astype(np.int64), guess.copy()
+    def carried(crowd: int, width: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        ahead, met = guess.copy(), np.full(len(position), np.nan)
 
         def carry(run: tuple[int, int]) -> None:
             register(
                 *run, frame_start, position, axis, near, distance2, later, width, crowd, _ROUNDS, _STRAY,
-                _STIFF, _FEWEST, ahead,
+                _STIFF, _FEWEST, ahead, met,
             )  # fmt: skip
 
         list(in_threads(carry, runs, workers))
-        return ahead
+        return ahead, met[np.isfinite(met)]
 
-    def met(ahead: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = np.empty(len(position))
-
-        def ask(run: tuple[int, int]) -> None:
-            meet(
-                *run, frame_start, position, axis, distance2, later, _NARROW, _STRAY, _FEWEST, ahead, found
-            )  # fmt: skip
-
-        list(in_threads(ask, runs, workers))
-        return found[np.isfinite(found)]
-
-    best, so_far = guess, met(guess)
+    width = np.append(np.geomspace(_WIDE, _NARROW, _STAGES), _NARROW)
+    best, (_, so_far) = guess, carried(0, width[-1:])
     for crowd in _CROWDS:
-        ahead = carried(crowd)
-        now = met(ahead)
-        more = now - so_far
+        ahead, met = carried(crowd, width)
+        more = met - so_far
         if more.sum() > _SURE * np.sqrt(np.square(more).sum()):
-            best, so_far = ahead, now
+            best, so_far = ahead, met
     return best
 
 

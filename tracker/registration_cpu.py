@@ -18,19 +18,20 @@ _NONE = 1e-9  # matches that are none
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def register(
     first_frame, last_frame, frame_start, position, axis, near, distance2, later, width, crowd, rounds, stray,
-    stiff, fewest, ahead,
+    stiff, fewest, ahead, met,
 ):  # pragma: no cover  # fmt: skip
     """Displacements that carry the detections of each frame onto those of the next, frames first to last - 1.
 
     frame_start (F+1,) i8; position (N, A) f8; axis: a tuple as long as there are axes, which tells the
     compiler how many; near (N, K) i4 rows of the neighbours in the same frame,
     nearest first, -1 for none; distance2 (N, K) f8 squared distances to them; later (N, C) i4 detections of
-    the next frame that each may be, or -1; width (S,) f8 of the matches, stage by stage, in medians of the
-    distance to the nearest neighbour; crowd (S,) i8 neighbours that move together; rounds, stray, stiff as in
-    `registration`; fewest detections of a frame.
-    Written: ahead (N, A) f8, from what is guessed.
+    the next frame that each may be, or -1; width (S + 1,) f8 of the matches of S stages, and of those that
+    are met at last, in medians of the distance to the nearest neighbour; crowd neighbours that move together;
+    rounds, stray, stiff as in `registration`; fewest detections of a frame.
+    Written: ahead (N, A) f8, from what is guessed, and met (N,) f8, the log of how well each meets what the
+    next frame has; in frames of too few neither.
     """
-    axes = len(axis)
+    axes, stages = len(axis), len(width) - 1
     for f in range(first_frame, last_frame):
         first, last = frame_start[f], frame_start[f + 1]
         if f + 2 >= len(frame_start) or min(last - first, frame_start[f + 2] - last) < fewest:
@@ -40,7 +41,7 @@ def register(
             continue
         likely, heard = np.zeros((last - first, later.shape[1])), np.empty(frame_start[f + 2] - last)
         matched, step = np.empty(last - first), np.empty((last - first, axes))
-        for stage in range(len(width)):
+        for stage in range(stages + 1):
             narrow = 0.5 / (width[stage] * spacing) ** 2
             for i in range(first, last):
                 for c in range(later.shape[1]):
@@ -50,6 +51,8 @@ def register(
                     for k in range(axes):
                         away += (position[i, k] + ahead[i, k] - position[j, k]) ** 2
                     likely[i - first, c] = math.exp(-narrow * away)
+            if stage == stages:
+                break
             _match(rounds, stray, first, last, later, likely, heard)
             for i in range(first, last):
                 step[i - first], matched[i - first] = 0.0, 0.0
@@ -62,37 +65,9 @@ def register(
                         step[i - first, k] += share * (position[j, k] - position[i, k])
                 for k in range(axes):
                     step[i - first, k] /= max(matched[i - first], _NONE)
-            _follow(first, last, position, axis, near, distance2, crowd[stage], stiff, matched, step, ahead)
-
-
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-def meet(
-    first_frame, last_frame, frame_start, position, axis, distance2, later, width, stray, fewest, ahead, met
-):  # pragma: no cover
-    """How well displacements foretell where the next frame has detections, frames first to last - 1.
-
-    As `register`; width f8 of all matches. Written: met (N,) f8 log of what each is matched with, NaN in
-    frames of too few.
-    """
-    for f in range(first_frame, last_frame):
-        first, last = frame_start[f], frame_start[f + 1]
-        met[first:last] = math.nan
-        if f + 2 >= len(frame_start) or min(last - first, frame_start[f + 2] - last) < fewest:
-            continue
-        spacing = math.sqrt(np.median(distance2[first:last, 0]))
-        if not 0 < spacing < math.inf:
-            continue
-        narrow = 0.5 / (width * spacing) ** 2
+            _follow(first, last, position, axis, near, distance2, crowd, stiff, matched, step, ahead)
         for i in range(first, last):
-            whole = stray
-            for c in range(later.shape[1]):
-                if later[i, c] < 0:
-                    break
-                away = 0.0
-                for k in range(len(axis)):
-                    away += (position[i, k] + ahead[i, k] - position[later[i, c], k]) ** 2
-                whole += math.exp(-narrow * away)
-            met[i] = math.log(whole)
+            met[i] = math.log(stray + likely[i - first].sum())
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
