@@ -26,9 +26,9 @@ OUT ?= demo
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
-	@echo "Removing the identities from the sample, linking it again, scoring against the truth:"
+	@echo "Removing the identities from the sample, linking it with no option set, scoring against the truth:"
 	sample=$$($(VENV)/bin/python -c 'import outbid.data; print(outbid.data.sample("walks"))'); \
-	  $(VENV)/bin/outbid track "$$sample" --max-distance 4 --max-gap 2 -o $(OUT)/tracks.csv --overwrite; \
+	  $(VENV)/bin/outbid track "$$sample" -o $(OUT)/tracks.csv --overwrite; \
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
 test: lint

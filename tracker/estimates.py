@@ -13,6 +13,9 @@ from .neighbours import nearest
 
 LAGS = 5
 """Steps whose covariance is used are up to this many less one apart."""
+ROWS = LAGS + 1
+"""Covariances: by that lag; and again of steps next to each other, of as many as can be. Those tell more of
+noise where nobody remembers a velocity, as it is hardly more than a hundredth of what they step."""
 
 _SAMPLE, _SHARE = 10_000, 16
 """Detections that ask for their neighbours, and as many of each frame at least."""
@@ -155,16 +158,18 @@ def motion_from(
 
     Parameters
     ----------
-    covariance : (LAGS, axes) float64 array
-        Mean product of the steps of a particle 0, 1, … frames apart.
-    weight : (LAGS,) float64 array
+    covariance : (ROWS, axes) float64 array
+        Mean product of the steps of a particle 0, 1, … frames apart; at last again 1 frame apart.
+    weight : (ROWS,) float64 array
         How many pairs of steps stand behind each.
     near : Motion, optional
         A motion like the one sought, which saves most of the search.
     """
-    lag = np.nonzero(weight >= _LEAST)[0]
+    lag = np.nonzero(weight[:LAGS] >= _LEAST)[0]
     if len(lag) < 2:
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
+    if near is not None and near.persistence == 0:
+        return _walk_from(covariance, weight)
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
     seen = correlation * root
@@ -172,10 +177,8 @@ def motion_from(
         parts, squares = _least_squares(_design(_TIMES, lag) * root, seen)
         best = int(np.argmin(squares))
         if squares[best] >= squares[0] - _CREDIBLE:
-            return _motion_of(parts[0], 0.0, variance)
+            return _walk_from(covariance, weight)
         around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
-    elif near.persistence == 0:
-        return _motion_of(_least_squares(_design((0.0,), lag) * root, seen)[0][0], 0.0, variance)
     else:
         time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
         around = time / 2, time * 2
@@ -189,6 +192,13 @@ def motion_from(
         return _motion_of(np.insert(without[best], 1, 0.0, axis=0), times[best], variance)
     best = int(np.argmin(squares))
     return _motion_of(parts[best], times[best], variance)
+
+
+def _walk_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
+    """The motion of what remembers no velocity, by diffusion and noise."""
+    variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[[0, LAGS]])[:, None]
+    seen = covariance[[0, LAGS]] / variance
+    return _motion_of(_least_squares(_design((0.0,), np.arange(2)) * root, seen * root)[0][0], 0.0, variance)
 
 
 def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.float64]) -> Motion:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choose import Sobriety
-from .estimates import LAGS, motion_from
+from .estimates import ROWS, motion_from
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .rates import rates_counted, rates_learned
@@ -43,7 +43,7 @@ class Learnt:
     model : LinkModel
     step : (axes,) float64 array
         Root mean square step.
-    products : (groups, LAGS, 5, axes) float64 array
+    products : (groups, ROWS, 5, axes) float64 array
         Sums of products of steps of some groups of particles apart, for the uncertainty.
     """
 
@@ -60,9 +60,9 @@ class Bias:
     ----------
     variance : (axes,) float64 array
         Variance of true steps, in that of linked ones.
-    correlation : (LAGS, axes) float64 array
-        Correlation of true steps less that of linked ones, by lag.
-    doubt : (LAGS,) float64 array
+    correlation : (ROWS, axes) float64 array
+        Correlation of true steps less that of linked ones.
+    doubt : (ROWS,) float64 array
         How surely that is known: its variance along an axis, as if it were measured alone.
     rates : (4,) float64 array
         True rates in those that matchings tell: of ends, starts, clutter and misses.
@@ -82,7 +82,7 @@ class Bias:
     @classmethod
     def none(cls, axes: int) -> Bias:
         """Links that miss nothing."""
-        return cls(np.ones(axes), np.zeros((LAGS, axes)), np.zeros(LAGS), np.ones(4), no_stretch())
+        return cls(np.ones(axes), np.zeros((ROWS, axes)), np.zeros(ROWS), np.ones(4), no_stretch())
 
     def towards(self, other: Bias, share: float) -> Bias:
         """The mean of both, of which the other is such a share; but its distances and sobriety."""
@@ -212,13 +212,13 @@ def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
 def _products(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
 ) -> NDArray[np.float64]:
-    """(groups, LAGS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
+    """(groups, ROWS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
     from .learn_cpu import groups_of, step_products
 
     step = np.sqrt(model.motion.step_variance(1))
     group = np.arange(len(movie.frame)) % _GROUPS
     groups_of(linking.before, group)
-    products = np.zeros((_GROUPS, LAGS, 5, movie.axes))
+    products = np.zeros((_GROUPS, ROWS, 5, movie.axes))
     low, high = movie.bounds
     reach = np.minimum(_WALL * step, (high - low) / 10)
     low, high, reach = (tuple(values.tolist()) for values in (low, high, reach))
@@ -234,10 +234,10 @@ def _products(
 def _covariances(
     products: NDArray[np.float64], bias: Bias
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Covariances of steps less flow by lag (LAGS, axes), weights (LAGS,), mean square of steps (axes,).
+    """Covariances of steps less flow (ROWS, axes), weights (ROWS,), mean square of steps (axes,).
 
-    Products of steps count by the fourth power of the probabilities and as correlations: wrong links
-    know no past, and even few of them would hide a persistence.
+    Products of steps count by the fourth power of the probabilities, but in the last row, and as
+    correlations: wrong links know no past, and even few of them would hide a persistence.
     """
     weight, crossed, here2, earlier2, seen2 = np.moveaxis(products, 1, 0)
     total = float(weight[0, 0])

@@ -23,11 +23,13 @@ def step_products(
     before (N,) i8 or -1; trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows
     count; low, high: A floats, where walls may be, reach: the way from them in one frame: along an axis, what
     may have met one counts in no product.
-    Added to products (G, LAGS, 5, A) f8: weights, products, squares of the last and of the earlier step
+    Added to products (G, LAGS + 1, 5, A) f8: weights, products, squares of the last and of the earlier step
     (all less the shift; at lag 0 not written, as they are the products), and, at lag 0, of the step as seen.
+    Probabilities weigh by their fourth power, but in the last row, of steps one frame apart, as they are.
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
-    lags, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
+    rows, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
+    lags = rows - 1
     step = np.empty(len(low))
     for e in range(len(row)):
         p = probability[e]
@@ -36,7 +38,7 @@ def step_products(
         i, j = row[e], col[e]
         if frame[j] != frame[i] + 1 or (thin > 1 and i % thin != 0):
             continue
-        at, after, to = np.uint64(i) * axes, np.uint64(j) * axes, np.uint64(5 * lags * group[i]) * axes
+        at, after, to = np.uint64(i) * axes, np.uint64(j) * axes, np.uint64(5 * rows * group[i]) * axes
         for k in range(axes):
             seen = position[after + k] - position[at + k]
             step[k] = seen - shift[at + k]
@@ -55,16 +57,27 @@ def step_products(
                 here = b
                 continue
             begun, ended, half = np.uint64(b) * axes, np.uint64(here) * axes, (lag + 1) / 2
-            to = np.uint64(5 * (lags * group[i] + lag)) * axes
+            to = np.uint64(5 * (rows * group[i] + lag)) * axes
+            plain = p * trust[b] if lag == 1 else 0.0
+            also = np.uint64(5 * (rows * group[i] + lags)) * axes
             for k in range(axes):
                 middle, away = (position[after + k] + position[begun + k]) / 2, half * reach[k]
-                w = weight if (middle - away >= low[k]) & (middle + away <= high[k]) else 0.0
+                if (middle - away < low[k]) | (middle + away > high[k]):
+                    continue
                 earlier = position[ended + k] - position[begun + k] - shift[begun + k]
-                sums[to + k] += w
-                sums[to + axes + k] += w * step[k] * earlier
-                sums[to + _TWO * axes + k] += w * step[k] * step[k]
-                sums[to + _THREE * axes + k] += w * earlier * earlier
+                _add(sums, to + k, axes, weight, step[k], earlier)
+                if plain > 0:
+                    _add(sums, also + k, axes, plain, step[k], earlier)
             here = b
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _add(sums, to, axes, weight, step, earlier):  # pragma: no cover
+    """One pair of steps."""
+    sums[to] += weight
+    sums[to + axes] += weight * step * earlier
+    sums[to + _TWO * axes] += weight * step * step
+    sums[to + _THREE * axes] += weight * earlier * earlier
 
 
 @njit(nogil=True, cache=True)

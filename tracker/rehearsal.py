@@ -25,10 +25,9 @@ from .refine import with_gaps
 from .untangle import untangled
 from .weigh import link_pass
 
-_ENOUGH, _MANY = 14_000, 20_000
-"""Detections that are drawn, about: where particles remember their velocity, and where they do not, so that
-noise is a hundredth of what they step;"""
-_FEWEST, _MOST = 10, 50
+_ENOUGH = 20_000
+"""Detections that are drawn, about,"""
+_FEWEST, _MOST = 14, 50
 """and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
 _EMPTY = 0.05
@@ -126,8 +125,7 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
     0.9
     """
     rng = np.random.default_rng(seed)
-    enough = _ENOUGH if model.motion.persistence > 0 else _MANY
-    begin, pool = _places(movie, enough // min(_FEWEST, frames))
+    begin, pool = _places(movie, _ENOUGH // min(_FEWEST, frames))
     walls = np.array([pool.min(axis=0), pool.max(axis=0)])
     real, count = 1 - model.clutter, len(begin)
     follow = np.minimum(np.cumsum(model.follow) / real, 1.0)
@@ -140,10 +138,14 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
 
     # Of each particle: where it is, how fast, when it is seen next, and its last detection.
     place = begin[rng.random(count) < real]
+    # Some are not seen in the first frame, but in one of the next.
+    unseen = [somewhere(count * real * (follow[-1] - seen)) for seen in follow[:-1]]
+    due = np.repeat(np.arange(len(follow)), [len(place), *map(len, unseen)])
+    place = np.concatenate([place, *unseen])
+    last = np.full(len(place), -1)
     velocity = speed * rng.normal(size=place.shape)
-    due, last = np.zeros(len(place), np.int64), np.full(len(place), -1)
     position, before, size = [], [], [0]
-    for frame in range(min(int(np.clip(enough // count, _FEWEST, _MOST)), frames)):
+    for frame in range(min(int(np.clip(_ENOUGH // count, _FEWEST, _MOST)), frames)):
         seen, clutter = np.nonzero(due == frame)[0], somewhere(count * model.clutter)
         position += [place[seen] + noise * rng.normal(size=(len(seen), movie.axes)), clutter]
         before += [last[seen], np.full(len(clutter), -1)]

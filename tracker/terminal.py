@@ -310,7 +310,7 @@ def compilation_told() -> Iterator[None]:
                 return
             told.set()
             with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
-                say("Compiling the kernels for this machine; this is done once and takes some seconds.")
+                say("Compiling the kernels for this machine; this is done once and takes up to a minute.")
 
         def on_end(self, _event: object) -> None:
             """Nothing to say."""
