@@ -23,8 +23,8 @@ from .relink import Choice, choice_of, family_chances, reachable, relinked
 
 _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
-_TOLD = 1500
-"""Starts that tell enough of how daughters part."""
+_TRIED, _TOLD = 500, 1500
+"""Starts that tell whether it is worth to look at all, and that tell enough of how daughters part."""
 _FAMILIES = 10_000
 """And families."""
 _CLEAR = 3.0
@@ -94,7 +94,7 @@ def find_divisions(
     """
     none = Branches.none()
     starts = _starts(movie, linking.before)
-    every = max(1, len(starts) // _TOLD)
+    every = max(1, len(starts) // _TRIED)
     usual = usual_steps(movie, linking.follower, shift)
     near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
     families = near.families(linking.before, linking.follower)
