@@ -116,6 +116,17 @@ def test_covariances_of_a_motion_give_the_motion(motion):
     np.testing.assert_allclose(found.noise, motion.noise, atol=0.03)
 
 
+@pytest.mark.parametrize("near", [None, Motion.static((0.7,))])
+@pytest.mark.parametrize(
+    ("sure", "probable", "noise"), [(3.0, 50.0, 0.3), (3.0, 3.0, 0.0), (50.0, 50.0, 0.3)]
+)
+def test_noise_is_told_by_probable_steps_where_few_are_sure(near, sure, probable, noise):
+    covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
+    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), near)
+    assert found.noise == pytest.approx((noise,))
+    assert found.step_variance(1) == pytest.approx([1.0])
+
+
 # ---------------------------------------------------------------- whole movies
 
 

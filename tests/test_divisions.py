@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import Detections, TrackingSettings, Tracks, divisions, read_tracks, score, track
 from outbid.tracker.calibrate import _with_branches, calibrate
 from outbid.tracker.divisions import Branches, _real
 from outbid.tracker.link import Links
@@ -66,6 +66,16 @@ def test_divisions_are_found(apart):
     assert np.bincount(links.pairs[:, 0]).max() == 2
     assert links.probability is not None
     assert ((links.probability >= 0) & (links.probability <= 1)).all()
+
+
+@pytest.mark.parametrize("frames", [3, 4, 12])
+def test_divisions_of_many_in_few_frames_are_found(monkeypatch, frames):
+    """A sample of them held no frame, and there were none: as with 500 starts a frame."""
+    truth = tissue(cells=2000, frames=frames, rate=0.1)
+    for enough in ("_TRIED", "_TOLD", "_FAMILIES"):
+        monkeypatch.setattr(divisions, enough, 100)
+    _, links = calibrate(truth.detections)
+    assert division_f1(links.pairs, truth) > 0.85
 
 
 @pytest.mark.parametrize("rate", [0.0001, 0.0005, 0.001])

@@ -122,15 +122,16 @@ def f1_of(truth):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypatch, seed):
-    """By links alone .75 and .91."""
-    truth = turning_tissue(seed)
-    assert f1_of(truth) > 0.94
+    """.90 and .94; by links alone .82 and .88."""
+    truth = turning_tissue(seed, noise=0.13)
+    registered = f1_of(truth)
+    assert registered > 0.88
     monkeypatch.setattr(learning, "_DOUBTED_FLOW", 1.0)
-    assert f1_of(truth) < 0.93
+    assert f1_of(truth) < registered - 0.04
 
 
 def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypatch):
-    """By links alone .40."""
+    """.91; by links alone .42."""
     monkeypatch.setattr("outbid.tracker.movie._PART", 1000)
     truth = turning_tissue(2, frames=20)
     assert f1_of(truth) > 0.8

@@ -94,7 +94,7 @@ def find_divisions(
     """
     none = Branches.none()
     starts = _starts(movie, linking.before)
-    every = max(1, len(starts) // _TRIED)
+    every = max(1, min(len(starts) // _TRIED, len(movie.frame_start) // 2 - 1))
     usual = usual_steps(movie, linking.follower, shift)
     near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
     families = near.families(linking.before, linking.follower)
@@ -111,6 +111,7 @@ def find_divisions(
             return linking, none
         near = Nearby.of(movie, starts, log_density, shift, usual)
         families = near.families(linking.before, linking.follower)
+        parting = _parting(movie, families, starts) or parting
         forward, odds, claimed = _found(families, parting, len(movie.frame))
         backward = _backward(movie, linking, log_density, shift, usual, parting)
     few = len(forward) - len(backward) < _MORE * len(starts)
@@ -173,9 +174,10 @@ def _parting(
     earlier = np.zeros(len(families)) if earlier is None else earlier
     thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
     if thin > 1:
-        some = movie.frame[families.second] % thin == 0
+        told = np.unique(movie.frame[starts])[::thin]
+        some = np.isin(movie.frame[families.second], told)
         families, earlier = families.only(some), earlier[some]
-        starts = starts[movie.frame[starts] % thin == 0]
+        starts = starts[np.isin(movie.frame[starts], told)]
     return parting_of(families, len(starts), earlier, begun)
 
 

@@ -15,7 +15,7 @@ LAGS = 5
 """Steps whose covariance is used are up to this many less one apart."""
 ROWS = LAGS + 1
 """Covariances: by that lag; and again of steps next to each other, of as many as can be. Those tell more of
-noise where nobody remembers a velocity, as it is hardly more than a hundredth of what they step."""
+noise where nobody remembers a velocity, and it may be but a hundredth of what they step."""
 
 _SAMPLE, _SHARE = 10_000, 16
 """Detections that ask for their neighbours, and as many of each frame at least."""
@@ -154,7 +154,7 @@ def motion_from(
     .. math:: C_0 = S^2 g_0 + D^2 + 2 \sigma^2, \quad C_1 = S^2 g_1 - \sigma^2, \quad C_k = S^2 g_1 a^{k-1}
 
     so non-negative least squares gives those, and P is searched on a grid. Without a credible gain the
-    particles count as static.
+    particles remember nothing, and the first and the last row alone tell diffusion and noise.
 
     Parameters
     ----------
@@ -166,9 +166,7 @@ def motion_from(
         A motion like the one sought, which saves most of the search.
     """
     lag = np.nonzero(weight[:LAGS] >= _LEAST)[0]
-    if len(lag) < 2:
-        return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
-    if near is not None and near.persistence == 0:
+    if len(lag) < 2 or (near is not None and near.persistence == 0):
         return _walk_from(covariance, weight)
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
@@ -195,7 +193,9 @@ def motion_from(
 
 
 def _walk_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
-    """The motion of what remembers no velocity, by diffusion and noise."""
+    """The motion of what remembers no velocity, by diffusion and noise if as many pairs tell of it."""
+    if weight[LAGS] < _LEAST:
+        return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[[0, LAGS]])[:, None]
     seen = covariance[[0, LAGS]] / variance
     return _motion_of(_least_squares(_design((0.0,), np.arange(2)) * root, seen * root)[0][0], 0.0, variance)

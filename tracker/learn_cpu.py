@@ -23,9 +23,10 @@ def step_products(
     before (N,) i8 or -1; trust (N,) f8 of the link that leaves each; group (N,) i8; thin: every so many rows
     count; low, high: A floats, where walls may be, reach: the way from them in one frame: along an axis, what
     may have met one counts in no product.
-    Added to products (G, LAGS + 1, 5, A) f8: weights, products, squares of the last and of the earlier step
+    Added to products (G, ROWS, 5, A) f8: weights, products, squares of the last and of the earlier step
     (all less the shift; at lag 0 not written, as they are the products), and, at lag 0, of the step as seen.
-    Probabilities weigh by their fourth power, but in the last row, of steps one frame apart, as they are.
+    Of steps apart the fourth power of the probabilities weighs, but in the last row, again one frame apart,
+    these themselves.
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
     rows, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
@@ -51,7 +52,7 @@ def step_products(
             lag = frame[i] - frame[b]
             sure = trust[b] * trust[b]
             weight *= sure * sure
-            if lag >= lags or weight < _LIGHT:
+            if lag >= lags or (lag > 1 and weight < _LIGHT):
                 break
             if frame[here] - frame[b] > 1:  # of a step over a gap nothing is known frame by frame
                 here = b

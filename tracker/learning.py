@@ -29,9 +29,9 @@ _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
-_DOUBTFUL, _EVERY, _HEED = 0.04, 2, (1.0, 1.0, 0.5)
+_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
-how much each counts among all so far, the last again and again: the first is by a rough model."""
+how much the newest counts among all."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
@@ -109,7 +109,7 @@ class _Learning:
         self._crowd: int | None = None
         self._flowing, self._closely, self._turning = True, flying, False
         self._asked = self._registered = False
-        self._bias, self._rehearsals = Bias.none(movie.axes), 0
+        self._bias, self._alone = Bias.none(movie.axes), 1  # of rehearsals, to which no other is added
         self._learnt: Learnt
         self._kept: Found | None = None
 
@@ -171,8 +171,8 @@ class _Learning:
             last=last, **self._means.solving,
         )  # fmt: skip
         if latest is not None:
-            self._bias = self._bias.towards(latest, _HEED[min(self._rehearsals, len(_HEED) - 1)])
-            self._rehearsals += 1
+            self._bias = self._bias.towards(latest, 1.0 if self._alone > 0 else _HEED)
+            self._alone -= 1
 
     def learn(self) -> None:
         """Learn the model from the links."""
@@ -188,7 +188,10 @@ class _Learning:
         self._model = self._learnt.model
         if self._turning:
             self._closely = True
-            self._changes.clear()  # links found in another way are others, and tell nothing of an end
+            # Links found in another way are others, tell nothing of an end, and miss other things; what, the
+            # first rehearsal of them tells roughly.
+            self._changes.clear()
+            self._bias, self._alone = Bias.none(self._movie.axes), 2
         if self._flying and self._done < _FEWEST:
             # Tails are measured by what was tried, which is far from what was found.
             self._model = replace(self._model, freedom=0.0, scale=1.0)
@@ -241,8 +244,9 @@ class _Learning:
         steps, known = (one.motion.step_variance(1) for one in (self._before, self._model))
         if self._turning or not np.allclose(steps, known, rtol=rough, atol=0):
             return False
-        # Who is taken to go alike no longer, or at last, is told by a survey, or not, and linked otherwise.
+        # Tails that came or went, and steps that still grow, make for other links as well.
         alike = (self._before.freedom == 0) == (self._model.freedom == 0)
+        alike = alike and bool(np.allclose(steps, known, rtol=rough / 2, atol=0))
         stuck = alike and self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
         same = np.allclose(was, now, rtol=_SAME, atol=_MUCH_SAME)

@@ -97,7 +97,7 @@ def registered(
         return ahead, met[np.isfinite(met)]
 
     width = np.append(np.geomspace(_WIDE, _NARROW, _STAGES), _NARROW)
-    best, (_, so_far) = guess, carried(0, width[-1:])
+    best, (_, so_far) = guess, carried(0, width[-1:])  # as it is, for no stage moves it
     for crowd in _CROWDS:
         ahead, met = carried(crowd, width)
         more = met - so_far

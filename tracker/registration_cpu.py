@@ -20,7 +20,7 @@ def register(
     first_frame, last_frame, frame_start, position, axis, near, distance2, later, width, crowd, rounds, stray,
     stiff, fewest, ahead, met,
 ):  # pragma: no cover  # fmt: skip
-    """Displacements that carry the detections of each frame onto those of the next, frames first to last - 1.
+    """Displacements that carry the detections of frames first to last - 1 to the next, and how well they do.
 
     frame_start (F+1,) i8; position (N, A) f8; axis: a tuple as long as there are axes, which tells the
     compiler how many; near (N, K) i4 rows of the neighbours in the same frame,

@@ -100,7 +100,7 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
     """A movie that came about as the model says, and its true links.
 
     Particles begin where they are in a frame of the movie, walk between its walls, and are seen,
-    missed and lost; births and clutter are where any detections were.
+    missed and lost; births, clutter and who is missed at first are where any detections were.
 
     Parameters
     ----------
