@@ -11,7 +11,7 @@ import pytest
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, Tracks, rehearsal
+from outbid.tracker import Detections, Tracks, learning, rehearsal
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.calibration import Calibration
 from outbid.tracker.learn import Bias, motion_learned
@@ -153,6 +153,26 @@ def test_a_rehearsal_of_another_kind_of_movie_is_none():
     assert told[0] is told[2] is None
     assert told[1] is not None
     assert (told[1].variance > 1).all()  # the short steps are those that are found
+
+
+def test_what_was_rehearsed_is_forgotten_when_the_model_draws_another_movie(monkeypatch):
+    """Velocities that wrong links had diluted went on to grow where links were right by then."""
+    rehearse, learn, rehearsals, believed = learning.rehearsed, learning.learned, [], []
+
+    def once(*args, **kwargs):
+        rehearsals.append(len(believed))
+        return rehearse(*args, **kwargs) if len(rehearsals) == 1 else None
+
+    def noted(*args):
+        believed.append(bool(args[-1].correlation.any()))
+        return learn(*args)
+
+    monkeypatch.setattr(learning, "rehearsed", once)
+    monkeypatch.setattr(learning, "learned", noted)
+    calibrate(crowded(0.4, 0, 0.0, frames=12).detections)
+    first, second = rehearsals[:2]
+    assert believed == [False] * first + [True] * (second - first) + [False] * (len(believed) - second)
+    assert second > first
 
 
 def test_a_rehearsal_that_draws_no_detection_is_none():

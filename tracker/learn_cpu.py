@@ -26,7 +26,7 @@ def step_products(
     Added to products (G, ROWS, 5, A) f8: weights, products, squares of the last and of the earlier step
     (all less the shift; at lag 0 not written, as they are the products), and, at lag 0, of the step as seen.
     Of steps apart the fourth power of the probabilities weighs, but in the last row, again one frame apart,
-    these themselves.
+    these themselves; what is hardly probable counts in neither.
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
     rows, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
@@ -52,7 +52,7 @@ def step_products(
             lag = frame[i] - frame[b]
             sure = trust[b] * trust[b]
             weight *= sure * sure
-            if lag >= lags or (lag > 1 and weight < _LIGHT):
+            if lag >= lags or weight < _LIGHT:
                 break
             if frame[here] - frame[b] > 1:  # of a step over a gap nothing is known frame by frame
                 here = b

@@ -31,7 +31,7 @@ _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
 _DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
-how much the newest counts among all."""
+how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
 _CLOSE_DOUBT = 0.01
 """The same share where links are found by `headings`."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
@@ -109,7 +109,7 @@ class _Learning:
         self._crowd: int | None = None
         self._flowing, self._closely, self._turning = True, flying, False
         self._asked = self._registered = False
-        self._bias, self._alone = Bias.none(movie.axes), 1  # of rehearsals, to which no other is added
+        self._bias, self._alone = Bias.none(movie.axes), 1
         self._learnt: Learnt
         self._kept: Found | None = None
 
@@ -173,6 +173,8 @@ class _Learning:
         if latest is not None:
             self._bias = self._bias.towards(latest, 1.0 if self._alone > 0 else _HEED)
             self._alone -= 1
+        elif not last:  # what was seen in movies like that leads ever farther astray
+            self._bias, self._alone = Bias.none(self._movie.axes), max(self._alone, 1)
 
     def learn(self) -> None:
         """Learn the model from the links."""
@@ -188,10 +190,9 @@ class _Learning:
         self._model = self._learnt.model
         if self._turning:
             self._closely = True
-            # Links found in another way are others, tell nothing of an end, and miss other things; what, the
-            # first rehearsal of them tells roughly.
+            # Links found in another way are others, tell nothing of an end, and miss other things.
             self._changes.clear()
-            self._bias, self._alone = Bias.none(self._movie.axes), 2
+            self._alone = 2
         if self._flying and self._done < _FEWEST:
             # Tails are measured by what was tried, which is far from what was found.
             self._model = replace(self._model, freedom=0.0, scale=1.0)
