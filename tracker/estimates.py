@@ -193,7 +193,7 @@ def motion_from(
 
 
 def _walk_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
-    """The motion of what remembers no velocity, by diffusion and noise if as many pairs tell of it."""
+    """The motion of what remembers no velocity, by diffusion, and noise where enough pairs tell it."""
     if weight[LAGS] < _LEAST:
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[[0, LAGS]])[:, None]
