@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.tracker import SettingsError, motion_cpu
+from outbid.tracker.estimates import ROWS
+from outbid.tracker.learn_cpu import step_products
 from outbid.tracker.motion import Motion, first_state, negative_log_likelihood, predict, update
 
 WALK = Motion((0.2, 0.3, 0.1), (0.5, 0.4, 0.9), 4.0, (0.1, 0.05, 0.2))
@@ -171,3 +173,21 @@ def likelihood(motion, seen, frame) -> float:
         total -= float(negative_log_likelihood(motion, state, seen[step : step + 1])[0])
         state = update(motion, state, seen[step : step + 1])
     return total
+
+
+def test_steps_apart_weigh_by_the_fourth_power_of_probabilities_but_in_the_last_row():
+    """A particle at 0, 1, 3 and 6; its links are right with .9 and .8, and the last may be with .5."""
+    place, still = np.array([0.0, 1.0, 3.0, 6.0]), np.zeros(4)
+    products = np.zeros((1, ROWS, 5, 1))
+    step_products(
+        np.array([2]), np.array([3], np.int32), np.array([0.5]), np.arange(4), place, still,
+        np.array([-1, 0, 1, -1]), np.array([0.9, 0.8, 0.0, 0.0]), np.zeros(4, np.int64), 1, (-99.0,), (99.0,),
+        (1.0,), products,
+    )  # fmt: skip
+    weight, crossed, last2, earlier2, seen2 = products[0, :, :, 0].T
+    two, three = (0.5 * 0.8) ** 4, (0.5 * 0.8 * 0.9) ** 4
+    np.testing.assert_allclose(weight, [0.5, two, three, 0, 0, 0.5 * 0.8])
+    np.testing.assert_allclose(crossed, [4.5, 6 * two, 3 * three, 0, 0, 6 * 0.5 * 0.8])
+    np.testing.assert_allclose(last2[1:], [9 * two, 9 * three, 0, 0, 9 * 0.5 * 0.8])
+    np.testing.assert_allclose(earlier2[1:], [4 * two, 1 * three, 0, 0, 4 * 0.5 * 0.8])
+    assert seen2.tolist() == [4.5, 0, 0, 0, 0, 0]
