@@ -260,26 +260,36 @@ def test_a_patch_of_wrong_links_does_not_bear_itself_out():
 # ---------------------------------------------------------------- neighbours
 
 
+SPREADS = {
+    "even": lambda rng, shape: rng.random(shape),
+    "clustered": lambda rng, shape: rng.standard_cauchy(shape) ** 3,
+    "one place": lambda _, shape: np.zeros(shape),
+    "whole pixels": lambda rng, shape: rng.integers(0, 6, shape).astype(float),
+    "minute": lambda rng, shape: 1e-170 * rng.random(shape),  # squares are 0
+}
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2, 300])
-@pytest.mark.parametrize("spread", ["even", "clustered", "one place"])
-def test_nearest_neighbours_are_those_of_a_tree(axes, size, spread):
-    rng = np.random.default_rng(12)
-    place = {"even": rng.random, "clustered": rng.standard_cauchy, "one place": np.zeros}[spread](
-        (2 * size, axes)
-    )
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("count", [1, 5, 24])
+def test_nearest_neighbours_are_those_of_a_tree(axes, size, spread, count):
+    place = SPREADS[spread](np.random.default_rng(12), (2 * size, axes))
     starts = np.array([0, size, size, 2 * size])
     for offset, frames, every in ((0, [0, 2], 1), (0, [0, 2], 3), (2, [0], 1)):
         rows = np.concatenate([np.arange(starts[f], starts[f + 1], every) for f in frames])
-        near, distance2 = nearest(place, starts, rows, 5, offset=offset, workers=2)
+        near, distance2 = nearest(place, starts, rows, count, offset=offset, workers=2)
+        alone, _ = nearest(place, starts, rows, count, offset=offset)
+        assert (near == alone).all()
         for frame in frames:
             asked = place[starts[frame + offset] : starts[frame + offset + 1]]
             these = (rows >= starts[frame]) & (rows < starts[frame + 1])
-            there = min(5, size - (offset == 0))
+            there = min(count, size - (offset == 0))
             expected = cKDTree(asked).query(place[rows[these]], np.arange(1, there + 2))[0]
             expected = expected[:, 1:] if offset == 0 else expected[:, :-1]
-            np.testing.assert_allclose(np.sqrt(distance2[these][:, :there]), expected)
+            np.testing.assert_allclose(np.sqrt(distance2[these][:, :there]), expected, atol=1e-160)
             assert (near[these][:, there:] == -1).all()
             assert not (near[these] == rows[these, None]).any()
+            assert all(len(set(some[:there].tolist())) == there for some in near[these])
             to = np.sqrt(((place[near[these]] - place[rows[these], None]) ** 2).sum(axis=2))[:, :there]
             np.testing.assert_allclose(to, np.sqrt(distance2[these][:, :there]))

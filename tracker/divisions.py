@@ -111,7 +111,7 @@ def find_divisions(
             return linking, none
         near = Nearby.of(movie, starts, log_density, shift, usual)
         families = near.families(linking.before, linking.follower)
-        parting = _parting(movie, families, starts) or parting
+        parting = _parting(movie, families, starts, begun=parting) or parting
         forward, odds, claimed = _found(families, parting, len(movie.frame))
         backward = _backward(movie, linking, log_density, shift, usual, parting)
     few = len(forward) - len(backward) < _MORE * len(starts)

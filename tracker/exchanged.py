@@ -17,7 +17,7 @@ from .movie import Movie
 from .sweep import Beliefs
 from .weigh import chained
 
-_REACH = 8.0
+_REACH = 6.0
 """Standard deviations of where a track is expected within which its detection may be another's."""
 
 _SAMPLE = 1000

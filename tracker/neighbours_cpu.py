@@ -1,4 +1,4 @@
-"""CPU kernel of neighbours: a cell list of the points asked, searched shell by shell around each who asks.
+"""CPU kernel of neighbours: a cell list of the points asked, searched within a ball around each who asks.
 
 Without the GIL, so that threads may run it on different frames; no result depends on their order.
 """
@@ -7,11 +7,14 @@ Without the GIL, so that threads may run it on different frames; no result depen
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
 _A_CELL = 12.0  # neighbours asked for each point in a cell
-_ROUNDED = 1 - 1e-9  # walls are known but for rounding
+_ROOM, _GROWN = 1.5, 1.6  # of a ball for one neighbour; and of the square of a radius, where it held too few
+_ROUNDED = 1 + 1e-9  # walls are known but for rounding
 
 
 @njit(nogil=True, cache=True)
@@ -41,18 +44,102 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def _insert(j, d2, found, id_of, square):  # pragma: no cover
-    """Put a neighbour in its place among those found so far, nearest first; returns how many there are."""
-    if found < len(id_of):
-        found += 1
-    elif d2 >= square[found - 1]:
-        return found
-    place = found - 1
-    while place > 0 and square[place - 1] > d2:
-        square[place], id_of[place] = square[place - 1], id_of[place - 1]
-        place -= 1
-    square[place], id_of[place] = d2, j
-    return found
+def _sorted(position, start, stop, low, edge, size):  # pragma: no cover
+    """The points start:stop by cells: begin (cells+1,) i8, their rows (n,) i8 and places (n, 3) f8."""
+    axes = position.shape[1]
+    begin = np.zeros(size[0] * size[1] * size[2] + 1, np.int64)
+    key = np.empty(stop - start, np.int64)
+    for j in range(start, stop):
+        c = np.int64(0)
+        for k in range(3):
+            at = np.int64((position[j, k] - low[k]) / edge) if k < axes else np.int64(0)
+            c = c * size[k] + min(at, size[k] - 1)
+        key[j - start] = c
+        begin[c + 1] += 1
+    for c in range(len(begin) - 1):
+        begin[c + 1] += begin[c]
+    member, filled = np.empty(stop - start, np.int64), begin.copy()
+    point = np.zeros((stop - start, 3))
+    for j in range(start, stop):
+        to = filled[key[j - start]]
+        filled[key[j - start]] += 1
+        member[to] = j
+        for k in range(axes):
+            point[to, k] = position[j, k]
+    return begin, member, point
+
+
+@njit(nogil=True, cache=True)
+def _reached(at, reach, edge, size):  # pragma: no cover
+    """First and last cell of a grid, along an axis, of what lies within reach of a place."""
+    first = min(max((at - reach) / edge, 0.0), size - 1.0)
+    return np.int64(first), np.int64(min(max((at + reach) / edge, 0.0), size - 1.0))
+
+
+@njit(nogil=True, cache=True)
+def _within(reach2, middle, low, edge, size, begin, point, who, square):  # pragma: no cover
+    """How many points lie within a radius, and whether there are no others.
+
+    Written: who (found,) i8 the places in the cell list, square (found,) f8 the squared distances.
+    """
+    found, reach, at = 0, math.sqrt(reach2), middle - low
+    z_first, z_last = _reached(at[0], reach, edge, size[0])
+    y_first, y_last = _reached(at[1], reach, edge, size[1])
+    x_first, x_last = _reached(at[2], reach, edge, size[2])
+    everyone = z_first + y_first + x_first == 0
+    everyone &= z_last + y_last + x_last == size[0] + size[1] + size[2] - 3
+    most = np.inf if everyone else reach2
+    mid_z, mid_y, mid_x = middle[0], middle[1], middle[2]
+    for z in range(z_first, z_last + 1):
+        z_gap = max(z * edge - at[0], at[0] - (z + 1) * edge, 0.0)
+        for y in range(y_first, y_last + 1):
+            y_gap = max(y * edge - at[1], at[1] - (y + 1) * edge, 0.0)
+            if z_gap * z_gap + y_gap * y_gap > most * _ROUNDED:
+                continue
+            row = (z * size[1] + y) * size[2]
+            for m in range(begin[row + x_first], begin[row + x_last + 1]):
+                dz, dy, dx = point[m, 0] - mid_z, point[m, 1] - mid_y, point[m, 2] - mid_x
+                d2 = dz * dz + dy * dy + dx * dx
+                # Without a branch: the next one writes over whoever is too far.
+                who[found], square[found] = m, d2
+                found += d2 <= most
+    return found, everyone
+
+
+@njit(nogil=True, cache=True)
+def _in_order(square, found, order, slot):  # pragma: no cover
+    """Write order (found,) i8: by distance, but for those that share one of as many equal parts of it."""
+    low, high = np.inf, 0.0
+    for a in range(found):
+        low, high = min(low, square[a]), max(high, square[a])
+    if not 1e-300 < high - low < np.inf:  # all alike, or beyond numbers
+        order[:found] = np.arange(found)
+        return
+    slot[: found + 1], scale = 0, (found - 0.5) / (high - low)
+    for a in range(found):
+        slot[np.int64((square[a] - low) * scale) + 1] += 1
+    for a in range(found):
+        slot[a + 1] += slot[a]
+    for a in range(found):
+        part = np.int64((square[a] - low) * scale)
+        order[slot[part]] = a
+        slot[part] += 1
+
+
+@njit(nogil=True, cache=True)
+def _take(i, order, found, member, who, square, near, distance2):  # pragma: no cover
+    """Write the nearest but i itself, nearest first: near (K,) i4, distance2 (K,) f8."""
+    taken = 0
+    for n in range(found):
+        j, d2 = member[who[order[n]]], square[order[n]]
+        if j == i or (taken == len(near) and d2 >= distance2[taken - 1]):
+            continue
+        place = min(taken, len(near) - 1)
+        taken = place + 1
+        while place > 0 and distance2[place - 1] > d2:
+            distance2[place], near[place] = distance2[place - 1], near[place - 1]
+            place -= 1
+        distance2[place], near[place] = d2, j
 
 
 @njit(nogil=True, cache=True)
@@ -63,9 +150,9 @@ def nearest_of_rows(first, last, rows, frame_start, position, offset, near, dist
     (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
-    low, size = np.empty(3), np.empty(3, np.int64)
-    cell, middle = np.zeros(3, np.int64), np.zeros(3)
-    id_of, square = np.empty(count, np.int64), np.empty(count)
+    low, size, middle = np.empty(3), np.empty(3, np.int64), np.zeros(3)
+    # A ball that was just right for the one before mostly holds enough if it is so much larger.
+    larger, enough = 1 + _ROOM / math.sqrt(count), count + (offset == 0)
     next_frame = first
     while next_frame < last:
         begun, frame = next_frame, np.searchsorted(frame_start, rows[next_frame], side="right") - 1
@@ -74,74 +161,19 @@ def nearest_of_rows(first, last, rows, frame_start, position, offset, near, dist
         if start == stop:
             continue
         edge = _grid(position, start, stop, 1 + count / _A_CELL, low, size)
-        begin = np.zeros(size[0] * size[1] * size[2] + 1, np.int64)
-        key = np.empty(stop - start, np.int64)
-        for j in range(start, stop):
-            c = np.int64(0)
-            for k in range(3):
-                at = np.int64((position[j, k] - low[k]) / edge) if k < axes else np.int64(0)
-                c = c * size[k] + min(at, size[k] - 1)
-            key[j - start] = c
-            begin[c + 1] += 1
-        for c in range(len(begin) - 1):
-            begin[c + 1] += begin[c]
-        member, filled = np.empty(stop - start, np.int64), begin.copy()
-        point = np.zeros((stop - start, 3))
-        for j in range(start, stop):
-            to = filled[key[j - start]]
-            filled[key[j - start]] += 1
-            member[to] = j
-            for k in range(axes):
-                point[to, k] = position[j, k]
-        farthest = max(size[0], size[1], size[2])
+        begin, member, point = _sorted(position, start, stop, low, edge, size)
+        who, square = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1)
+        order, slot = np.empty(stop - start, np.int64), np.empty(stop - start + 1, np.int64)
+        just2 = max(edge * edge, 1e-300)
         for asking in range(begun, next_frame):
-            i = rows[asking]
             for k in range(axes):
-                middle[k] = position[i, k]
-                cell[k] = np.int64(min(max((middle[k] - low[k]) / edge, 0.0), size[k] - 1.0))
-            found, shell = 0, 0
-            while shell < farthest:
-                for turn in range(2 * shell + 1):
-                    # From the middle outwards, so that what is far is soon known to be too far.
-                    z = cell[0] + ((turn + 1) // 2 if turn % 2 else -(turn // 2))
-                    if z < 0 or z >= size[0]:
-                        continue
-                    for y_turn in range(2 * shell + 1):
-                        y = cell[1] + ((y_turn + 1) // 2 if y_turn % 2 else -(y_turn // 2))
-                        if y < 0 or y >= size[1]:
-                            continue
-                        row = (z * size[1] + y) * size[2]
-                        z_gap = max(low[0] + z * edge - middle[0], middle[0] - low[0] - (z + 1) * edge, 0.0)
-                        y_gap = max(low[1] + y * edge - middle[1], middle[1] - low[1] - (y + 1) * edge, 0.0)
-                        if found == count and (z_gap**2 + y_gap**2) * _ROUNDED > square[count - 1]:
-                            continue
-                        # Inside the shell a row has but its two ends left.
-                        inner = abs(z - cell[0]) < shell and abs(y - cell[1]) < shell
-                        for end in range(2 if inner else 1):
-                            left, right = cell[2] - shell, cell[2] + shell
-                            if inner and end == 0:
-                                right = left
-                            elif inner:
-                                left = right
-                            left, right = max(left, 0), min(right, size[2] - 1)
-                            if left > right:
-                                continue
-                            for m in range(begin[row + left], begin[row + right + 1]):
-                                z2, y2 = point[m, 0] - middle[0], point[m, 1] - middle[1]
-                                x2 = point[m, 2] - middle[2]
-                                d2 = z2 * z2 + y2 * y2 + x2 * x2
-                                if (found < count or d2 < square[count - 1]) and member[m] != i:
-                                    found = _insert(member[m], d2, found, id_of, square)
-                if found == count:
-                    # What is not searched yet lies beyond the walls of the cells that are.
-                    wall = np.inf
-                    for k in range(axes):
-                        if cell[k] - shell > 0:
-                            wall = min(wall, middle[k] - low[k] - (cell[k] - shell) * edge)
-                        if cell[k] + shell < size[k] - 1:
-                            wall = min(wall, low[k] + (cell[k] + shell + 1) * edge - middle[k])
-                    if square[count - 1] <= wall * wall * _ROUNDED:
-                        break
-                shell += 1
-            for place in range(found):
-                near[asking, place], distance2[asking, place] = id_of[place], square[place]
+                middle[k] = position[rows[asking], k]
+            reach2 = larger * just2
+            found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
+            while found < enough and not everyone:
+                reach2 *= _GROWN
+                found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
+            _in_order(square, found, order, slot)
+            _take(rows[asking], order, found, member, who, square, near[asking], distance2[asking])
+            if 0 < distance2[asking, count - 1] < np.inf:
+                just2 = distance2[asking, count - 1]
