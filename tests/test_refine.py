@@ -228,6 +228,19 @@ def test_what_a_flow_explains_counts_as_much_as_links_are_probable():
     assert rest == pytest.approx((left[known].sum(0) / (trust[:, None] * step**2)[known].sum(0)).mean())
 
 
+def test_a_little_flow_is_not_believed_of_links_that_are_mostly_wrong():
+    """They make one as well, which would bear them out."""
+    rng = np.random.default_rng(4)
+    place, starts = rng.uniform(0, 10, (3000, 3)), np.array([0, 3000])
+    step = 0.35 * np.stack([np.sin(place[:, 1]), np.cos(place[:, 0]), 0 * place[:, 0]], axis=1)
+    step += rng.normal(0, 1, step.shape)
+    for trust, believed in ((1.0, True), (0.9, True), (0.3, False)):
+        flow = Flow(starts, place)
+        foretold, crowd = flow.foretold(step, np.full(3000, trust))
+        assert (crowd is not None) == believed
+        assert bool(foretold.any()) == believed
+
+
 def test_a_flow_begun_anew_chooses_anew():
     rng, starts = np.random.default_rng(11), np.array([0, 1000])
     place = rng.uniform(-1, 1, (1000, 2))

@@ -17,9 +17,9 @@ _ASKED = 1500
 """Detections that are asked there."""
 _CHOICES = 3
 """How often the number of neighbours is chosen, as the steps become known."""
-_WORTH, _CHANCE = 0.01, 12.0
-"""Share of the steps' variance that a flow must explain to be believed, and how many steps that must be
-worth: by chance neighbours explain one or two."""
+_WORTH, _CHANCE, _ASTRAY = 0.01, 12.0, 0.06
+"""Share of the steps' variance that a flow must explain to be believed; how many steps that must be worth:
+by chance neighbours explain one or two; and how much of the share of wrong links, which also make a flow."""
 _FEWER = 1.02
 """How much more of it fewer neighbours must explain to be asked: more are not as easily led astray."""
 _FEWEST = 3
@@ -139,7 +139,9 @@ class Flow:
         heed = np.ones(len(step)) if trust is None else trust
         rows = slice(None) if everywhere else self._rows
         own = step[rows]
-        worth = max(_WORTH, _CHANCE / max(int((~np.isnan(own[:, 0])).sum()), 1))
+        known = ~np.isnan(own[:, 0])
+        doubt = 1 - float(heed[rows][known].mean()) if known.any() else 0.0
+        worth = max(_WORTH, _CHANCE / max(int(known.sum()), 1), _ASTRAY * doubt)
         best, most, slope, mean = None, worth, np.zeros(step.shape[1]), step
         for crowd in self._crowds:
             tried = self._mean(step, heed, crowd, everywhere=everywhere)

@@ -51,6 +51,8 @@ _ALIKE, _SAME_GATE = 0.3, 0.1
 """Candidates are kept while what was learned, and the gate, stay the same but for these shares."""
 _FALLEN = 0.85
 """Share of the right links of the pass before that flights must keep."""
+_GAUSSIAN = 10.0
+"""Degrees of freedom above which tails are hardly heavier than a Gaussian's."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -182,11 +184,7 @@ class _Learning:
         learnt = learned(
             self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
         )
-        # A survey tells more of who is seen again, where all go alike and nobody has told of clutter.
-        alike = self._crowd is None and learnt.model.freedom == 0 and "clutter" not in means.known.told
-        if alike and self._doubtful and self._done >= _FEWEST:
-            learnt = replace(learnt, model=means.surveyor.revised(means.known.held(learnt.model)))
-        self._learnt = means.held(learnt)
+        self._learnt = self._told(learnt)
         self._model = self._learnt.model
         if self._turning:
             self._closely = True
@@ -196,6 +194,14 @@ class _Learning:
         if self._flying and self._done < _FEWEST:
             # Tails are measured by what was tried, which is far from what was found.
             self._model = replace(self._model, freedom=0.0, scale=1.0)
+
+    def _told(self, learnt: Learnt) -> Learnt:
+        """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
+        freedom, told = learnt.model.freedom, "clutter" in self._means.known.told
+        alike = self._crowd is None and (freedom == 0 or freedom > _GAUSSIAN) and not told
+        if alike and self._doubtful and self._done >= _FEWEST:
+            learnt = self._means.surveyed(learnt, self._linking.doubt)
+        return self._means.held(learnt)
 
     def fallen(self) -> bool:
         """Whether far fewer links are right than a pass before; then all is as it was."""
@@ -259,7 +265,7 @@ class _Learning:
         self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
         if self._doubtful:
             self._rehearsed(self._means.frames, 0, DOUBT, last=True)
-            self._learnt = self._means.held(
+            self._learnt = self._told(
                 motion_learned(
                     self._movie, self._linking, self._shift, self._model, self._means.room, self._bias
                 )

@@ -119,6 +119,21 @@ class Motion:
         )
         return Motion(diffusion, speed, self.persistence, noise)
 
+    def widened(self, share: float) -> Motion:
+        """The motion with steps of such a share of their variance, but no less than noise alone makes.
+
+        Examples
+        --------
+        >>> walk = Motion.static((0.5,), noise=(0.1,))
+        >>> walk.widened(1.2).step_variance(1) / walk.step_variance(1)
+        array([1.2])
+        """
+        noise2, before = 2 * np.square(self.noise), self.step_variance(1)
+        moved = np.maximum(before - noise2, 0.0)
+        wider = np.sqrt(np.maximum(share * before - noise2, 0.0) / np.where(moved > 0, moved, 1.0))
+        diffusion, speed = (tuple((wider * given).tolist()) for given in (self.diffusion, self.speed))
+        return Motion(diffusion, speed, self.persistence, self.noise)
+
     def step_variance(self, frames: float) -> NDArray[np.float64]:
         """(axes,) variance of an observed displacement over `frames` frames."""
         reach, _, grown, _, _ = self.transition(frames).T

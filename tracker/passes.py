@@ -18,7 +18,7 @@ from .candidates import Pairs, pairs_of
 from .choose import sobered
 from .flow import Flow
 from .known import Known
-from .learn import Bias, Learnt, motion_learned
+from .learn import Bias, Learnt, gate_of, motion_learned
 from .linking import Linking, LinkModel
 from .looks import BY_HEADINGS, linked, look_of
 from .movie import Movie
@@ -55,6 +55,14 @@ class Means:
     def held(self, learnt: Learnt) -> Learnt:
         """What was learned, but for what is known."""
         return replace(learnt, model=self.known.held(learnt.model), step=self.known.step(learnt.step))
+
+    def surveyed(self, learnt: Learnt, doubt: float) -> Learnt:
+        """What was learned from links in such doubt, with the steps and rates that the movie itself tells."""
+        model = self.known.held(learnt.model)
+        revised = self.surveyor.revised(model, doubt=doubt)
+        wider = np.sqrt(revised.motion.step_variance(1) / model.motion.step_variance(1))
+        step = learnt.step * wider
+        return replace(learnt, model=replace(revised, gate=gate_of(step, self.room)), step=step)
 
     @property
     def solving(self) -> _Solving:

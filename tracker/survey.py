@@ -1,8 +1,9 @@
-"""Survey: how many particles are seen again, and how many detections are none, told without any link.
+"""Survey: how far particles go, how many are seen again and how many detections are none, without any link.
 
-Where particles are crowded, links hardly tell clutter from particles that are missed. But around the place of
-a detection there are more detections in the next frame than around other places, and this surplus is as large
-as particles are seen again (particle image correlation; Semrau & Schmidt 2007). A surplus before and after at
+Where particles are crowded, links hardly tell clutter from particles that are missed, and short steps are
+linked more often than long ones. But around the place of a detection there are more detections in the next
+frame than around other places, and this surplus is as large as particles are seen again, and as wide as they
+go (particle image correlation; Semrau & Schmidt 2007). A surplus before and after at
 once is of those that were seen in both, which no clutter is.
 """
 
@@ -29,8 +30,9 @@ _NEAR, _SOME = 100, 200
 """others around each, at most, and of how many that is asked."""
 _BLOCKS = 16
 """Parts that are left out in turn, for the errors."""
-_LEARNED = 0.05
-"""How wrong the variance of steps may be that links tell, relative to it;"""
+_LEARNED, _OF_DOUBT = 0.05, 0.4
+"""How wrong the variance of steps may be that links tell, relative to it, at least and of what share of the
+links may be wrong;"""
 _UNLIKE = 0.3
 """and how far from it what is seen may be before nothing is believed."""
 _CROWDING, _SURE = 0.1, 4.0
@@ -59,11 +61,37 @@ class Survey:
         Share of detections that are no particle.
     errors : (2,) float64 array
         Standard errors of these.
+    variance : (axes,) float64 array
+        Of steps in one frame.
+    spread : float
+        Standard error of that, relative to it.
     """
 
     seen: float
     clutter: float
     errors: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    spread: float
+
+    def widened(self, model: LinkModel, doubt: float) -> LinkModel:
+        """The model with steps as wide as what was seen and what links tell of them agree on.
+
+        Parameters
+        ----------
+        model : LinkModel
+        doubt : float
+            Share of the links that may be wrong.
+
+        Examples
+        --------
+        >>> from .motion import Motion
+        >>> model = LinkModel(Motion.static((1.0,)), (0.8,), 0.2, 0.2, gate=(4.0,))
+        >>> seen = Survey(0.8, 0.0, np.zeros(2), variance=np.array([1.5]), spread=0.1)
+        >>> [round(float(seen.widened(model, doubt).motion.step_variance(1)[0]), 2) for doubt in (0.1, 0.5)]
+        [1.08, 1.38]
+        """
+        share = float(np.mean(self.variance / model.motion.floored().step_variance(1)))
+        return replace(model, motion=model.motion.widened(share ** _heed(self.spread, doubt)))
 
     def revised(self, model: LinkModel) -> LinkModel:
         """The model with rates that agree with what was seen, pass by pass more.
@@ -75,7 +103,8 @@ class Survey:
         --------
         >>> from .motion import Motion
         >>> model = LinkModel(Motion.static((1.0,)), (0.8, 0.05), 0.15, 0.15, gate=(4.0,), clutter=0.03)
-        >>> new = Survey(seen=0.8, clutter=0.1, errors=np.array([0.01, 0.01])).revised(model)
+        >>> seen = Survey(0.8, 0.1, np.array([0.01, 0.01]), variance=np.ones(1), spread=0.1)
+        >>> new = seen.revised(model)
         >>> round(new.clutter, 3), round(new.end, 3), np.round(new.follow, 3).tolist()
         (0.097, 0.135, [0.8, 0.065])
         """
@@ -96,14 +125,20 @@ class Survey:
         return replace(model, follow=tuple(follow.tolist()), end=end, start=start, clutter=clutter)
 
 
+def _heed(spread: float, doubt: float) -> float:
+    """How much what is seen of the variance of steps counts, beside what links in such doubt tell."""
+    wrong = max(_LEARNED, _OF_DOUBT * doubt)
+    return wrong**2 / (wrong**2 + spread**2)
+
+
 def _mean(*values: tuple[float, float]) -> float:
     """The mean of values with such standard errors."""
     weight = np.array([1 / max(error, 1e-6) ** 2 for _, error in values])
     return float(weight @ [value for value, _ in values] / weight.sum())
 
 
-def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | None:
-    r"""How many are seen again, and how many are none; None where that cannot be told.
+def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int = 1) -> Survey | None:
+    r"""How wide steps are, how many are seen again, how many are none; None where that cannot be told.
 
     Let others be weighed by :math:`w(d) = \exp(-d^2 / 2 k v)`, with :math:`v` the variance of a step and k
     one of two numbers. Around a detection, in the next frame, they sum up to that around any other place and
@@ -120,6 +155,8 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
         some are missed more often than others, as much as that varies passes for clutter.
     model : LinkModel
         Its motion is about known.
+    doubt : float
+        Share of the links that may be wrong by which it is.
     workers : int
         Threads; they do not change the result.
 
@@ -147,7 +184,7 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
     width, spread = _width(*whole, axes), float(_error(np.array([_width(*part, axes) for part in parts])))
     if not abs(width - 1) < _UNLIKE + 3 * spread:
         return None
-    trust = _LEARNED**2 / (_LEARNED**2 + spread**2)
+    trust = _heed(spread, doubt)
 
     def told(here: NDArray[np.float64], there: NDArray[np.float64]) -> NDArray[np.float64]:
         return _told(here, there, 1 + (_width(here, there, axes) - 1) * trust, correlation)
@@ -156,7 +193,7 @@ def surveyed(movie: Movie, model: LinkModel, *, workers: int = 1) -> Survey | No
     errors = _error(np.array([told(*part) for part in parts]))
     if not np.isfinite(errors).all() or abs(crowding) > max(_CROWDING, _SURE * errors[2]):
         return None
-    return Survey(seen, clutter, errors[:2])
+    return Survey(seen, clutter, errors[:2], width * variance, spread)
 
 
 class Surveyor:
@@ -173,11 +210,12 @@ class Surveyor:
         self._by: LinkModel | None = None
         self._found: Survey | None = None
 
-    def revised(self, model: LinkModel) -> LinkModel:
-        """The model with the rates that the movie itself tells, if it does."""
+    def revised(self, model: LinkModel, *, doubt: float) -> LinkModel:
+        """The model with the steps and rates that the movie itself tells, if it does."""
         if self._by is None or not _moves_alike(self._by, model):
-            self._by, self._found = model, surveyed(self._movie, model, workers=self._workers)
-        return model if self._found is None else self._found.revised(model)
+            self._by = model
+            self._found = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
+        return model if self._found is None else self._found.widened(self._found.revised(model), doubt)
 
 
 def _moves_alike(one: LinkModel, other: LinkModel) -> bool:
