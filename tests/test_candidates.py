@@ -86,5 +86,5 @@ def test_pairs_beyond_the_memory_are_refused():
     places = np.zeros((4000, 3))
     places[:, 2] = np.linspace(0, 1, 4000)
     movie = movie_of(Detections.from_table(np.repeat([0, 1], 2000), places), (1, 1, 1))
-    with pytest.raises(ResourceError, match=r"pairs or more .* Lower the largest distance"):
+    with pytest.raises(ResourceError, match=r"pairs or more .* Tell a smaller gate: --set gate=DISTANCE"):
         pairs_of(movie, (3.0,), most_bytes=100_000)

@@ -108,7 +108,7 @@ def calibrate(
         around = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     # Where nothing moves, or nothing can be linked, any small step will do.
     sigma, _ = first_step(around, movie.axes)
-    sigma = sigma or 1e-6 * max(float(np.abs(movie.position).max(initial=0.0)), 1.0)
+    sigma = sigma or 1e-6 * movie.far
     room = _ROOM * around.spacing
     given = Known.of(known or {}, movie.names)
     step = given.step(np.full(movie.axes, sigma))

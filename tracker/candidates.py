@@ -65,8 +65,10 @@ def pairs_of(
     count, axes = movie.position.shape
     volume = (2.0, np.pi, 4 / 3 * np.pi)[axes - 1] * float(np.prod(gate))
     others = np.maximum(np.bincount(indices, minlength=count) - 1, 0)
-    box = float(np.prod(np.diff(movie.bounds, axis=0)))
-    evenly = count / max(len(movie.frame_start) - 1, 1) * volume / box if box else 1.0
+    # Of a box that is thinner than the gate all is within it.
+    least = (2.0, np.pi / 2, 4 / 3)[axes - 1] * np.asarray(gate)
+    box = float(np.prod(np.maximum(np.diff(movie.bounds, axis=0)[0], least)))
+    evenly = max(count, 1) / max(len(movie.frame_start) - 1, 1) * volume / box
     # Counted around a detection, usually counted, and in the box at large: a few neighbours tell little.
     later = others[movie.frame_start[:2].max() :]  # none comes before the first frame
     usual = (float(later.mean()) if len(later) else 0.0) + evenly
@@ -303,7 +305,7 @@ def _listed(
     if most_bytes is not None and pairs * _PAIR_BYTES > most_bytes:
         raise ResourceError(
             f"{pairs:,} pairs or more are within the gate: {pairs * _PAIR_BYTES / 1e9:.1f} GB, more than the "
-            f"{most_bytes / 1e9:.1f} GB that may be used. Lower the largest distance."
+            f"{most_bytes / 1e9:.1f} GB that may be used. Tell a smaller gate: --set gate=DISTANCE, or known."
         )
     degree = np.concatenate([[0], *(part for part, _ in parts)])
     return np.cumsum(degree), np.concatenate([indices for _, indices in parts])

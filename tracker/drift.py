@@ -63,7 +63,7 @@ def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDA
     """
     start = movie.frame_start
     held = np.nonzero(np.diff(start) > 1)[0]
-    pairs = [(a, b) for a, b in zip(held[:-1].tolist(), held[1:].tolist(), strict=True) if b == a + 1]
+    pairs = list(zip(held[:-1].tolist(), held[1:].tolist(), strict=True))
     ahead = np.zeros((len(start) - 1, movie.axes))
 
     def vote(before: int, after: int) -> None:
@@ -72,9 +72,12 @@ def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDA
         ahead[after] = _voted(voters, there, workers)
 
     # Where particles are crowded strangers are near: votes in a few frames tell whether all have to vote.
-    for before in _doubtful(near)[:_TRIED].tolist():
-        vote(before, before + 1)
-        if ahead[before + 1].any():
+    # Over frames that are left out particles are farther from themselves, and nobody asked how far.
+    over = [(before, after) for before, after in pairs if after > before + 1]
+    tried = [(before, before + 1) for before in _doubtful(near)[:_TRIED].tolist()] + over[:_TRIED]
+    for before, after in tried:
+        vote(before, after)
+        if ahead[after].any():
             for pair in pairs:
                 vote(*pair)
             return np.cumsum(ahead, axis=0)

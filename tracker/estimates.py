@@ -133,8 +133,9 @@ def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
     edges = np.unique([0.0, *np.quantile(between, np.linspace(0, 1, _BINS))[1:-1], farthest * (1 + 1e-9)])
     seen = np.histogram(between, edges)[0]
     alone = 1 - np.searchsorted(within, edges, side="right") / (len(within) + 1)
-    least = max(float(np.quantile(between, 0.02)) / 3, 1e-6 * farthest)
-    sigmas = np.geomspace(least, farthest, 120)
+    near_by, usual = np.quantile(between, (0.02, 0.98)).tolist()
+    most = min(farthest, 3 * usual) or farthest  # what strays tells of no step
+    sigmas = np.geomspace(max(near_by / 3, 1e-6 * most), most, 120)
     reached = np.empty((len(sigmas), len(edges)))
     share_within(edges / sigmas[:, None], axes, reached)
     shares = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])[:, None, None]

@@ -80,7 +80,8 @@ def _near(
 
     extent = np.diff(movie.bounds, axis=0)[0]
     axis = int(np.argmax(extent))
-    order = inner[np.argsort(movie.frame[inner] * (1 + extent[axis]) + movie.position[inner, axis])]
+    along = (movie.position[inner, axis] - movie.bounds[0, axis]) / max(float(extent[axis]), 1e-300)
+    order = inner[np.argsort(2 * movie.frame[inner] + along)]
     position, frame, room = movie.position[order], movie.frame[order], 2 * len(order)
     while True:
         row, col = np.empty(room, np.int64), np.empty(room, np.int64)

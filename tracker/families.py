@@ -17,6 +17,8 @@ from .movie import Movie
 
 _REACH = 1.25
 """Farthest that a daughter is looked for, in spacings of the detections."""
+_MOST = 24
+"""Starts that are looked at near a detection, at most: where more crowd together none is told from others."""
 _STEPS = 10_000
 """Steps that tell enough of what is usual."""
 FREEDOM = 4.0
@@ -215,6 +217,10 @@ def _near(
     near = pairs_within(points, ahead, radius, there, here, (-1, -1))
     start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
     mother = before[near.cols.order[near.indices]]
+    way = movie.position[start] - (movie.position + shift)[mother]
+    order = np.lexsort((np.einsum("ij,ij->i", way, way), mother))
+    order = order[np.arange(len(order)) - np.searchsorted(mother[order], mother[order]) < _MOST]
+    mother, start = mother[order], start[order]
     order = np.argsort(mother * len(movie.frame) + start)
     return mother[order], start[order]
 

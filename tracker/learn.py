@@ -25,7 +25,7 @@ _WALL = 3.0
 _SAMPLE = 200_000
 """Detections whose steps tell enough of motion."""
 _LEAST = 1e-9
-"""Least step that gates are made for, in units of the largest coordinate: well above its rounding."""
+"""Least step that gates are made for, in units of usual coordinates: well above their rounding."""
 _ALIKE = 3.0
 """Steps' worth of belief that all axes move as much."""
 _FEW, _AMISS = 100, 1.2
@@ -146,7 +146,7 @@ def motion_learned(
     distance2 = stretched(distance2, size, bias.stretch, movie.axes)
     freedom, scale = tail_from(distance2, size, chance, (model.freedom, model.scale))
     # Particles that never move would leave no room to look in.
-    step = np.maximum(np.sqrt(step2), _LEAST * max(float(np.abs(movie.bounds).max()), 1.0))
+    step = np.maximum(np.sqrt(step2), _LEAST * movie.far)
     motion, gate = motion_from(covariance, weight), gate_of(step, room)
     return Learnt(replace(model, motion=motion, gate=gate, freedom=freedom, scale=scale), step, products)
 

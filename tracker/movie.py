@@ -9,12 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .detections import Detections
+from .errors import InputError
 from .gating import pairs_within
 
 _PART = 10_000
 """Detections that tell enough of how particles move."""
 _LEAST_FRAMES = 7
 """And the frames that it takes."""
+_SOME, _FLAT = 10_000, 1e-5
+"""Detections that tell how far they are apart; and the share of that below which an axis is flat."""
+_LARGEST = 1e18
+"""How far detections may usually be apart, and one over that how near: squares of more are no numbers."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -51,6 +56,12 @@ class Movie:
         if not len(self.frame):
             return np.zeros((2, self.axes))
         return np.array([[limit(column) for column in self.position.T] for limit in (np.min, np.max)])
+
+    @cached_property
+    def far(self) -> float:
+        """How far from the origin detections usually are, which tells how they are rounded; or 1."""
+        some = self.position[:: max(1, len(self.position) // _SOME)]
+        return float(np.median(np.abs(some).max(axis=1))) or 1.0 if len(some) else 1.0
 
     @property
     def axes(self) -> int:
@@ -104,6 +115,11 @@ def movie_of(
     spacing : (float, float, float)
     interval : int, optional
         Difference between the numbers of a frame and the next. Default: the median of those there are.
+
+    Raises
+    ------
+    InputError
+        If positions are so large or small that their squares are no numbers.
     """
     from .movie_cpu import sort_in_cells
 
@@ -111,7 +127,15 @@ def movie_of(
     number, interval = _numbered(detections.frame, interval)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
     extent = np.array([np.ptp(column) for column in point.T]) if len(point) else np.zeros(3)
-    wide = extent > 0
+    some = np.quantile(point[:: max(1, len(point) // _SOME)], (0.1, 0.9), axis=0) if len(point) else extent
+    usual, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max(initial=0.0))
+    if farthest > _LARGEST**2 or not (usual == 0 or 1 / _LARGEST < usual < _LARGEST):
+        raise InputError(
+            f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, which has no squares: choose "
+            "another unit of length, or drop what is astray."
+        )
+    # What is rounded varies a little, and what strays makes all others look flat.
+    wide = extent > _FLAT * usual
     # Cells that hold a few points each; what is near then stands together, which is all that matters.
     most = max(np.diff(start).max(initial=1), 1)
     cell = float(extent.max()) * (4 / most) ** (1 / max(wide.sum(), 1))

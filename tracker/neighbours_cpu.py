@@ -15,17 +15,25 @@ from numba import njit
 _A_CELL = 12.0  # neighbours asked for each point in a cell
 _ROOM, _GROWN = 1.5, 1.6  # of a ball for one neighbour; and of the square of a radius, where it held too few
 _ROUNDED = 1 + 1e-9  # walls are known but for rounding
+_MANY, _LOOKED, _STRAY = 500, 256, 64  # in frames of so many: so many tell where all are, but one in so many
 
 
 @njit(nogil=True, cache=True)
 def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
-    """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written."""
-    axes = position.shape[1]
+    """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written.
+
+    Cells at the border hold whoever is beyond it: a few that stray would make one cell of all others.
+    """
     extent = np.zeros(3)
     low[:] = 0.0
-    for k in range(axes):
-        low[k] = position[start:stop, k].min()
-        extent[k] = position[start:stop, k].max() - low[k]
+    for k in range(position.shape[1]):
+        low[k], high = position[start:stop, k].min(), position[start:stop, k].max()
+        if stop - start > _MANY:
+            some = np.sort(position[start : stop : (stop - start) // _LOOKED, k])
+            first, last = some[len(some) // _STRAY], some[-1 - len(some) // _STRAY]
+            if last > first:
+                low[k], high = max(low[k], 2 * first - last), min(high, 2 * last - first)
+        extent[k] = high - low[k]
     edge = extent.max()
     size[:] = 1
     if edge == 0:
@@ -52,8 +60,8 @@ def _sorted(position, start, stop, low, edge, size):  # pragma: no cover
     for j in range(start, stop):
         c = np.int64(0)
         for k in range(3):
-            at = np.int64((position[j, k] - low[k]) / edge) if k < axes else np.int64(0)
-            c = c * size[k] + min(at, size[k] - 1)
+            at = min(max((position[j, k] - low[k]) / edge, 0.0), size[k] - 1.0) if k < axes else 0.0
+            c = c * size[k] + np.int64(at)
         key[j - start] = c
         begin[c + 1] += 1
     for c in range(len(begin) - 1):
@@ -77,6 +85,13 @@ def _reached(at, reach, edge, size):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def _gap(at, cell, edge, size):  # pragma: no cover
+    """How far a place is from a cell, along an axis; those at the border have no wall there."""
+    before = cell * edge - at if cell > 0 else 0.0
+    return max(before, at - (cell + 1) * edge if cell < size - 1 else 0.0, 0.0)
+
+
+@njit(nogil=True, cache=True)
 def _within(reach2, middle, low, edge, size, begin, point, who, square):  # pragma: no cover
     """How many points lie within a radius, and whether there are no others.
 
@@ -91,9 +106,9 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
     most = np.inf if everyone else reach2
     mid_z, mid_y, mid_x = middle[0], middle[1], middle[2]
     for z in range(z_first, z_last + 1):
-        z_gap = max(z * edge - at[0], at[0] - (z + 1) * edge, 0.0)
+        z_gap = _gap(at[0], z, edge, size[0])
         for y in range(y_first, y_last + 1):
-            y_gap = max(y * edge - at[1], at[1] - (y + 1) * edge, 0.0)
+            y_gap = _gap(at[1], y, edge, size[1])
             if z_gap * z_gap + y_gap * y_gap > most * _ROUNDED:
                 continue
             row = (z * size[1] + y) * size[2]

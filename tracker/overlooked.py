@@ -48,8 +48,10 @@ _SHOWN, _SURPRISE = 14_000, 6.0
 promise, over the root of how many there are: chance alone gives less than 2 of it."""
 
 
-def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
+def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:
     """Standard deviation of a step along an axis of those that no link follows; 0 if there seem to be none.
+
+    And whether they are seen to go so far, or only must if there are any.
 
     Parameters
     ----------
@@ -67,11 +69,16 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
     >>> place = rng.uniform(0, 20, (200, 3))
     >>> points = np.concatenate([place, place + rng.normal(0, 0.3, (200, 3))])
     >>> movie = movie_of(Detections.from_table(np.repeat([0, 1], 200), points), (1, 1, 1))
-    >>> round(overlooked(movie, Linking.none(400)), 1)
-    0.3
+    >>> far, seen = overlooked(movie, Linking.none(400))
+    >>> round(far, 1), seen
+    (0.3, True)
     """
     frames = len(movie.frame_start) - 1
-    starts, ends = (np.nonzero(other < 0)[0] for other in (linking.before, linking.follower))
+    # Whom a link follows only over a gap was overlooked as well, if it was not missed.
+    starts, ends = (
+        np.nonzero((other < 0) | (np.abs(movie.frame[other] - movie.frame) > 1))[0]
+        for other in (linking.before, linking.follower)
+    )
     # Each frame in two: first those that no link reaches, then those that none leaves.
     half = np.concatenate([2 * movie.frame[starts], 2 * movie.frame[ends] + 1])
     order = np.argsort(half, kind="stable")
@@ -83,12 +90,13 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> float:
     _, beside = nearest(position, begins, reached, 1, workers=workers)
     between, within = (np.sqrt(found[np.isfinite(found)]) for found in (ahead, beside))
     if not (len(between) and len(within)):
-        return 0.0
+        return 0.0, False
     usual = float(np.median(within))
     surplus = float(np.mean(between < usual)) - 0.5
     if surplus < max(_SURPLUS, _SURE * math.sqrt(0.5 / len(between))):
-        return usual / math.sqrt(movie.axes) if len(between) > _MANY * len(movie.frame) else 0.0
-    return first_step(NeighbourDistances(np.zeros(len(between), np.int64), between, within), movie.axes)[0]
+        return usual / math.sqrt(movie.axes) if len(between) > _MANY * len(movie.frame) else 0.0, False
+    near = NeighbourDistances(np.zeros(len(between), np.int64), between, within)
+    return first_step(near, movie.axes)[0], True
 
 
 def sought(model: LinkModel, far: float, room: float) -> LinkModel:

@@ -202,7 +202,10 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
 
 
 def steps_of(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N, axes) step of each detection to the next frame; NaN without a link there."""
+    """(N, axes) step of each detection in one frame; NaN without a link to the next frame with any."""
+    size = np.diff(movie.frame_start)
+    held = np.nonzero(size)[0]
+    ahead = np.repeat(np.diff(held, append=held[-1:] + 1), size[held])
     steps = movie.position[follower] - movie.position
-    steps[(follower < 0) | (movie.frame[follower] != movie.frame + 1)] = np.nan
-    return steps
+    steps[(follower < 0) | (movie.frame[follower] != movie.frame + ahead)] = np.nan
+    return steps if (ahead == 1).all() else steps / ahead[:, None]

@@ -18,9 +18,9 @@ _FULLER, _UNUSUAL, _DOUBTED, _UNSURE = 0.9, 3.0, 0.1, 0.25
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
 from which on they count as wider; shares of the links gained that may be wrong, where particles keep their
 way and where they do not."""
-_HEAVY, _UNEQUAL = 3.0, 2.5
+_HEAVY, _UNEQUAL, _SEEN = 3.0, 2.5, 0.4
 """Degrees of freedom up to which tails tell of particles that diffuse farther than others; usual steps from
-which on those do."""
+which on those do; and the share that may be wrong where they are seen to."""
 _ASTRAY, _MORE, _GAINED = 0.3, 1.1, 1.15
 """Share of wrong links from which on flights are tried; how many times as many right links they must promise,
 and how many times as many there must be."""
@@ -45,11 +45,13 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
     Found, Means
         With more room, if wider steps were believed.
     """
-    far = overlooked(movie, found.linking, workers=means.workers)
+    far, seen = overlooked(movie, found.linking, workers=means.workers)
     usual, passes = float(np.mean(found.learnt.step)), found.passes
     wider = [(sought, WIDER, _DOUBTED)] if far > _UNUSUAL * usual else []
     if 0 < found.model.freedom <= _HEAVY and far > _UNEQUAL * usual:
         wider.append((unequal, ROOMIER, _UNSURE))
+    elif seen and far > _UNUSUAL * usual:
+        wider.append((unequal, WIDER, _SEEN))
     for look_for, more, doubted in wider:
         room = replace(means, room=more * means.room)
         wide = means.known.held(look_for(model, far, room.room))

@@ -1,0 +1,151 @@
+"""Movies of odd kinds, none of them rare: nothing about them is told, and they are linked as others are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outbid.tracker import Detections, InputError, Tracks, score, track
+from outbid.tracker.movie import movie_of
+
+Points = NDArray[np.float64]
+Step = Callable[[Points, int], Points]
+
+
+def film(step: Step, *, particles: int = 300, frames: int = 20, drop: tuple[int, ...] = ()) -> Tracks:
+    """Particles in a box of nine usual steps to the nearest neighbour, each frame by a step from the last."""
+    place, places = np.random.default_rng(1).uniform(0, 60, (particles, 3)), []
+    for frame in range(frames):
+        places.append(place)
+        place = step(place, frame)
+    kept = [frame for frame in range(frames) if frame not in drop]
+    points = np.concatenate([places[frame] for frame in kept])
+    seen = Detections.from_table(np.repeat(kept, particles), points)
+    return Tracks.from_track_ids(seen, np.tile(np.arange(particles), len(kept)))
+
+
+def shifted(truth: Tracks, change: Callable[[Points], Points]) -> Tracks:
+    seen = truth.detections
+    return Tracks.from_track_ids(Detections.from_table(seen.frame, change(seen.position)), truth.track_id)
+
+
+def diffusing(sigma: NDArray[np.float64] | float, seed: int = 0) -> Step:
+    rng = np.random.default_rng(seed)
+    return lambda place, _: place + sigma * rng.normal(size=place.shape)
+
+
+def f1_of(truth: Tracks) -> float:
+    found = track(truth.detections).tracks
+    return score(found, truth, gate=1e-300, families=("links",)).values["link_f1"]
+
+
+# ---------------------------------------------------------------- flat, few, far, large and small
+
+
+@pytest.mark.parametrize("thick", [0.0, 1e-12, 1e-6, 1e-4, 1e-2])
+def test_a_plane_that_is_not_quite_one(thick):
+    """Rounding, a conversion or a rotation leaves a little along z."""
+    rng = np.random.default_rng(0)
+    truth = film(diffusing(0.4))
+
+    def flattened(place):
+        return np.column_stack([thick * rng.normal(size=len(place)), place[:, 1:]])
+
+    assert f1_of(shifted(truth, flattened)) > 0.9
+
+
+def test_axes_that_only_round_are_flat_and_a_stray_makes_none():
+    place = np.random.default_rng(0).uniform(0, 50, (200, 3)) * [1e-7, 1, 1]
+    seen = Detections.from_table(np.repeat([0, 1], 100), place)
+    assert movie_of(seen, (1, 1, 1)).names == "yx"
+    assert movie_of(seen, (1e7, 1, 1)).names == "zyx"
+    place[5, 2] = 1e9
+    assert movie_of(Detections.from_table(seen.frame, place), (1, 1, 1)).names == "yx"
+
+
+@pytest.mark.parametrize("frames", [2, 3, 4, 5])
+def test_a_single_particle_in_few_frames(frames):
+    assert f1_of(film(diffusing(0.4), particles=1, frames=frames)) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-9, 1e9])
+def test_any_unit_of_length_will_do(scale):
+    truth = film(diffusing(0.4), particles=60, frames=10)
+    usual, other = (track(one.detections) for one in (truth, shifted(truth, lambda place: place * scale)))
+    assert (usual.tracks.links != other.tracks.links).sum() <= 4
+    assert other.learned.step == pytest.approx(scale * usual.learned.step, rel=0.02)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_lengths_without_squares_are_refused(scale):
+    with pytest.raises(InputError, match="choose another unit"):
+        track(shifted(film(diffusing(0.4), particles=60, frames=3), lambda place: place * scale).detections)
+
+
+def test_a_stray_that_has_no_square_is_refused():
+    truth = film(diffusing(0.4), particles=60, frames=3)
+    truth.detections.position[7] = 1e300
+    with pytest.raises(InputError, match="drop what is astray"):
+        track(truth.detections)
+
+
+@pytest.mark.parametrize("far", [1e5, 1e10, 1e30])
+def test_a_stray_detection_changes_nothing(far):
+    truth = film(diffusing(0.4), particles=50, frames=10)
+    truth.detections.position[207] = far
+    assert f1_of(truth) > 0.98
+
+
+def test_a_stray_detection_costs_nothing():
+    truth = film(diffusing(0.05), particles=20_000, frames=3)
+    track(truth.detections)
+    seconds = []
+    for far in (30.0, 1e6):
+        truth.detections.position[7] = far
+        start = time.process_time()
+        track(truth.detections)
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 3 * seconds[0]
+
+
+# ---------------------------------------------------------------- two kinds, whole frames, holes, heaps
+
+
+@pytest.mark.parametrize(("still", "least"), [(0.2, 0.7), (0.5, 0.85), (0.8, 0.96)])
+def test_some_are_stuck_and_the_others_diffuse(still, least):
+    """Where half of them are, .66 were linked: all others passed for clutter."""
+    sigma = np.where(np.arange(300) < still * 300, 0.1, 4.0)[:, None]
+    assert f1_of(film(diffusing(sigma))) > least
+
+
+def test_a_tissue_that_beats_and_rests():
+    """Links over the frames of the beat led past it: .65, with the greatest confidence."""
+    size = np.tile([1.0, 0.8, 1.0, 1.0], 6)
+    jitter = diffusing(0.15)
+
+    def beaten(place, frame):
+        return jitter(30 + (place - 30) * size[frame + 1] / size[frame], frame)
+
+    assert f1_of(film(beaten, frames=20)) > 0.98
+
+
+@pytest.mark.parametrize("drift", [3.0, 12.0])
+def test_a_sample_that_drifts_while_frames_are_dropped(drift):
+    jitter = diffusing(0.5)
+    truth = film(
+        lambda place, frame: jitter(place, frame) + np.array([0, 0, drift]),
+        particles=200, frames=30, drop=(5, 9, 13, 14, 21, 25),
+    )  # fmt: skip
+    assert f1_of(truth) > 0.98
+
+
+def test_a_heap_of_detections_is_no_crowd_of_daughters():
+    """All pairs of starts near each of 2,000 were 60 GB."""
+    place = np.zeros((4500, 3))
+    place[::3] = np.random.default_rng(0).uniform(0, 50, (1500, 3))
+    run = track(Detections.from_table(np.repeat(np.arange(3), 1500), place))
+    assert run.stats["divisions"] == 0
