@@ -17,9 +17,12 @@ _ASKED = 1500
 """Detections that are asked there."""
 _CHOICES = 3
 """How often the number of neighbours is chosen, as the steps become known."""
-_WORTH, _CHANCE, _ASTRAY = 0.01, 12.0, 0.06
-"""Share of the steps' variance that a flow must explain to be believed; how many steps that must be worth:
-by chance neighbours explain one or two; and how much of the share of wrong links, which also make a flow."""
+_WORTH, _CHANCE = 0.01, 12.0
+"""Share of the steps' variance that a flow must explain to be believed, and how many steps that must be
+worth: by chance neighbours explain one or two."""
+_TWICE, _ASTRAY = 2, 0.17
+"""Times that it may be believed before it must also explain so much of the share of wrong links: they make a
+flow as well, and bear it out, but never that much."""
 _FEWER = 1.02
 """How much more of it fewer neighbours must explain to be asked: more are not as easily led astray."""
 _FEWEST = 3
@@ -140,8 +143,9 @@ class Flow:
         rows = slice(None) if everywhere else self._rows
         own = step[rows]
         known = ~np.isnan(own[:, 0])
-        doubt = 1 - float(heed[rows][known].mean()) if known.any() else 0.0
-        worth = max(_WORTH, _CHANCE / max(int(known.sum()), 1), _ASTRAY * doubt)
+        worth = max(_WORTH, _CHANCE / max(int(known.sum()), 1))
+        if self._chosen >= _TWICE and known.any():
+            worth = max(worth, _ASTRAY * (1 - float(heed[rows][known].mean())))
         best, most, slope, mean = None, worth, np.zeros(step.shape[1]), step
         for crowd in self._crowds:
             tried = self._mean(step, heed, crowd, everywhere=everywhere)

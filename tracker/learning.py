@@ -29,7 +29,7 @@ _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
-_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.5
+_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.7
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
 _CLOSE_DOUBT = 0.01
@@ -251,13 +251,15 @@ class _Learning:
         steps, known = (one.motion.step_variance(1) for one in (self._before, self._model))
         if self._turning or not np.allclose(steps, known, rtol=rough, atol=0):
             return False
-        # Tails that came or went, and steps that still grow, make for other links as well.
-        alike = (self._before.freedom == 0) == (self._model.freedom == 0)
-        alike = alike and bool(np.allclose(steps, known, rtol=rough / 2, atol=0))
-        stuck = alike and self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
         was, now = ((one.end, one.start, 1 - one.follow[0]) for one in (self._before, self._model))
+        swapping = self._done >= _PATIENT and len(changes) > 2 and changes[-1] > _STUCK * changes[-3]
+        # Tails that came or went, and steps and rates that still change, make for other links as well; but
+        # where neighbours foretell steps, such rates lead astray.
+        alike = (self._before.freedom == 0) == (self._model.freedom == 0)
+        steady = bool(self._crowd) or np.allclose(was, now, rtol=2 * _SAME, atol=_MUCH_SAME)
+        stuck = swapping and alike and steady and np.allclose(steps, known, rtol=rough / 2, atol=0)
         same = np.allclose(was, now, rtol=_SAME, atol=_MUCH_SAME)
-        return stuck or (self._done >= _FEWEST and same and self._settled)
+        return bool(stuck) or (self._done >= _FEWEST and same and self._settled)
 
     def found(self) -> Found:
         """What was found, after a last rehearsal where many links must be wrong."""
