@@ -270,3 +270,14 @@ def test_links_and_families_are_best_together(seed):
     # A family whose mother was linked otherwise is given up for good, so the best may be missed.
     assert total <= best + 1e-6
     assert total >= 0.8 * best
+
+
+def test_of_a_heap_of_starts_the_nearest_are_looked_at():
+    """All pairs of two among thousands would fill the memory."""
+    place = np.random.default_rng(0).normal(0, 1, (101, 3)) * (np.arange(101) > 0)[:, None]
+    frame, start = np.minimum(np.arange(101), 1), np.array([0, 1, 101])
+    movie, none = Movie(frame, place, np.arange(101), start, "zyx"), np.full(101, -1)
+    near = Nearby.of(movie, np.arange(1, 101), np.full(101, -6.0), np.zeros_like(place), (0.04, 0.2))
+    nearest = 1 + np.argsort(np.square(place[1:]).sum(axis=1))
+    assert set(near.start.tolist()) == set(nearest[:24].tolist())
+    assert len(near.families(none, none)) == 24 * 23 / 2

@@ -217,10 +217,11 @@ def _near(
     near = pairs_within(points, ahead, radius, there, here, (-1, -1))
     start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
     mother = before[near.cols.order[near.indices]]
-    way = movie.position[start] - (movie.position + shift)[mother]
-    order = np.lexsort((np.einsum("ij,ij->i", way, way), mother))
-    order = order[np.arange(len(order)) - np.searchsorted(mother[order], mother[order]) < _MOST]
-    mother, start = mother[order], start[order]
+    if np.bincount(mother).max(initial=0) > _MOST:
+        way = movie.position[start] - movie.position[mother] - shift[mother]
+        order = np.lexsort((np.einsum("ij,ij->i", way, way), mother))
+        order = order[np.arange(len(order)) - np.searchsorted(mother[order], mother[order]) < _MOST]
+        mother, start = mother[order], start[order]
     order = np.argsort(mother * len(movie.frame) + start)
     return mother[order], start[order]
 
