@@ -114,6 +114,15 @@ def test_threads_change_nothing(workers):
     np.testing.assert_array_equal(one.errors, other.errors)
 
 
+@pytest.mark.parametrize("width", [-0.2, 0.0, np.nan])
+def test_steps_of_no_width_tell_nothing(monkeypatch, width):
+    """Where hardly anybody is seen again, chance may find more near by than there are."""
+    movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
+    widths = iter([width, *np.linspace(-9, 9, 16), *[1.0] * 17])
+    monkeypatch.setattr(sys.modules["outbid.tracker.survey"], "_width", lambda *_: next(widths))
+    assert surveyed(movie, MODEL) is None
+
+
 def test_nothing_is_told_where_it_cannot_be():
     movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
     assert surveyed(movie, model_of((0.15,) * 3)) is None  # steps are far wider

@@ -73,7 +73,7 @@ def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDA
 
     # Where particles are crowded strangers are near: votes in a few frames tell whether all have to vote.
     # Over frames that are left out particles are farther from themselves, and nobody asked how far.
-    over = [(before, after) for before, after in pairs if after > before + 1]
+    over = sorted((pair for pair in pairs if pair[1] > pair[0] + 1), key=lambda pair: pair[0] - pair[1])
     tried = [(before, before + 1) for before in _doubtful(near)[:_TRIED].tolist()] + over[:_TRIED]
     for before, after in tried:
         vote(before, after)

@@ -80,8 +80,7 @@ def _near(
 
     extent = np.diff(movie.bounds, axis=0)[0]
     axis = int(np.argmax(extent))
-    along = (movie.position[inner, axis] - movie.bounds[0, axis]) / max(float(extent[axis]), 1e-300)
-    order = inner[np.argsort(2 * movie.frame[inner] + along)]
+    order = inner[np.lexsort((movie.position[inner, axis], movie.frame[inner]))]
     position, frame, room = movie.position[order], movie.frame[order], 2 * len(order)
     while True:
         row, col = np.empty(room, np.int64), np.empty(room, np.int64)

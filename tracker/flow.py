@@ -144,7 +144,7 @@ class Flow:
         own = step[rows]
         known = ~np.isnan(own[:, 0])
         worth = max(_WORTH, _CHANCE / max(int(known.sum()), 1))
-        if self._chosen >= _TWICE and known.any():
+        if self._chosen >= _TWICE and not everywhere and known.any():
             worth = max(worth, _ASTRAY * (1 - float(heed[rows][known].mean())))
         best, most, slope, mean = None, worth, np.zeros(step.shape[1]), step
         for crowd in self._crowds:

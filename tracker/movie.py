@@ -18,8 +18,9 @@ _LEAST_FRAMES = 7
 """And the frames that it takes."""
 _SOME, _FLAT = 10_000, 1e-5
 """Detections that tell how far they are apart; and the share of that below which an axis is flat."""
-_LARGEST = 1e18
-"""How far detections may usually be apart, and one over that how near: squares of more are no numbers."""
+_LARGEST, _ROUNDED = 1e18, 1e-14
+"""How far detections may usually be apart, and one over that how near, for variances are kept in single
+precision; and the share of how far off they are up to which what they are apart is rounding."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -56,6 +57,14 @@ class Movie:
         if not len(self.frame):
             return np.zeros((2, self.axes))
         return np.array([[limit(column) for column in self.position.T] for limit in (np.min, np.max)])
+
+    @cached_property
+    def ahead(self) -> NDArray[np.int64]:
+        """(F,) frames from each one to the next that is not empty; 1 where there is none."""
+        held = np.nonzero(np.diff(self.frame_start))[0]
+        ahead = np.ones(len(self.frame_start) - 1, dtype=np.int64)
+        ahead[held[:-1]] = np.diff(held)
+        return ahead
 
     @cached_property
     def far(self) -> float:
@@ -119,7 +128,7 @@ def movie_of(
     Raises
     ------
     InputError
-        If positions are so large or small that their squares are no numbers.
+        If positions are too large or too small to reckon with.
     """
     from .movie_cpu import sort_in_cells
 
@@ -129,10 +138,11 @@ def movie_of(
     extent = np.array([np.ptp(column) for column in point.T]) if len(point) else np.zeros(3)
     some = np.quantile(point[:: max(1, len(point) // _SOME)], (0.1, 0.9), axis=0) if len(point) else extent
     usual, farthest = float(np.ptp(some, axis=0).max()), float(np.abs(point).max(initial=0.0))
-    if farthest > _LARGEST**2 or not (usual == 0 or 1 / _LARGEST < usual < _LARGEST):
+    still = usual <= _ROUNDED * float(np.abs(some).max())
+    if farthest > _LARGEST**2 or not (still or 1 / _LARGEST < usual < _LARGEST):
         raise InputError(
-            f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, which has no squares: choose "
-            "another unit of length, or drop what is astray."
+            f"Positions x spacing vary by {usual:g} and are up to {farthest:g}, too large or small to reckon "
+            "with: choose another unit of length, or drop what is astray."
         )
     # What is rounded varies a little, and what strays makes all others look flat.
     wide = extent > _FLAT * usual

@@ -15,7 +15,7 @@ from numba import njit
 _A_CELL = 12.0  # neighbours asked for each point in a cell
 _ROOM, _GROWN = 1.5, 1.6  # of a ball for one neighbour; and of the square of a radius, where it held too few
 _ROUNDED = 1 + 1e-9  # walls are known but for rounding
-_MANY, _LOOKED, _STRAY = 500, 256, 64  # in frames of so many: so many tell where all are, but one in so many
+_MANY, _LOOKED, _STRAY = 500, 64, 32  # in frames of so many: so many tell where all are, but one in so many
 
 
 @njit(nogil=True, cache=True)
@@ -43,7 +43,7 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
         smaller, cells = edge * 0.8, 1.0
         for k in range(3):
             cells *= np.floor(extent[k] / smaller) + 1
-        if cells > most:
+        if cells > most or smaller == edge:
             break
         edge = smaller
     for k in range(3):

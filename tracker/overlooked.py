@@ -51,8 +51,6 @@ promise, over the root of how many there are: chance alone gives less than 2 of 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:
     """Standard deviation of a step along an axis of those that no link follows; 0 if there seem to be none.
 
-    And whether they are seen to go so far, or only must if there are any.
-
     Parameters
     ----------
     movie : Movie
@@ -60,6 +58,11 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
         What was found of it.
     workers : int
         Threads; they do not change the result.
+
+    Returns
+    -------
+    float, bool
+        The former; and whether they are seen to go so far, or only must if there are any.
 
     Examples
     --------
@@ -75,10 +78,9 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
     """
     frames = len(movie.frame_start) - 1
     # Whom a link follows only over a gap was overlooked as well, if it was not missed.
-    starts, ends = (
-        np.nonzero((other < 0) | (np.abs(movie.frame[other] - movie.frame) > 1))[0]
-        for other in (linking.before, linking.follower)
-    )
+    before, frame = linking.before, movie.frame
+    starts = np.nonzero((before < 0) | (frame - frame[before] > movie.ahead[frame[before]]))[0]
+    ends = np.nonzero((linking.follower < 0) | (frame[linking.follower] - frame > movie.ahead[frame]))[0]
     # Each frame in two: first those that no link reaches, then those that none leaves.
     half = np.concatenate([2 * movie.frame[starts], 2 * movie.frame[ends] + 1])
     order = np.argsort(half, kind="stable")

@@ -60,8 +60,8 @@ class Means:
         """What was learned from links in such doubt, with the steps and rates that the movie itself tells."""
         model = self.known.held(learnt.model)
         revised = self.surveyor.revised(model, doubt=doubt)
-        wider = np.sqrt(revised.motion.step_variance(1) / model.motion.step_variance(1))
-        step = learnt.step * wider
+        now, before = (one.motion.floored().step_variance(1) for one in (revised, model))
+        step = learnt.step * np.sqrt(now / before)
         return replace(learnt, model=replace(revised, gate=gate_of(step, self.room)), step=step)
 
     @property
@@ -203,9 +203,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
 
 def steps_of(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:
     """(N, axes) step of each detection in one frame; NaN without a link to the next frame with any."""
-    size = np.diff(movie.frame_start)
-    held = np.nonzero(size)[0]
-    ahead = np.repeat(np.diff(held, append=held[-1:] + 1), size[held])
+    ahead = movie.ahead[movie.frame]
     steps = movie.position[follower] - movie.position
     steps[(follower < 0) | (movie.frame[follower] != movie.frame + ahead)] = np.nan
     return steps if (ahead == 1).all() else steps / ahead[:, None]

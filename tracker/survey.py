@@ -3,8 +3,8 @@
 Where particles are crowded, links hardly tell clutter from particles that are missed, and short steps are
 linked more often than long ones. But around the place of a detection there are more detections in the next
 frame than around other places, and this surplus is as large as particles are seen again, and as wide as they
-go (particle image correlation; Semrau & Schmidt 2007). A surplus before and after at
-once is of those that were seen in both, which no clutter is.
+go (particle image correlation; Semrau & Schmidt 2007). A surplus before and after at once is of those that
+were seen in both, which no clutter is.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int
     parts = [(whole[0] - here[b], whole[1] - there[b]) for b in range(_BLOCKS)]
     # How wide steps are, by what is seen and by what links tell.
     width, spread = _width(*whole, axes), float(_error(np.array([_width(*part, axes) for part in parts])))
-    if not abs(width - 1) < _UNLIKE + 3 * spread:
+    if not (width > 0 and abs(width - 1) < _UNLIKE + 3 * spread):
         return None
     trust = _heed(spread, doubt)
 
