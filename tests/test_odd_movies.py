@@ -14,6 +14,7 @@ from outbid.tracker import Detections, InputError, Tracks, score, track
 from outbid.tracker.linking import Linking
 from outbid.tracker.movie import movie_of
 from outbid.tracker.overlooked import overlooked
+from outbid.tracker.passes import steps_of
 
 Points = NDArray[np.float64]
 Step = Callable[[Points, int], Points]
@@ -152,6 +153,16 @@ def test_a_sample_that_drifts_while_frames_are_dropped(drift):
         particles=200, frames=30, drop=(5, 9, 13, 14, 21, 25),
     )  # fmt: skip
     assert f1_of(truth) > 0.98
+
+
+def test_a_step_over_empty_frames_is_that_of_one_frame():
+    """Or flow would be told by nobody before a hole."""
+    seen = Detections.from_table([0, 1, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 7]])
+    movie = movie_of(seen, (1, 1, 1), interval=1)
+    assert movie.ahead.tolist() == [1, 3, 1, 1, 1]
+    steps = steps_of(movie, np.array([1, 2, -1]))
+    np.testing.assert_array_equal(steps, [[1.0], [2.0], [np.nan]])
+    assert np.isnan(steps_of(movie, np.array([2, -1, -1]))).all()
 
 
 @pytest.mark.parametrize("drop", [(), (2, 5, 8, 11, 14, 17)])
