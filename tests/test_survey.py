@@ -18,7 +18,7 @@ from outbid.tracker.calibrate import calibrate
 from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
-from outbid.tracker.survey import Survey, Surveyor, surveyed
+from outbid.tracker.survey import Survey, surveyed
 from outbid.tracker.survey_cpu import add_around
 
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
@@ -184,18 +184,6 @@ def test_most_may_be_clutter():
     model = replace(MODEL, follow=(0.25, 0.02), end=0.73, start=0.73, clutter=0.6)
     new = Survey(0.25, 0.7, np.array([1e-4, 1e-4]), **STEPS).revised(model)
     assert new.clutter == pytest.approx(0.7, abs=1e-3)
-
-
-def test_a_movie_is_surveyed_anew_where_motion_is_another(monkeypatch):
-    asked, scale = [], 1e-7  # such as metres
-    module = sys.modules["outbid.tracker.survey"]
-    monkeypatch.setattr(module, "surveyed", lambda _, model, **__: asked.append(model))
-    surveyor = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)))
-    for step, persistence in ((0.3, 0), (0.31, 0), (0.4, 0), (0.4, 0), (0.33, 3.0), (0.33, 3.2)):
-        still, speed = ((step * scale,) * 3, (0.0,) * 3)[:: 1 if persistence == 0 else -1]
-        model = replace(MODEL, motion=Motion(still, speed, persistence, (0.0,) * 3))
-        assert surveyor.revised(model, doubt=0.1) is model
-    assert len(asked) == 3
 
 
 def test_told_clutter_is_not_asked_for():

@@ -33,7 +33,7 @@ from .movie import Movie, movie_of
 from .passes import LAST_PASSES, Found, Means, settled, told
 from .refine import links_of
 from .restarts import fuller
-from .survey import Surveyor
+from .surveyor import Surveyor
 
 _LOST, _CLUTTER = 0.1, 0.03
 """Shares of detections without one after or before, and of clutter among all, with which learning begins."""

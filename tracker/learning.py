@@ -51,8 +51,6 @@ _ALIKE, _SAME_GATE = 0.3, 0.1
 """Candidates are kept while what was learned, and the gate, stay the same but for these shares."""
 _FALLEN = 0.85
 """Share of the right links of the pass before that flights must keep."""
-_GAUSSIAN = 10.0
-"""Degrees of freedom above which tails are hardly heavier than a Gaussian's."""
 _RARE = 5e-4
 """Share of gaps so long among all links below which they are not looked for any more."""
 
@@ -197,9 +195,8 @@ class _Learning:
 
     def _told(self, learnt: Learnt) -> Learnt:
         """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
-        freedom, told = learnt.model.freedom, "clutter" in self._means.known.told
-        alike = self._crowd is None and (freedom == 0 or freedom > _GAUSSIAN) and not told
-        if alike and self._doubtful and self._done >= _FEWEST:
+        told = "clutter" in self._means.known.told
+        if self._crowd is None and not told and self._doubtful and self._done >= _FEWEST:
             learnt = self._means.surveyed(learnt, self._linking.doubt)
         return self._means.held(learnt)
 

@@ -23,7 +23,7 @@ from .linking import Linking, LinkModel
 from .looks import BY_HEADINGS, linked, look_of
 from .movie import Movie
 from .refine import with_gaps
-from .survey import Surveyor
+from .surveyor import Surveyor
 from .untangle import untangled
 from .weigh import Weighed, link_pass, still_links
 from .windows import weighed_in_windows

@@ -40,8 +40,6 @@ _CROWDING, _SURE = 0.1, 4.0
 cluster; and how many times its error that must be."""
 _UNTOLD, _SEEN = 0.05, 0.02
 """How wrong links may be about clutter, and about those that are seen in the next frame."""
-_SAME, _ALIKE = 0.15, 0.05
-"""Changes of a variance, and of the correlation of two steps, that are none."""
 _CLEAR = 2.5
 """Standard errors from which on there is clutter;"""
 _MORE_CLUTTER, _MORE_MISSED, _MOST_CLUTTER, _MOST = 4.0, 1.3, 0.9, 0.5
@@ -194,37 +192,6 @@ def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int
     if not np.isfinite(errors).all() or abs(crowding) > max(_CROWDING, _SURE * errors[2]):
         return None
     return Survey(seen, clutter, errors[:2], width * variance, spread)
-
-
-class Surveyor:
-    """Surveys a movie, and once more when motion turns out to be another.
-
-    Parameters
-    ----------
-    movie : Movie
-    workers : int
-    """
-
-    def __init__(self, movie: Movie, workers: int = 1) -> None:
-        self._movie, self._workers = movie, workers
-        self._by: LinkModel | None = None
-        self._found: Survey | None = None
-
-    def revised(self, model: LinkModel, *, doubt: float) -> LinkModel:
-        """The model with the steps and rates that the movie itself tells, if it does."""
-        if self._by is None or not _moves_alike(self._by, model):
-            self._by = model
-            self._found = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
-        return model if self._found is None else self._found.widened(self._found.revised(model), doubt)
-
-
-def _moves_alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether both models expect much the same steps."""
-    here, there = (model.motion.floored() for model in (one, other))
-    variance = here.step_variance(1)
-    mixed = np.abs(here.step_covariance(1) - there.step_covariance(1))
-    same = np.allclose(there.step_variance(1), variance, rtol=_SAME, atol=0)
-    return same and bool((mixed <= _ALIKE * variance).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,62 @@
+"""The surveyor asks the movie itself, and again only where it would be told something else."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from outbid.tracker import Detections
+from outbid.tracker.census import Census
+from outbid.tracker.linking import LinkModel
+from outbid.tracker.motion import Motion
+from outbid.tracker.movie import movie_of
+from outbid.tracker.surveyor import Surveyor
+
+MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
+SCALE = 1e-7  # such as metres
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The models by which surveys and censuses were asked for; none tells anything."""
+    module, models = sys.modules["outbid.tracker.surveyor"], {"surveyed": [], "counted": []}
+    for name, seen in models.items():
+        monkeypatch.setattr(module, name, lambda _, by, seen=seen, **__: seen.append(by))
+    return models
+
+
+def surveyor() -> Surveyor:
+    return Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)))
+
+
+def going(step: float, persistence: float = 0.0) -> LinkModel:
+    motion = Motion.static((step * SCALE,) * 3)
+    if persistence:
+        motion = Motion((0.0,) * 3, (step * SCALE,) * 3, persistence, (0.0,) * 3)
+        wide = (motion.step_variance(1)[0] ** 0.5) / (step * SCALE)
+        motion = replace(motion, speed=(step * SCALE / wide,) * 3)
+    return replace(MODEL, motion=motion)
+
+
+def test_it_is_asked_again_where_motion_is_another(asked):
+    movie = surveyor()
+    for model in (going(0.3), going(0.31), going(0.4), going(0.4), going(0.4, 3.0), going(0.4, 3.2)):
+        assert movie.revised(model, doubt=0.1) is model
+    assert len(asked["surveyed"]) == 3
+    # How far they go is all that counts ask for.
+    assert len(asked["counted"]) == 2
+
+
+@pytest.mark.parametrize(("freedom", "surveys"), [(0.0, 1), (2.5, 0), (10.0, 0), (15.0, 1)])
+def test_steps_are_surveyed_if_they_are_about_gaussian(asked, freedom, surveys):
+    surveyor().revised(replace(MODEL, freedom=freedom), doubt=0.1)
+    assert (len(asked["surveyed"]), len(asked["counted"])) == (surveys, 1)
+
+
+def test_what_is_counted_revises_what_was_surveyed(monkeypatch):
+    module = sys.modules["outbid.tracker.surveyor"]
+    monkeypatch.setattr(module, "counted", lambda *_, **__: Census(0.95, 0.01))
+    monkeypatch.setattr(module, "surveyed", lambda *_, **__: None)
+    assert surveyor().revised(MODEL, doubt=0.1).follow[0] == pytest.approx(0.95)
