@@ -25,6 +25,8 @@ _TWICE, _ASTRAY = 2, 0.17
 flow as well, and bear it out, but never that much."""
 _FEWER = 1.02
 """How much more of it fewer neighbours must explain to be asked: more are not as easily led astray."""
+_TELLING = 8
+"""Detections that tell of the flow at another place."""
 _FEWEST = 3
 """Neighbours with a step that it takes to foretell one."""
 
@@ -99,6 +101,44 @@ class Flow:
         if ahead is not guess:
             self._ahead, self._led = (ahead, lead) if lead else (None, 0)
         return ahead
+
+    @property
+    def shown(self) -> NDArray[np.int64]:
+        """Some of the detections in some of the frames, but the last."""
+        return self._rows[self._rows < self._frame_start[-2]]
+
+    def elsewhere(self, shift: NDArray[np.float64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(M, axes) the flow at other places, if it is the same at all times.
+
+        Parameters
+        ----------
+        shift : (N, axes) float64 array
+            The flow at every detection.
+        place : (M, axes) float64 array
+        """
+        both, many = np.concatenate([place, self._position]), len(place)
+        start, asking = np.array([0, many, len(both)]), np.arange(many)
+        near, _ = nearest(both, start, asking, _TELLING, offset=1, workers=self._workers)
+        return np.asarray(shift[near - many].mean(axis=1))
+
+    def amiss(self, ahead: NDArray[np.float64]) -> float:
+        """Median distance from where those `shown` are carried to the nearest detection of the next frame.
+
+        Parameters
+        ----------
+        ahead : (M, axes) float64 array
+            How far each of those is carried.
+        """
+        start, shown = self._frame_start, self.shown
+        frame = np.searchsorted(start, shown, side="right") - 1
+        parts: list[NDArray[np.float64]] = []
+        for there in np.unique(frame + 1):
+            here = frame + 1 == there
+            parts += [self._position[shown[here]] + ahead[here], self._position[slice(*start[there:][:2])]]
+        begins = np.append(0, np.cumsum([len(part) for part in parts]))
+        asking = np.concatenate([np.arange(*begins[at:][:2]) for at in range(0, len(parts), 2)])
+        _, distance2 = nearest(np.concatenate(parts), begins, asking, 1, offset=1, workers=self._workers)
+        return float(np.sqrt(np.median(distance2)))
 
     def anew(self) -> Flow:
         """The same, as if no steps had been known yet; who is near whom is not looked for again."""

@@ -125,8 +125,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         # No flow is known yet: whole steps are what must be expected.
         follower = still_links(movie, near, model, before.learnt.step, solver=means.solver)
         linking = replace(linking, follower=follower)
-        shift, crowd = flow.foretold(steps_of(movie, follower))
-        shift = flow.register(shift) if before.registered and crowd else shift
+        shift, crowd = _flow_at_first(movie, follower, before, flow)
         tell(count)
         passes += 1
     look = look_of(model, closely=before.closely)
@@ -155,6 +154,20 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         before, linking=linking, pairs=pairs, model=learnt.model, learnt=learnt, shift=shift, crowd=crowd,
         flow=flow, passes=passes,
     )  # fmt: skip
+
+
+def _flow_at_first(
+    movie: Movie, follower: NDArray[np.int64], before: Found, flow: Flow
+) -> tuple[NDArray[np.float64], int | None]:
+    """The flow by which the whole movie is linked first, and how many neighbours tell it.
+
+    As these links tell it, or as it was in the part, if that carries detections nearer to the next frame's.
+    """
+    shift, crowd = flow.foretold(steps_of(movie, follower))
+    steady = before.flow.elsewhere(before.shift, movie.position[flow.shown])
+    if flow.amiss(steady) < flow.amiss(shift[flow.shown]):
+        shift, crowd = before.flow.elsewhere(before.shift, movie.position), before.crowd
+    return (flow.register(shift) if crowd and before.registered else shift), crowd
 
 
 def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None]) -> Found:
