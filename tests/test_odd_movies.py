@@ -50,6 +50,49 @@ def f1_of(truth: Tracks) -> float:
 # ---------------------------------------------------------------- flat, few, far, large and small
 
 
+def crowd_in_a_box(sigma: float, *, particles: int = 500, frames: int = 40, box: float = 8.0) -> Tracks:
+    """Particles that diffuse between walls."""
+    rng = np.random.default_rng(0)
+    place, places = rng.uniform(0, box, (particles, 3)), []
+    for _ in range(frames):
+        places.append(place)
+        place = box - np.abs(box - np.abs(place + sigma * rng.normal(size=place.shape)))
+    seen = Detections.from_table(np.repeat(np.arange(frames), particles), np.concatenate(places))
+    return Tracks.from_track_ids(seen, np.tile(np.arange(particles), frames))
+
+
+def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:
+    """The nearest slice of the stack; or one beside it, so far astray z is told."""
+    rng = np.random.default_rng(5)
+
+    def sliced(place: Points) -> Points:
+        place = place.copy()
+        place[:, 0] = apart * np.round((place[:, 0] + astray * rng.normal(size=len(place))) / apart)
+        return place
+
+    return sliced
+
+
+@pytest.mark.parametrize("apart", [0.5, 1.0, 1.5])
+def test_detections_of_a_stack_go_from_slice_to_slice(apart):
+    """.67 where slices are as far apart as a gate is wide: none went, so none ever would."""
+    truth = shifted(crowd_in_a_box(0.08), in_slices(apart, 0.3))
+    assert f1_of(truth) > 0.95
+
+
+def test_slices_are_axes_on_which_all_lie_in_few():
+    rng, frame = np.random.default_rng(0), np.repeat([0, 1], 1000)
+    place = rng.uniform(0, 100, (2000, 3))
+    place[:, 0] = 2.5 * np.round(place[:, 0] / 2.5)
+    place[0, 0] += 0.1  # a stray
+    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
+    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (3, 1, 1)).slices, [7.5, 0, 0])
+    place[:, 0] = 7.0
+    flat = movie_of(Detections.from_table(frame, place), (1, 1, 1))
+    assert flat.slices.tolist() == [0, 0]
+    assert movie_of(Detections.from_table([], np.empty((0, 3))), (1, 1, 1)).slices.tolist() == [0]
+
+
 @pytest.mark.parametrize("thick", [0.0, 1e-12, 1e-6, 1e-4, 1e-2])
 def test_a_plane_that_is_not_quite_one(thick):
     """Rounding, a conversion or a rotation leaves a little along z."""

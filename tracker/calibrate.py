@@ -39,6 +39,8 @@ _LOST, _CLUTTER = 0.1, 0.03
 """Shares of detections without one after or before, and of clutter among all, with which learning begins."""
 _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
+_SLICE = 0.6
+"""Step with which learning begins at least, in distances between the slices of a stack."""
 _UNLIKE = 0.1
 """How unlike the rest of a movie the part may be from which most is learned."""
 
@@ -101,6 +103,7 @@ def calibrate(
     ([0.1, 0.1, 0.1], 2200)
     """
     movie = movie_of(detections, spacing)
+    slices = movie.slices
     around = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     drift = drift_of(movie, around, workers=workers)
     if drift is not None:
@@ -111,7 +114,8 @@ def calibrate(
     sigma = sigma or 1e-6 * movie.far
     room = _ROOM * around.spacing
     given = Known.of(known or {}, movie.names)
-    step = given.step(np.full(movie.axes, sigma))
+    # Who goes from slice to slice is nearest to strangers: by links within slices none ever would.
+    step = given.step(np.maximum(sigma, _SLICE * slices))
     static = Motion.static(tuple(step.tolist()))
     model = given.held(
         LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)

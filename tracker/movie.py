@@ -21,6 +21,8 @@ _SOME, _FLAT = 10_000, 1e-5
 _LARGEST, _ROUNDED = 1e18, 1e-14
 """How far detections may usually be apart, and one over that how near, for variances are kept in single
 precision; and the share of how far off they are up to which what they are apart is rounding."""
+_SLICES = 0.1
+"""Share of detections below which the places along an axis at which they lie are few."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -71,6 +73,16 @@ class Movie:
         """How far from the origin detections usually are, which tells how they are rounded; or 1."""
         some = self.position[:: max(1, len(self.position) // _SOME)]
         return float(np.median(np.abs(some).max(axis=1))) or 1.0 if len(some) else 1.0
+
+    @cached_property
+    def slices(self) -> NDArray[np.float64]:
+        """(axes,) how far apart slices are along each axis on which all detections lie in few; or else 0."""
+        some = self.position[:: max(1, len(self.position) // _SOME)]
+        places = [np.unique(column) for column in some.T]
+        few = [1 < len(place) < _SLICES * len(some) for place in places]
+        return np.array(
+            [np.median(np.diff(place)) if sliced else 0.0 for place, sliced in zip(places, few, strict=True)]
+        )
 
     @property
     def axes(self) -> int:
