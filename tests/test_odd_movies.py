@@ -87,6 +87,10 @@ def test_slices_are_axes_on_which_all_lie_in_few():
     place[0, 0] += 0.1  # a stray
     np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
     np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (3, 1, 1)).slices, [7.5, 0, 0])
+    place += 1e-12 * rng.normal(size=place.shape)  # such as a rotation and back
+    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
+    place[1] = 1e7  # far astray
+    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
     place[:, 0] = 7.0
     flat = movie_of(Detections.from_table(frame, place), (1, 1, 1))
     assert flat.slices.tolist() == [0, 0]

@@ -55,6 +55,12 @@ def test_steps_are_surveyed_if_they_are_about_gaussian(asked, freedom, surveys):
     assert (len(asked["surveyed"]), len(asked["counted"])) == (surveys, 1)
 
 
+def test_who_knows_the_clutter_only_counts(asked):
+    movie = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)), sure=True)
+    movie.revised(MODEL, doubt=0.1)
+    assert (len(asked["surveyed"]), len(asked["counted"])) == (0, 1)
+
+
 def test_what_is_counted_revises_what_was_surveyed(monkeypatch):
     module = sys.modules["outbid.tracker.surveyor"]
     monkeypatch.setattr(module, "counted", lambda *_, **__: Census(0.95, 0.01))

@@ -122,7 +122,7 @@ def calibrate(
     )
     means = Means(
         room, len(movie.frame_start) - 1, max_gap, given, solver, workers, most_bytes,
-        Surveyor(movie, workers),
+        Surveyor(movie, workers, sure="clutter" in given.told),
     )  # fmt: skip
     first, last = movie.middle()
     part = movie.part(first, last) if around.unlike(first, last) < _UNLIKE else movie

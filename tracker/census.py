@@ -24,8 +24,8 @@ _MOST, _SOME = 50, 200
 """others around each, at most, and of how many that is asked."""
 _BLOCKS = 16
 """Parts of the room, for the error."""
-_CLEAR = 2.5
-"""Standard errors by which more must be seen again than links tell."""
+_CLEAR, _ABSURD = 2.5, 4.0
+"""Standard errors by which more must be seen again than links tell; and by which more than all may be."""
 _SURE = 1e-3
 """Share of detections at least that are not."""
 
@@ -37,8 +37,8 @@ class Census:
     Parameters
     ----------
     seen : float
-        Probability that the particle of a detection is seen in the next frame, or was in the one before; less
-        than that where some go farther than is looked.
+        Probability that the particle of a detection is seen in the next frame, or was in the one before: the
+        mean of both; less than that where some go farther than is looked.
     error : float
         Its standard error.
     """
@@ -59,9 +59,11 @@ class Census:
         >>> Census(0.9, 0.2).revised(model) is model
         True
         """
-        if self.seen - _CLEAR * self.error <= model.follow[0]:
+        # Of those that are seen next, and of those that were before.
+        told = model.follow[0] * (1 + (1 - model.start) / (1 - model.end)) / 2
+        if self.seen - _CLEAR * self.error <= told:
             return model
-        less = max(1 - self.seen, _SURE) / (1 - model.follow[0])
+        less = max(1 - self.seen, _SURE) / max(1 - told, _SURE)
         late = less * np.array(model.follow[1:])
         end, start = less * model.end, less * model.start
         follow = (float(1 - end - late.sum()), *late.tolist())
@@ -71,9 +73,9 @@ class Census:
 def counted(movie: Movie, step: NDArray[np.float64], *, workers: int = 1) -> Census | None:
     """How many are seen again; None where there is too little to count, or too much.
 
-    Let m detections be near one in its own frame, and n in the next or the one before: n - m is its particle,
-    and what has come near less what has left, which is nothing in the mean, in whatever way they lie. Where
-    frames show more or less of all, it is less than nothing.
+    Let m detections be near one in its own frame, and n in the next or the one before, if that showed as many
+    in all: n - m is its particle, and what has come near less what has left, which is nothing in the mean,
+    however they lie; but where none is shown that is too near another, more seem to be seen than are.
 
     Parameters
     ----------
@@ -97,17 +99,24 @@ def counted(movie: Movie, step: NDArray[np.float64], *, workers: int = 1) -> Cen
     >>> abs(found.seen - 0.8**2) < 4 * found.error < 0.1
     True
     """
-    frames = len(movie.frame_start) - 1
-    row = np.nonzero((movie.frame >= 1) & (movie.frame < frames - 1))[0]
+    size = np.diff(movie.frame_start)
+    # With others in the frames before and after.
+    whole = np.concatenate([[False], (size[:-2] > 0) & (size[2:] > 0), [False]])[: len(size)]
+    row = np.nonzero(whole[movie.frame])[0]
     row, gate = row[:: max(1, len(row) // _ENOUGH)], tuple((_REACH * step).tolist())
     few = row[:: max(1, len(row) // _SOME)]
     if len(row) < _FEWEST or _around(movie, few, gate, 1, workers).mean() > _MOST:
         return None
-    after, before, here = (_around(movie, row, gate, ahead, workers) for ahead in (1, -1, 0))
-    more = (after + before) / 2 - (here - 1)
+    others, frame = _around(movie, row, gate, 0, workers) - 1, movie.frame[row]
+    after, before = (
+        _around(movie, row, gate, ahead, workers) - others * size[frame + ahead] / size[frame]
+        for ahead in (1, -1)
+    )
+    more = (after + before) / 2
     place = movie.position[row, int(np.argmax(np.ptp(movie.bounds, axis=0)))]
     parts = [more[part].mean() for part in np.array_split(np.argsort(place, kind="stable"), _BLOCKS)]
-    return Census(float(more.mean()), float(np.std(parts, ddof=1) / np.sqrt(_BLOCKS)))
+    seen, error = float(more.mean()), float(np.std(parts, ddof=1) / np.sqrt(_BLOCKS))
+    return Census(seen, error) if seen <= 1 + _ABSURD * error else None
 
 
 def _around(

@@ -116,7 +116,9 @@ class Flow:
             The flow at every detection.
         place : (M, axes) float64 array
         """
-        both, many = np.concatenate([place, self._position]), len(place)
+        # Those of the last frame have no step.
+        known, many = self._position[: self._frame_start[-2]], len(place)
+        both = np.concatenate([place, known])
         start, asking = np.array([0, many, len(both)]), np.arange(many)
         near, _ = nearest(both, start, asking, _TELLING, offset=1, workers=self._workers)
         return np.asarray(shift[near - many].mean(axis=1))

@@ -195,8 +195,7 @@ class _Learning:
 
     def _told(self, learnt: Learnt) -> Learnt:
         """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
-        told = "clutter" in self._means.known.told
-        if self._crowd is None and not told and self._doubtful and self._done >= _FEWEST:
+        if self._crowd is None and self._doubtful and self._done >= _FEWEST:
             learnt = self._means.surveyed(learnt, self._linking.doubt)
         return self._means.held(learnt)
 

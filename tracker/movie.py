@@ -21,8 +21,9 @@ _SOME, _FLAT = 10_000, 1e-5
 _LARGEST, _ROUNDED = 1e18, 1e-14
 """How far detections may usually be apart, and one over that how near, for variances are kept in single
 precision; and the share of how far off they are up to which what they are apart is rounding."""
-_SLICES = 0.1
-"""Share of detections below which the places along an axis at which they lie are few."""
+_SLICES, _ROUGH = 0.1, 1e-6
+"""Share of detections below which the places along an axis at which they lie are few; and how far apart they
+are at least, for all are rounded, in what they usually lie apart."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -78,11 +79,7 @@ class Movie:
     def slices(self) -> NDArray[np.float64]:
         """(axes,) how far apart slices are along each axis on which all detections lie in few; or else 0."""
         some = self.position[:: max(1, len(self.position) // _SOME)]
-        places = [np.unique(column) for column in some.T]
-        few = [1 < len(place) < _SLICES * len(some) for place in places]
-        return np.array(
-            [np.median(np.diff(place)) if sliced else 0.0 for place, sliced in zip(places, few, strict=True)]
-        )
+        return np.array([_apart(np.sort(column)) for column in some.T])
 
     @property
     def axes(self) -> int:
@@ -123,6 +120,16 @@ class Movie:
             self.frame[rows] - first, self.position[rows], self.order[rows],
             start[first : last + 1] - start[first], self.names, self.interval,
         )  # fmt: skip
+
+
+def _apart(place: NDArray[np.float64]) -> float:
+    """How far apart the slices are in which such sorted places are, but for rounding; 0 if there are none."""
+    if not len(place):
+        return 0.0
+    usual = place[len(place) * 9 // 10] - place[len(place) // 10]
+    apart = np.diff(place)
+    apart = apart[apart > _ROUGH * usual]
+    return float(np.median(apart)) if 0 < len(apart) < _SLICES * len(place) else 0.0
 
 
 def movie_of(

@@ -22,10 +22,12 @@ class Surveyor:
     ----------
     movie : Movie
     workers : int
+    sure : bool
+        Whether clutter is known: then it is counted only how many are seen again.
     """
 
-    def __init__(self, movie: Movie, workers: int = 1) -> None:
-        self._movie, self._workers = movie, workers
+    def __init__(self, movie: Movie, workers: int = 1, *, sure: bool = False) -> None:
+        self._movie, self._workers, self._sure = movie, workers, sure
         self._surveyed_by: LinkModel | None = None
         self._counted_by: LinkModel | None = None
         self._survey: Survey | None = None
@@ -40,7 +42,7 @@ class Surveyor:
         doubt : float
             Share of the links that may be wrong by which it is.
         """
-        if model.freedom == 0 or model.freedom > _GAUSSIAN:
+        if not self._sure and (model.freedom == 0 or model.freedom > _GAUSSIAN):
             if self._surveyed_by is None or not _moves_alike(self._surveyed_by, model):
                 self._surveyed_by = model
                 self._survey = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
