@@ -80,6 +80,17 @@ def test_where_links_tell_of_no_flow_the_part_still_does():
     assert np.median(np.abs(shift - ahead)) < 0.02
 
 
+def test_a_flow_that_goes_as_much_astray_as_none_is_not_carried_on():
+    rng = np.random.default_rng(2)
+    walks = rng.uniform(0, 20, (400, 2)) + np.cumsum(rng.normal(0, 0.2, (8, 400, 2)), axis=0)
+    movie = movie_of(Detections.from_table(np.repeat(np.arange(8), 400), walks.reshape(-1, 2)), (1, 1, 1))
+    flow, nobody = Flow(movie.frame_start, movie.position), np.full(len(movie.frame), -1)
+    for astray in (-0.01, 0.01):  # one of them happens to go nearer than none
+        feigned = np.full_like(movie.position, astray)
+        part = SimpleNamespace(flow=flow, shift=feigned, crowd=16, registered=False)
+        assert _flow_at_first(movie, nobody, part, flow.anew())[1] is None
+
+
 def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_frames():
     """Its part tells how it turns; by links that know of no turning the rest was linked wrong (F1 .35)."""
     places = turning(particles=1000, frames=60, angle=0.12)

@@ -33,6 +33,8 @@ LAST_PASSES, _MOST_LAST, _SMALL = 1, 6, 60_000
 them together look at no more detections than the third."""
 _FLOWING = 4
 """Passes over the whole movie, at most, in which the flow gets known, where there is one."""
+_NEARER = 0.9
+"""How near to the next frame's detections a part's flow must carry, in how near that of links does."""
 _DOUBTLESS = 0.02
 """Share of wrong links up to which `headings` tell nothing more of a whole movie."""
 _SETTLED, _LAST = 0.005, 0.002
@@ -161,11 +163,12 @@ def _flow_at_first(
 ) -> tuple[NDArray[np.float64], int | None]:
     """The flow by which the whole movie is linked first, and how many neighbours tell it.
 
-    As these links tell it, or as it was in the part, if that carries detections nearer to the next frame's.
+    As these links tell it, or as it was in the part, if that carries detections clearly nearer to the
+    next frame's.
     """
     shift, crowd = flow.foretold(steps_of(movie, follower))
     steady = before.flow.elsewhere(before.shift, movie.position[flow.shown])
-    if flow.amiss(steady) < flow.amiss(shift[flow.shown]):
+    if flow.amiss(steady) < _NEARER * flow.amiss(shift[flow.shown]):
         shift, crowd = before.flow.elsewhere(before.shift, movie.position), before.crowd
     return (flow.register(shift) if crowd and before.registered else shift), crowd
 
