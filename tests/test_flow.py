@@ -12,6 +12,7 @@ from outbid.tracker import Detections, Tracks, score, track
 from outbid.tracker.flow import Flow
 from outbid.tracker.movie import movie_of
 from outbid.tracker.passes import _flow_at_first
+from outbid.tracker.surveyor import Surveyor
 
 Points = NDArray[np.float64]
 
@@ -89,6 +90,17 @@ def test_a_flow_that_goes_as_much_astray_as_none_is_not_carried_on():
         feigned = np.full_like(movie.position, astray)
         part = SimpleNamespace(flow=flow, shift=feigned, crowd=16, registered=False)
         assert _flow_at_first(movie, nobody, part, flow.anew())[1] is None
+
+
+def test_nobody_is_counted_where_all_flow(monkeypatch):
+    """Who is carried off with its neighbours is not where it was."""
+    asked, places = [], turning(particles=600, frames=20, angle=0.08)
+    revised = Surveyor.revised
+    monkeypatch.setattr(
+        Surveyor, "revised", lambda one, *by, **how: (asked.append(by), revised(one, *by, **how))[1]
+    )
+    track(Detections.from_table(np.repeat(np.arange(20), 600), np.concatenate(places)))
+    assert not asked
 
 
 def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_frames():
