@@ -232,7 +232,7 @@ def test_track_with_no_option_learns_and_says_what():
     run = track(truth.detections, TrackingSettings())
     assert run.learned is not None
     assert run.tracks.link_probability is not None
-    assert run.settings.max_gap == 2
+    assert run.settings.max_gap is None
     assert run.stats["worst_gap"] == 0
     assert run.learned.step.mean() == pytest.approx(0.2, rel=0.15)
     np.testing.assert_array_equal(run.tracks.links, calibrate(truth.detections)[1].pairs)

@@ -41,6 +41,8 @@ _ROOM = 1.5
 """Where particles are sparse the gate is so many distances to the nearest neighbour."""
 _SLICE = 0.6
 """Step with which learning begins at least, in distances between the slices of a stack."""
+_MISSING, _MOST_MISSING = 2, 10
+"""Frames in which a particle may be missing, where nothing is told: to begin with, and at most."""
 _UNLIKE = 0.1
 """How unlike the rest of a movie the part may be from which most is learned."""
 
@@ -49,7 +51,7 @@ def calibrate(
     detections: Detections,
     *,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
-    max_gap: int = 2,
+    max_gap: int | None = None,
     two_sided: bool = True,
     divisions: bool = True,
     merges: bool = False,
@@ -67,8 +69,8 @@ def calibrate(
     detections : Detections
     spacing : (float, float, float)
         Size of a voxel along z, y, x.
-    max_gap : int
-        Frames in which a particle may be missing.
+    max_gap : int, optional
+        Frames in which a particle may be missing. Default: as many as it is missing often enough.
     two_sided : bool
         Whether links may use the future.
     divisions : bool
@@ -121,7 +123,7 @@ def calibrate(
         LinkModel(static, (0.9,), _LOST, _LOST, gate_of(step, room), two_sided=two_sided, clutter=_CLUTTER)
     )
     means = Means(
-        room, len(movie.frame_start) - 1, max_gap, given, solver, workers, most_bytes,
+        room, len(movie.frame_start) - 1, *_gaps(max_gap), given, solver, workers, most_bytes,
         Surveyor(movie, workers, sure="clutter" in given.told),
     )  # fmt: skip
     first, last = movie.middle()
@@ -153,6 +155,11 @@ def calibrate(
         movie.interval, drift, tuple(given.told),
     )  # fmt: skip
     return learnt, links
+
+
+def _gaps(told: int | None) -> tuple[int, int]:
+    """Frames in which a particle may be missing, to begin with and at most."""
+    return (_MISSING, _MOST_MISSING) if told is None else (told, told)
 
 
 def _drift_of_flow(movie: Movie, shift: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -113,7 +113,7 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--max-gap", type=int, metavar="N",
-    help="Frames that a particle may be missing.  [default: 0; 2 if all is learned]",
+    help="Frames that a particle may be missing.  [default: 0; learned if all is]",
 )  # fmt: skip
 @click.option(
     "--divisions/--no-divisions", default=True, show_default=True,

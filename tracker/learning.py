@@ -19,6 +19,7 @@ from .linking import Linking, LinkModel
 from .looks import Look, look_of
 from .movie import Movie
 from .passes import Found, Means, steps_of
+from .rates import lengthened
 from .refine import DOUBT, with_gaps
 from .rehearsal import rehearsed
 from .weigh import link_pass, possible
@@ -224,8 +225,21 @@ class _Learning:
         """Whether nothing more is to be learned: hardly a link changes, nor once frames were registered."""
         ended = self._ended()
         if ended or self._done == PASSES // 2:
-            return not self._register() and ended
+            return not self._register() and ended and not self._lengthen()
         return False
+
+    def _lengthen(self) -> bool:
+        """Once, look over longer gaps as well where the longest are many, and links not in much doubt."""
+        means = self._means
+        if self._closely or self._max_gap != means.max_gap:
+            return False
+        frame, follower = self._movie.frame, self._linking.follower
+        gap = np.where(follower >= 0, frame[follower] - frame, 0)
+        follow = lengthened(self._model.follow, np.bincount(gap)[1:], means.longest_gap)
+        if len(follow) == len(self._model.follow):
+            return False
+        self._max_gap, self._model = len(follow) - 1, replace(self._model, follow=follow)
+        return True
 
     def _register(self) -> bool:
         """Where neighbours go together, but links are in doubt, ask once where without them."""

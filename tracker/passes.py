@@ -47,7 +47,8 @@ class Means:
 
     room: float
     frames: int  # of the whole movie
-    max_gap: int
+    max_gap: int  # to begin with
+    longest_gap: int
     known: Known
     solver: str
     workers: int

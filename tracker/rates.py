@@ -24,6 +24,9 @@ _LEAST = np.array([2e-3, 2e-3, 1e-2, 1e-2])
 """Rates of ends, starts, clutter and misses that are much like none."""
 _AMISS = 2.5
 """How wrong rates may be."""
+_OFTEN, _FADING = 2e-3, 0.6
+"""Share of all links up to which gaps of their length are worth a look; and by how much each frame more must
+make them rarer: who comes back as often after any time was not missed, but is another in the same place."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,33 @@ def rates_counted(movie: Movie, truth: Linking, model: LinkModel) -> Rates:
     longest = len(model.follow)
     links = _Counted(movie, truth, _gaps(movie, truth), truth.probability, longest)
     return Rates(*links.rates(longest - 1), clutter=model.clutter)
+
+
+def lengthened(follow: tuple[float, ...], found: NDArray[np.intp], most: int) -> tuple[float, ...]:
+    """Probabilities of being seen next after 1, 2, … frames, and after as many more as are worth a look.
+
+    Parameters
+    ----------
+    follow : tuple of float
+        Those of the gaps that were tried.
+    found : (G,) int64 array
+        Links over 1, 2, … frames; each frame more makes them rarer as the last one did.
+    most : int
+        Frames that a particle may be missing.
+
+    Examples
+    --------
+    >>> follow = lengthened((0.8, 0.08, 0.02), np.array([800, 80, 20]), most=9)
+    >>> np.round(follow, 4).tolist()
+    [0.7956, 0.0796, 0.0199, 0.005]
+    """
+    found = found[: len(follow)]
+    if len(follow) < 3 or len(found) < len(follow) or not 0 < found[-1] < _FADING * found[-2]:
+        return follow
+    rarer, share = found[-1] / found[-2], found[-1] / found.sum()
+    more = min(int(np.log(_OFTEN / share) / np.log(rarer)), most + 1 - len(follow))
+    longer = np.append(follow, follow[-1] * rarer ** np.arange(1, more + 1))
+    return tuple((longer / longer.sum() * sum(follow)).tolist())
 
 
 class _Lots:

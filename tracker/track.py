@@ -53,8 +53,8 @@ class TrackingSettings:
     spacing : (float, float, float)
         Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
     max_gap : int, optional
-        Frames in which a particle may be missing and its track still be joined; 0 joins none. Default: 2
-        where all is learned, how often particles are missed included; 0 with a `max_distance`.
+        Frames in which a particle may be missing and its track still be joined; 0 joins none. Default:
+        learned where all is, as how often particles are missed; 0 with a `max_distance`.
     gap_distance : float, optional
         Gate of gap closing. Default: `max_distance`.
     divisions : bool
@@ -264,10 +264,9 @@ def _learned(
     """Tracks by what the movie tells of itself."""
     if settings.device == "gpu":
         raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
-    gap = 2 if settings.max_gap is None else settings.max_gap
-    used = replace(settings, device="cpu", max_gap=gap)
+    used = replace(settings, device="cpu")
     learned, links = calibrate(
-        detections, spacing=used.spacing, max_gap=gap, two_sided=not used.forward_only,
+        detections, spacing=used.spacing, max_gap=used.max_gap, two_sided=not used.forward_only,
         divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,
         exact_margins=used.exact_margins, workers=workers, most_bytes=int(0.8 * free_memory() / 9),
         progress=progress,
