@@ -83,6 +83,13 @@ def test_ends_are_few_where_few_can_be_followed():
     assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.05)
 
 
+def test_what_flights_tell_is_surveyed_as_well():
+    """A quarter of all tracks seemed to end in each frame, and steps to be a twentieth shorter."""
+    found = [learned(0.4, 3.0, 0.1, frames=20, seed=seed) for seed in (1, 3)]
+    assert np.mean([one.model.end for one in found]) < 0.2
+    assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.035)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_nonsense_where_little_can_be_learned(seed):
     rng = np.random.default_rng(seed)
@@ -153,6 +160,15 @@ def test_a_rehearsal_of_another_kind_of_movie_is_none():
     assert told[0] is told[2] is None
     assert told[1] is not None
     assert (told[1].variance > 1).all()  # the short steps are those that are found
+
+
+def test_shares_of_wrong_links_so_small_vary_from_pass_to_pass():
+    """A rehearsal that was refused for a twentieth less than half of 3 % left twice as many ends."""
+    movie, play = still(), {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
+    flying = Motion((0.0,) * 3, (0.3,) * 3, 30.0, (0.01,) * 3)
+    model = LinkModel(flying, (0.95,), 0.05, 0.05, gate=(1.4,) * 3)
+    told = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.003, 0.02, 0.04)]
+    assert [one is None for one in told] == [False, False, True]
 
 
 def test_what_was_rehearsed_is_forgotten_when_the_model_draws_another_movie(monkeypatch):

@@ -49,9 +49,12 @@ def test_it_is_asked_again_where_motion_is_another(asked):
     assert len(asked["counted"]) == 2
 
 
-@pytest.mark.parametrize(("freedom", "surveys"), [(0.0, 1), (2.5, 0), (10.0, 0), (15.0, 1)])
-def test_steps_are_surveyed_if_they_are_about_gaussian(asked, freedom, surveys):
-    surveyor().revised(replace(MODEL, freedom=freedom), doubt=0.1)
+@pytest.mark.parametrize(
+    ("freedom", "doubt", "surveys"),
+    [(0.0, 0.1, 1), (2.5, 0.1, 0), (10.0, 0.2, 0), (15.0, 0.1, 1), (2.5, 0.3, 1)],
+)
+def test_steps_are_surveyed_if_they_are_about_gaussian_or_hardly_known(asked, freedom, doubt, surveys):
+    surveyor().revised(replace(MODEL, freedom=freedom), doubt=doubt)
     assert (len(asked["surveyed"]), len(asked["counted"])) == (surveys, 1)
 
 

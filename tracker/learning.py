@@ -196,7 +196,7 @@ class _Learning:
 
     def _told(self, learnt: Learnt) -> Learnt:
         """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
-        if self._crowd is None and self._doubtful and self._done >= _FEWEST:
+        if self._crowd is None and self._doubtful and (self._flying or self._done >= _FEWEST):
             learnt = self._means.surveyed(learnt, self._linking.doubt)
         return self._means.held(learnt)
 
@@ -229,9 +229,9 @@ class _Learning:
         return False
 
     def _lengthen(self) -> bool:
-        """Once, look over longer gaps as well where the longest are many, and links not in much doubt."""
+        """Once, look over longer gaps as well where the longest are many, and links not in doubt."""
         means = self._means
-        if self._closely or self._max_gap != means.max_gap:
+        if self._doubtful or self._max_gap != means.max_gap:
             return False
         frame, follower = self._movie.frame, self._linking.follower
         gap = np.where(follower >= 0, frame[follower] - frame, 0)

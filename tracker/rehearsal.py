@@ -34,9 +34,9 @@ _EMPTY = 0.05
 """Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
 _THROUGH = 1.0
 """Rooms through which particles may fly before they turn: walls throw those back that are drawn."""
-_UNLIKE = 1.5
-"""How many times as many links, or as few, may be wrong in the movie drawn as in the real one: more tells
-that particles move otherwise than the model says."""
+_UNLIKE, _FEW = 1.5, 0.02
+"""How many times as many links, or as few, may be wrong in the movie drawn as in the real one, and how many
+more of all, for small shares vary from pass to pass: else particles move otherwise than the model says."""
 
 
 def rehearsed(
@@ -85,7 +85,7 @@ def rehearsed(
     pairs = pairs_of(play, model.gate, workers=workers)
     pairs = with_gaps(play, pairs, model, still, doubt=doubt, sweep=look.sweep, workers=workers)
     found, pairs = look.link(play, pairs, model, none, still, solver=solver, workers=workers)
-    if not wrong / _UNLIKE <= found.doubt <= wrong * _UNLIKE:
+    if not min(wrong / _UNLIKE, wrong - _FEW) <= found.doubt <= max(wrong * _UNLIKE, wrong + _FEW):
         return None
     bias, settled = bias_of(play, found, truth, model), found
     if not last:

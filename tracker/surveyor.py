@@ -13,6 +13,8 @@ _SAME, _ALIKE = 0.15, 0.05
 """Changes of a variance, and of the correlation of two steps, that are none."""
 _GAUSSIAN = 10.0
 """Degrees of freedom above which tails are hardly heavier than a Gaussian's."""
+_ASTRAY = 0.25
+"""Share of wrong links from which on these are what makes tails heavier."""
 
 
 class Surveyor:
@@ -42,7 +44,8 @@ class Surveyor:
         doubt : float
             Share of the links that may be wrong by which it is.
         """
-        if not self._sure and (model.freedom == 0 or model.freedom > _GAUSSIAN):
+        gaussian = model.freedom == 0 or model.freedom > _GAUSSIAN or doubt > _ASTRAY
+        if not self._sure and gaussian:
             if self._surveyed_by is None or not _moves_alike(self._surveyed_by, model):
                 self._surveyed_by = model
                 self._survey = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
