@@ -70,7 +70,7 @@ def calibrate(
     spacing : (float, float, float)
         Size of a voxel along z, y, x.
     max_gap : int, optional
-        Frames in which a particle may be missing. Default: as many as it is missing often enough.
+        Frames in which a particle may be missing. Default: learned, ten at most.
     two_sided : bool
         Whether links may use the future.
     divisions : bool
