@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from itertools import product
 
 import numpy as np
 import pytest
 
+from outbid.simulate.scenes import Scene
+from outbid.tracker.calibrate import calibrate
 from outbid.tracker.candidates_cpu import looked_up
 from outbid.tracker.choose import chosen, sobered, sobriety_of
 from outbid.tracker.choose_cpu import fractional_probabilities
@@ -102,7 +105,7 @@ def test_choice_is_expected_to_agree_with_the_truth_as_well_as_any(seed):
     def f1(some):
         return 2 * probability[some].sum() / max(some.sum() + expected, 1)
 
-    best = chosen(linking, "bid_and_augment")
+    best = chosen(linking, 0.0, "bid_and_augment")
     taken = best.follower[row] == col
     assert f1(taken) >= 0.97 * max(f1(some) for some in matchings(row, col))
     assert best.trust[row[taken]].tolist() == probability[taken].tolist()
@@ -113,16 +116,45 @@ def test_choice_is_expected_to_agree_with_the_truth_as_well_as_any(seed):
 def test_links_that_are_mostly_wrong_are_chosen_where_all_are():
     row, col = np.array([0, 1, 2]), np.array([3, 4, 5])
     likely = linking_of(row, col, np.ones(3), np.full(3, 0.3), 6)
-    assert (chosen(likely, "bid_and_augment").follower[:3] == col).all()
+    assert (chosen(likely, 0.0, "bid_and_augment").follower[:3] == col).all()
     mixed = linking_of(row, col, np.ones(3), np.array([0.95, 0.9, 0.1]), 6)
-    assert chosen(mixed, "bid_and_augment").follower[:3].tolist() == [3, 4, -1]
+    assert chosen(mixed, 0.0, "bid_and_augment").follower[:3].tolist() == [3, 4, -1]
 
 
 def test_links_of_which_hardly_any_is_right_make_no_tracks():
-    """The best F1 alone would take a link of p = 0.17 where all others are as bad."""
+    """The best F1 alone would take a link of p = 0.14 where all others are as bad."""
     row, col = np.arange(4), np.arange(4, 8)
-    poor = linking_of(row, col, np.ones(4), np.array([0.3, 0.3, 0.3, 0.17]), 8)
-    assert chosen(poor, "bid_and_augment").follower[:4].tolist() == [4, 5, 6, -1]
+    poor = linking_of(row, col, np.ones(4), np.array([0.3, 0.3, 0.3, 0.14]), 8)
+    assert chosen(poor, 0.0, "bid_and_augment").follower[:4].tolist() == [4, 5, 6, -1]
+
+
+@pytest.mark.parametrize(
+    ("others", "clutter", "least"),
+    [
+        (0.6, 0.0, 0.2),  # (F1 / 2 + 2 * 0.35 F1) / 3, where F1 = (1.8 + p) / 4
+        (0.6, 0.03, 0.227),  # and 2 * 1.2 * 0.03 / 3
+        (0.6, 0.3, 0.287),  # (F1 / 2 + 2 * 0.3) / 3
+        (0.95, 0.0, 0.317),  # as the first, where F1 = (2.85 + p) / 4
+    ],
+)
+def test_what_is_worth_a_link_depends_on_what_else_can_be_followed_and_on_clutter(others, clutter, least):
+    row, col = np.arange(4), np.arange(4, 8)
+    for last, taken in ((least + 0.01, 7), (least - 0.01, -1)):
+        linking = linking_of(row, col, np.ones(4), np.array([others] * 3 + [last]), 8)
+        assert chosen(linking, clutter, "bid_and_augment").follower[3] == taken
+
+
+def test_the_clutter_that_was_learned_is_asked(monkeypatch):
+    asked = []
+
+    def noted(linking, clutter, solver):
+        asked.append(clutter)
+        return chosen(linking, clutter, solver)
+
+    monkeypatch.setattr(import_module("outbid.tracker.calibrate"), "chosen", noted)
+    learned, _ = calibrate(Scene(0.2, 0.0, clutter=0.2, particles=300, frames=10).film(1).detections)
+    assert asked == [learned.model.clutter]
+    assert asked[0] > 0.02
 
 
 def believed(row, col, odds, count):

@@ -142,7 +142,7 @@ def calibrate(
     found = settled(movie, found, means, tell)
     linking, branches = _branched(movie, found, divisions=divisions, merges=merges)
     # Links and divisions are chosen together, by their likelihood.
-    linking = linking if len(branches) else chosen(linking, solver)
+    linking = linking if len(branches) else chosen(linking, found.model.clutter, solver)
     if two_sided and found.model.motion.persistence > 0 and found.bias.sobriety == (1.0, 0.0):
         linking = doubted(movie, found.model, linking, found.shift, workers=workers)
     linking = with_exact_margins(linking, branches, solver) if exact_margins else linking

@@ -21,8 +21,9 @@ _MOST = 40.0
 """Log odds from which on all are alike: their squares still are numbers."""
 _CERTAIN = 1e-6
 """No link is more certain, or less probable."""
-_WORTH = 0.25
-"""Probability from which on links make the longest tracks, wherever that was measured."""
+_OF_F1, _OF_CLUTTER, _WORTH = 0.35, 1.2, (0.15, 0.3)
+"""Probability from which on links make the longest tracks, wherever that was measured: so much of F1 and of
+the share of clutter, between these."""
 _ROUNDS = 5
 """How often the greatest F1 is measured anew."""
 _TELLING = 0.02
@@ -105,7 +106,7 @@ def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) ->
     return float(found[0]), float(found[1])
 
 
-def chosen(linking: Linking, solver: str) -> Linking:
+def chosen(linking: Linking, clutter: float, solver: str) -> Linking:
     r"""Other links of the same pairs, whose F1 is expected to be best and whose tracks to be long.
 
     The most likely links together are not those that agree best with the truth. If p are probabilities and
@@ -114,23 +115,27 @@ def chosen(linking: Linking, solver: str) -> Linking:
     .. math:: F_1 = 2 \sum p / (\mathrm{links} + T)
 
     are worth while where :math:`p > F_1 / 2` (Dinkelbach 1967). So where little can be followed, links are
-    chosen of which most are wrong. What keeps identities longest (IDF1) depends less on what else can be
-    followed: a right link adds to the longest part of a track, and a wrong one only costs where both its ends
-    are in such longest parts. That is p > 1/4 wherever it was measured, and counts twice. The greatest F1 is
-    taken from the most likely links. Gains are the log odds of p less those of this threshold.
+    chosen of which most are wrong. What keeps identities longest (IDF1) depends on other things: a right link
+    adds to the longest part of a track, and a wrong one only costs where both its ends are in such longest
+    parts, which are short where little can be followed; but clutter that is linked is no longer right alone.
+    Where a share c is clutter that is p > .35 F1 + 1.2 c, between .15 and .3, wherever it was measured, and
+    counts twice. The greatest F1 is taken from the most likely links. Gains are the log odds of p less those
+    of this threshold.
 
     Parameters
     ----------
     linking : Linking
         The most likely links.
+    clutter : float
+        Share of detections that are no particle.
     solver : str
     """
     trust = linking.trust[linking.follower >= 0]
-    kept, expected = trust, len(trust)
-    worth = _WORTH
+    kept, expected, worth = trust, len(trust), 0.0
     for _ in range(_ROUNDS):
         best = 2 * kept.sum() / max(len(kept) + expected, 1)
-        worth = (best / 2 + 2 * _WORTH) / 3
+        longest = min(max(_OF_F1 * best + _OF_CLUTTER * clutter, _WORTH[0]), _WORTH[1])
+        worth = (best / 2 + 2 * longest) / 3
         kept = trust[trust > worth]
     against = (1 - linking.probability) * (worth / (1 - worth))
     return _best(linking, np.log(linking.probability / against), solver)
