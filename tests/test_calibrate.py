@@ -107,7 +107,7 @@ def test_least_squares_without_negative_parts_are_those_of_scipy():
 )
 def test_covariances_of_a_motion_give_the_motion(motion):
     covariance = np.array([motion.step_covariance(lag) for lag in (0, 1, 2, 3, 4, 1)])
-    found = motion_from(covariance, np.full(6, 1e6))
+    found = motion_from(covariance, np.full(6, 1e6), np.ones(6))
     for lag in range(5):
         np.testing.assert_allclose(
             found.step_covariance(lag), covariance[lag], atol=0.02 * covariance[0].max()
@@ -122,7 +122,7 @@ def test_covariances_of_a_motion_give_the_motion(motion):
 )
 def test_noise_is_told_by_probable_steps_where_few_are_sure(near, sure, probable, noise):
     covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
-    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), near)
+    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6), near)
     assert found.noise == pytest.approx((noise,))
     assert found.step_variance(1) == pytest.approx([1.0])
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.tracker import SettingsError, motion_cpu
@@ -79,6 +80,29 @@ def test_the_odds_of_a_pair_are_the_likelihood_of_one_track_against_two(halves, 
     assert gain == pytest.approx(whole - parts, abs=1e-6)
 
 
+@pytest.mark.parametrize("halves", [(1, 1), (3, 1), (1, 3), (3, 4)])
+def test_at_another_pace_the_odds_are_those_of_steps_as_much_longer(halves):
+    """Steps of a track and their noise, as one Gaussian, tell them without a filter."""
+    rng = np.random.default_rng(7)
+    first, count = halves[0], sum(halves)
+    seen, pace = rng.normal(5, 1.0, (count, 3)), rng.uniform(0.3, 2.0, count)
+
+    def dense(begun: int, ended: int) -> float:
+        steps, each = np.diff(seen[begun:ended], axis=0), pace[begun : ended - 1]
+        lag = np.abs(np.subtract.outer(np.arange(len(each)), np.arange(len(each))))
+        noise = np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0))
+        total = 0.0
+        for k, sigma in enumerate(WALK.noise):
+            own = np.array([WALK.step_covariance(int(n))[k] for n in range(len(each) + 1)])
+            own[:2] -= np.array([2.0, -1.0])[: len(own)] * sigma**2
+            both = np.outer(each, each) * own[lag] + noise * sigma**2
+            total += multivariate_normal(np.zeros(len(each)), both).logpdf(steps[:, k]) if len(each) else 0.0
+        return total
+
+    gain = pair_gain(WALK, seen, np.arange(count), first, pace=pace)
+    assert gain == pytest.approx(dense(0, count) - dense(0, first) - dense(first, count), abs=1e-6)
+
+
 def test_links_that_are_not_believed_leave_the_particle_as_new():
     seen = np.array([[0.0, 0, 0], [1, 2, 3]])
     mean, cov = filtered(WALK, seen, np.array([0, 1]), np.array([-1, 0]), trust=np.zeros(2))
@@ -128,29 +152,31 @@ def test_motions_that_make_no_sense_are_refused(wrong):
 # ---------------------------------------------------------------- the kernels, called plainly
 
 
-def table_of(motion: Motion) -> np.ndarray:
-    return np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, 5)])
+def table_of(motion: Motion, pace=(1.0,)) -> np.ndarray:
+    """Transitions over up to four frames where the pace is the same, or else over one."""
+    whole = np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, 5)])
+    return np.stack([whole * [each, 1, each**2, each, 1] for each in pace])
 
 
-def filtered(motion, seen, frame, before, *, backward=False, trust=None):
+def filtered(motion, seen, frame, before, *, backward=False, trust=None, pace=(1.0,)):
     count, axes = seen.shape
     mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
     trust = np.ones(count) if trust is None else trust
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     shift = np.zeros_like(seen)
     motion_cpu.filter_tracks(
-        seen, frame, before, shift, trust, table_of(motion), speed2, noise2, backward, mean, cov
+        seen, frame, before, shift, trust, table_of(motion, pace), speed2, noise2, backward, mean, cov
     )
     return mean, cov
 
 
-def pair_gain(motion, seen, frame, first, freedom=0.0) -> float:
+def pair_gain(motion, seen, frame, first, freedom=0.0, pace=(1.0,)) -> float:
     """Log odds of the pair (first - 1, first) with all other links known."""
     count, axes = seen.shape
     before, follower = np.arange(-1, count - 1), np.append(np.arange(1, count), -1)
     before[first], follower[first - 1] = -1, -1
-    past = filtered(motion, seen, frame, before)
-    future = filtered(motion, seen, frame, follower, backward=True)
+    past = filtered(motion, seen, frame, before, pace=pace)
+    future = filtered(motion, seen, frame, follower, backward=True, pace=pace)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     motion_cpu.messages(seen, follower, *future, speed2, noise2, place, weight, constant)
@@ -159,8 +185,8 @@ def pair_gain(motion, seen, frame, first, freedom=0.0) -> float:
     distance2, gain = np.empty(1), np.empty(1)
     motion_cpu.weigh_pairs(
         0, count, indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight,
-        constant, table_of(motion), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0, distance2,
-        gain,
+        constant, table_of(motion, pace), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0,
+        distance2, gain,
     )  # fmt: skip
     return float(gain[0])
 
@@ -178,16 +204,29 @@ def likelihood(motion, seen, frame) -> float:
 def test_steps_apart_weigh_by_the_fourth_power_of_probabilities_but_in_the_last_row():
     """A particle at 0, 1, 3 and 6; its links are right with .9 and .8, and the last may be with .5."""
     place, still = np.array([0.0, 1.0, 3.0, 6.0]), np.zeros(4)
-    products = np.zeros((1, ROWS, 5, 1))
+    products = np.zeros((1, ROWS, 6, 1))
     step_products(
-        np.array([2]), np.array([3], np.int32), np.array([0.5]), np.arange(4), place, still,
+        np.array([2]), np.array([3], np.int32), np.array([0.5]), np.arange(4), place, still, np.ones(1),
         np.array([-1, 0, 1, -1]), np.array([0.9, 0.8, 0.0, 0.0]), np.zeros(4, np.int64), 1, (-99.0,), (99.0,),
         (1.0,), products,
     )  # fmt: skip
-    weight, crossed, last2, earlier2, seen2 = products[0, :, :, 0].T
+    weight, crossed, last2, earlier2, seen2, noisy = products[0, :, :, 0].T
     two, three = (0.5 * 0.8) ** 4, (0.5 * 0.8 * 0.9) ** 4
+    np.testing.assert_array_equal(noisy, weight)
     np.testing.assert_allclose(weight, [0.5, two, three, 0, 0, 0.5 * 0.8])
     np.testing.assert_allclose(crossed, [4.5, 6 * two, 3 * three, 0, 0, 6 * 0.5 * 0.8])
     np.testing.assert_allclose(last2[1:], [9 * two, 9 * three, 0, 0, 9 * 0.5 * 0.8])
     np.testing.assert_allclose(earlier2[1:], [4 * two, 1 * three, 0, 0, 4 * 0.5 * 0.8])
     assert seen2.tolist() == [4.5, 0, 0, 0, 0, 0]
+
+
+def test_steps_at_another_pace_count_as_usual_ones():
+    place, products = np.array([0.0, 1.0, 3.0, 6.0]), np.zeros((2, 1, ROWS, 6, 1))
+    for where, pace, to in ((place, np.ones(1), products[0]), (place * 0.5, np.full(4, 0.5), products[1])):
+        step_products(
+            np.array([2]), np.array([3], np.int32), np.array([0.5]), np.arange(4), where, np.zeros(4),
+            1 / pace, np.array([-1, 0, 1, -1]), np.array([0.9, 0.8, 0.0, 0.0]), np.zeros(4, np.int64), 1,
+            (-99.0,), (99.0,), (1.0,), to,
+        )  # fmt: skip
+    np.testing.assert_allclose(products[1, ..., :4, :], products[0, ..., :4, :])
+    np.testing.assert_allclose(products[1, ..., 4:, :], products[0, ..., 4:, :] * [[0.25], [4.0]])

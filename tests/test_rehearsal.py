@@ -111,10 +111,12 @@ def test_nothing_is_nonsense_where_little_can_be_learned(seed):
     "motion",
     [Motion.static((0.2, 0.1, 0.3), (0.05, 0.1, 0.0)), Motion((0.0,) * 3, (0.3, 0.2, 0.1), 4.0, (0.05,) * 3)],
 )
-def test_a_movie_that_is_drawn_tells_the_model(motion, monkeypatch):
+@pytest.mark.parametrize("paced", [False, True])
+def test_a_movie_that_is_drawn_tells_the_model(motion, paced, monkeypatch):
     monkeypatch.setattr(rehearsal, "_ENOUGH", 50_000)  # in few frames all are near an end
     model = LinkModel(motion, (0.7, 0.1, 0.02), 0.18, 0.2, gate=(1.0,) * 3, clutter=0.1)
-    play, truth = drawn(still(), model, 50, seed=1)
+    pace = np.sqrt([0.4, 1.2, 1.4, 1.0])  # the last is never needed
+    play, truth = drawn(still().paced(pace if paced else None), model, 50, seed=1)
     rates = rates_counted(play, truth, model)
     np.testing.assert_allclose(rates.follow, model.follow, rtol=0.15)
     assert (rates.end, rates.start) == pytest.approx((0.18, 0.18), rel=0.1)

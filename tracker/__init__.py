@@ -30,6 +30,7 @@ only, and `outbid.viewers` stands with the commands.
     `flow`, `estimates`  what neighbours foretell; motion and noise from steps; `tails`: how heavy
     `drift`              how far whole frames moved, by a vote of displacements
     `learn`, `rates`     what probable links tell of motion; of misses, starts, ends and clutter
+    `pace`               from which frames all particles go farther than from others
     `rehearsal`          what they hide, shown by a movie drawn by what was learned
     `overlooked`         whether particles move so unlike the others that no link follows them
     `score`              tracks against the truth, one family of scores a file

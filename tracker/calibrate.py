@@ -104,7 +104,7 @@ def calibrate(
     >>> learned.step.round(2).tolist(), len(links.pairs)
     ([0.1, 0.1, 0.1], 2200)
     """
-    movie = movie_of(detections, spacing)
+    movie = movie_of(detections, spacing, holes=max_gap is None)
     slices = movie.slices
     around = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     drift = drift_of(movie, around, workers=workers)
@@ -139,6 +139,7 @@ def calibrate(
     found, means = fuller(part, found, model, means)
     if part is not movie:
         found = told(movie, found, means, tell)
+    movie = movie.paced(found.pace)
     found = settled(movie, found, means, tell)
     linking, branches = _branched(movie, found, divisions=divisions, merges=merges)
     # Links and divisions are chosen together, by their likelihood.
@@ -152,7 +153,7 @@ def calibrate(
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(
         found.model, found.crowd, found.learnt.step, errors, found.passes, movie.names,
-        movie.interval, drift, tuple(given.told),
+        movie.interval, drift, tuple(given.told), movie.pace, movie.time,
     )  # fmt: skip
     return learnt, links
 

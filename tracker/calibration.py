@@ -33,9 +33,15 @@ class Calibration:
         of frames is of such intervals.
     drift : (F, axes) float64 array or None
         Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
-        F counts intervals.
+        F is that of `pace`, or all intervals from the first frame to the last.
     known : tuple of str
         Names of the values that were told, not learned.
+    pace : (F,) float64 array or None
+        How far particles go from each frame to the next, in what is usual (its mean square is 1), if that
+        differs.
+    time : (F,) int64 array or None
+        When each frame was, in intervals, where some in between were not recorded: not one of many particles
+        is seen then.
     """
 
     model: LinkModel
@@ -47,6 +53,8 @@ class Calibration:
     interval: int = 1
     drift: NDArray[np.float64] | None = None
     known: tuple[str, ...] = ()
+    pace: NDArray[np.float64] | None = None
+    time: NDArray[np.int64] | None = None
 
     def __str__(self) -> str:
         motion, model, error = self.model.motion, self.model, self.uncertainty
@@ -59,9 +67,14 @@ class Calibration:
         )
         crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
         said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
+        if self.time is not None:
+            lost = int(self.time[-1]) + 1 - len(self.time)
+            said += f"In {lost} frames nothing is seen: they count as not recorded. "
         if self.drift is not None:
             farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
             said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
+        if self.pace is not None:
+            said += f"How far particles go differs from frame to frame, by {self.pace[:-1].std():.0%}. "
         told = f"\nTold, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
@@ -97,6 +110,8 @@ class Calibration:
             "interval": self.interval,
             "drift": None if self.drift is None else self.drift.tolist(),
             "known": list(self.known),
+            "pace": None if self.pace is None else self.pace.tolist(),
+            "time": None if self.time is None else self.time.tolist(),
         }
 
 

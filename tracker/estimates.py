@@ -146,7 +146,10 @@ def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
 
 
 def motion_from(
-    covariance: NDArray[np.float64], weight: NDArray[np.float64], near: Motion | None = None
+    covariance: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    noisy: NDArray[np.float64],
+    near: Motion | None = None,
 ) -> Motion:
     r"""The motion whose step covariances come nearest to those measured.
 
@@ -163,26 +166,28 @@ def motion_from(
         Mean product of the steps of a particle 0, 1, … frames apart; at last again 1 frame apart.
     weight : (ROWS,) float64 array
         How many pairs of steps stand behind each.
+    noisy : (ROWS,) float64 array
+        How much noise is in each, in what the formula says: 1, but where steps were made equal to each other.
     near : Motion, optional
         A motion like the one sought, which saves most of the search.
     """
     lag = np.nonzero(weight[:LAGS] >= _LEAST)[0]
     if len(lag) < 2 or (near is not None and near.persistence == 0):
-        return _walk_from(covariance, weight)
+        return _walk_from(covariance, weight, noisy)
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     correlation = covariance[lag] / variance
     seen = correlation * root
     if near is None:
-        parts, squares = _least_squares(_design(_TIMES, lag) * root, seen)
+        parts, squares = _least_squares(_design(_TIMES, lag, noisy) * root, seen)
         best = int(np.argmin(squares))
         if squares[best] >= squares[0] - _CREDIBLE:
-            return _walk_from(covariance, weight)
+            return _walk_from(covariance, weight, noisy)
         around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
     else:
         time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
         around = time / 2, time * 2
     times = tuple(np.geomspace(*around, 13).tolist())
-    design = _design(times, lag) * root
+    design = _design(times, lag, noisy) * root
     parts, squares = _least_squares(design, seen)
     # Diffusion beside a velocity and noise is hard to tell from either: it must be needed.
     without, squares_without = _least_squares(design[..., ::2], seen)
@@ -193,13 +198,16 @@ def motion_from(
     return _motion_of(parts[best], times[best], variance)
 
 
-def _walk_from(covariance: NDArray[np.float64], weight: NDArray[np.float64]) -> Motion:
+def _walk_from(
+    covariance: NDArray[np.float64], weight: NDArray[np.float64], noisy: NDArray[np.float64]
+) -> Motion:
     """The motion of what remembers no velocity, by diffusion, and noise where enough pairs tell it."""
     if weight[LAGS] < _LEAST:
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[[0, LAGS]])[:, None]
     seen = covariance[[0, LAGS]] / variance
-    return _motion_of(_least_squares(_design((0.0,), np.arange(2)) * root, seen * root)[0][0], 0.0, variance)
+    design = _design((0.0,), np.arange(2), noisy[[0, LAGS]])
+    return _motion_of(_least_squares(design * root, seen * root)[0][0], 0.0, variance)
 
 
 def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.float64]) -> Motion:
@@ -208,12 +216,14 @@ def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.flo
     return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), time, tuple(noise.tolist()))
 
 
-def _design(times: tuple[float, ...], lag: NDArray[np.int64]) -> NDArray[np.float64]:
+def _design(
+    times: tuple[float, ...], lag: NDArray[np.int64], noisy: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """(times, lags, 3) covariances of steps: by a unit of squared speed, diffusion and noise."""
     along = _remembered(times)[:, lag]
     once = np.broadcast_to(np.where(lag == 0, 1.0, 0.0), along.shape)
     twice = np.broadcast_to(np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0)), along.shape)
-    return np.stack([along, once, twice], axis=-1)
+    return np.stack([along, once, noisy[lag] * twice], axis=-1)
 
 
 @lru_cache(64)

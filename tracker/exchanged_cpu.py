@@ -8,6 +8,8 @@ import math
 
 from numba import njit
 
+from .motion_cpu import at_frame
+
 
 @njit(nogil=True, cache=True)
 def near_in_frame(position, frame, along, radius, row, col):  # pragma: no cover
@@ -39,9 +41,9 @@ def expect(
     """Where detections are expected by those before and after them, and the variance to be seen.
 
     inner, before, after (K,) i8 rows; frame (N,) i8; past, future (N, A, 2), past_cov, future_cov (N, A, 3)
-    f8: beliefs from either side; shift (N, A) f8 foretold in a frame; table (G, A, 5) f8 transitions; usual,
-    noise2 (A,) f8: inverse variance of velocities, variance of the noise; least: share of its parts that a
-    difference is at least. Written: expected, variance (K, A) f8.
+    f8: beliefs from either side; shift (N, A) f8 foretold in a frame; table as motion_cpu.at_frame takes it;
+    usual, noise2 (A,) f8: inverse variance of velocities, variance of the noise; least: share of its parts
+    that a difference is at least. Written: expected, variance (K, A) f8.
     """
     for n in range(len(inner)):
         i, j, k = before[n], inner[n], after[n]
@@ -53,7 +55,7 @@ def expect(
                     (past[i, axis], past_cov[i, axis]) if sign > 0 else (future[k, axis], future_cov[k, axis])
                 )
                 gap = frame[j] - frame[i] if sign > 0 else frame[k] - frame[j]
-                reach, kept, q_xx, q_xv, q_vv = table[gap, axis]
+                reach, kept, q_xx, q_xv, q_vv = at_frame(table, frame[i if sign > 0 else j])[gap, axis]
                 x = mean[0] + sign * gap * shift[i if sign > 0 else j, axis] + reach * mean[1]
                 v = sign * kept * mean[1]
                 xx = cov[0] + 2 * reach * cov[1] + reach * reach * cov[2] + q_xx

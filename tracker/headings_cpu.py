@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
+from .motion_cpu import at_frame
 from .sweep_cpu import _propagate, _weigh, fallen
 
 _LEAST = 1e-2  # links less likely than this carry no belief
@@ -129,7 +130,7 @@ def headings(
     given, doubled when it is full.
     """
     count, axes = len(position), len(noise2)
-    frames, gaps = len(frame_start) - 1, len(table) - 1
+    frames, gaps = len(frame_start) - 1, table.shape[1] - 1
     most, degree = 0, 1
     for f in range(frames):
         most = max(most, frame_start[f + 1] - frame_start[f])
@@ -170,13 +171,14 @@ def headings(
             h = f - sign * g
             if h < 0 or h >= frames:
                 break
+            rows = at_frame(table, min(f, h))
             for i in range(frame_start[h], frame_start[h + 1]):
                 if at[i] == indptr[i + 1] or indices[at[i]] < first or indices[at[i]] >= last:
                     continue
                 if states + _MOST * wide > len(state):
                     state = np.append(state, state)
                 many = _expected(
-                    i, g, sign, position, shift, table, noise2, slot, stop, known, chance, belief, weight,
+                    i, g, sign, position, shift, rows, noise2, slot, stop, known, chance, belief, weight,
                     state, states,
                 )  # fmt: skip
                 begin[sources], origin[sources] = pairs, at[i]

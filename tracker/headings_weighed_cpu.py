@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from .headings_cpu import _AT_ONCE, _FIVE, _FOUR, _MOST, _ONE, _THREE, _TWO, _apart, _expected, _form
+from .motion_cpu import at_frame
 from .sweep_cpu import fallen
 
 _HOPELESS = -700.0  # log odds of all pairs that are less likely
@@ -106,10 +107,10 @@ def weigh_headings(
     for i in range(first, last):
         degree = max(degree, indptr[i + 1] - indptr[i])
     # Rows are taken together until there are enough likelihoods: of each row and gap ...
-    room = _AT_ONCE + len(table)
+    room = _AT_ONCE + table.shape[1]
     group_of, gap_of, begin = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room + 1, np.int64)
     state_at, many_of = np.empty(room, np.uint64), np.empty(room, np.uint64)
-    state, weight = np.empty((_AT_ONCE + _MOST * len(table)) * axes * 6), np.empty(_MOST)
+    state, weight = np.empty((_AT_ONCE + _MOST * table.shape[1]) * axes * 6), np.empty(_MOST)
     # ... of each pair and what may be before it, ...
     room = _AT_ONCE + _MOST * degree
     far, height, part = np.empty(room), np.empty(room), np.empty(room)
@@ -128,8 +129,8 @@ def weigh_headings(
             while e < indptr[i + 1]:
                 gap = frame[indices[e]] - frame[i]
                 many = _expected(
-                    i, gap, 1, position, shift, table, noise2, slot, stop, known, chance, belief, weight,
-                    state, states,
+                    i, gap, 1, position, shift, at_frame(table, frame[i]), noise2, slot, stop, known, chance,
+                    belief, weight, state, states,
                 )  # fmt: skip
                 group_of[groups], gap_of[groups], begin[groups] = i, gap, e
                 state_at[groups], many_of[groups] = states, many

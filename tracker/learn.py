@@ -19,6 +19,8 @@ _REACH = 4.5
 _MOST_REACH = 18.0
 """Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
 near, and whole frames may jump."""
+_ROOMS = 3.0
+"""Rooms within which particles are looked for where some frames are farther from the next than others."""
 _TAIL_SAMPLE = 20_000
 _WALL = 3.0
 """Steps in one frame, in standard deviations, within which a wall may turn a particle."""
@@ -43,7 +45,7 @@ class Learnt:
     model : LinkModel
     step : (axes,) float64 array
         Root mean square step.
-    products : (groups, ROWS, 5, axes) float64 array
+    products : (groups, ROWS, 6, axes) float64 array
         Sums of products of steps of some groups of particles apart, for the uncertainty.
     """
 
@@ -139,7 +141,7 @@ def motion_learned(
 ) -> Learnt:
     """As `learned`, but for the rates, which stay as they are."""
     products = _products(movie, linking, shift, model)
-    covariance, weight, step2 = _covariances(products.sum(axis=0), bias)
+    covariance, weight, step2, noisy = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:
         return Learnt(model, np.sqrt(step2), products)
     distance2, size, chance = _distances(linking, _telling(linking))
@@ -147,14 +149,15 @@ def motion_learned(
     freedom, scale = tail_from(distance2, size, chance, (model.freedom, model.scale))
     # Particles that never move would leave no room to look in.
     step = np.maximum(np.sqrt(step2), _LEAST * movie.far)
-    motion, gate = motion_from(covariance, weight), gate_of(step, room)
+    motion = motion_from(covariance, weight, noisy)
+    gate = gate_of(step, room, movie.farthest(motion))
     return Learnt(replace(model, motion=motion, gate=gate, freedom=freedom, scale=scale), step, products)
 
 
 def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) -> Bias:
     """What links by a model miss where the truth is known, and nothing drifts."""
     none, still = Bias.none(movie.axes), np.zeros_like(movie.position)
-    (seen, weight, _), (true, _, _) = (
+    (seen, weight, *_), (true, *_) = (
         _covariances(_products(movie, links, still, model).sum(axis=0), none) for links in (linking, truth)
     )
     if not (seen[0].all() and true[0].all()):
@@ -185,18 +188,30 @@ def _distances(
     return linking.distance2[some], linking.size[some], linking.probability[some]
 
 
-def gate_of(step: NDArray[np.float64], room: float) -> tuple[float, ...]:
-    """Radii along the axes outside of which no particle is looked for in the next frame."""
-    return tuple(np.clip(room, _REACH * step, _MOST_REACH * step).tolist())
+def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tuple[float, ...]:
+    """Radii along the axes outside of which no particle is looked for in the next frame.
+
+    Parameters
+    ----------
+    step : (axes,) float64 array
+        Root mean square step.
+    room : float
+        Radius that the gate has at least, as far as steps allow.
+    farthest : float
+        How far particles go from a frame to the next at most, in that step: so much wider is the gate, but no
+        wider than some rooms, for beyond are too many others.
+    """
+    far = np.maximum(_REACH * step, np.minimum(_REACH * step * farthest, _ROOMS * room))
+    return tuple(np.clip(room, far, np.maximum(_MOST_REACH * step, far)).tolist())
 
 
 def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
     """Standard errors of what was learned from so many rows, from the scatter between groups of particles."""
     motions = []
     for products in learnt.products:
-        covariance, weight, _ = _covariances(products, Bias.none(products.shape[-1]))
+        covariance, weight, _, noisy = _covariances(products, Bias.none(products.shape[-1]))
         if weight[0] > 0:
-            motions.append((covariance[0], motion_from(covariance, weight, learnt.model.motion)))
+            motions.append((covariance[0], motion_from(covariance, weight, noisy, learnt.model.motion)))
     if len(motions) < 2:
         return {}
     root, end, start = np.sqrt(len(motions)), learnt.model.end, learnt.model.start
@@ -212,20 +227,21 @@ def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
 def _products(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
 ) -> NDArray[np.float64]:
-    """(groups, ROWS, 5, axes): weights, weighted squares and products of steps, as the kernel sums them."""
+    """(groups, ROWS, 6, axes): weights, weighted squares and products of steps, as the kernel sums them."""
     from .learn_cpu import groups_of, step_products
 
     step = np.sqrt(model.motion.step_variance(1))
     group = np.arange(len(movie.frame)) % _GROUPS
     groups_of(linking.before, group)
-    products = np.zeros((_GROUPS, ROWS, 5, movie.axes))
+    products = np.zeros((_GROUPS, ROWS, 6, movie.axes))
     low, high = movie.bounds
     reach = np.minimum(_WALL * step, (high - low) / 10)
     low, high, reach = (tuple(values.tolist()) for values in (low, high, reach))
+    ease = np.ones(1) if movie.pace is None else (1 / movie.pace)[movie.frame]
     step_products(
-        linking.row, linking.col, linking.probability, movie.frame, movie.position.reshape(-1),
-        shift.reshape(-1), linking.before, linking.trust, group, max(1, len(movie.frame) // _SAMPLE),
-        low, high, reach, products,
+        linking.row, linking.col, linking.probability, movie.when, movie.position.reshape(-1),
+        shift.reshape(-1), ease, linking.before, linking.trust, group,
+        max(1, len(movie.frame) // _SAMPLE), low, high, reach, products,
     )  # fmt: skip
     products[:, 0, 2:4] = products[:, 0, 1:2]
     return products
@@ -233,13 +249,13 @@ def _products(
 
 def _covariances(
     products: NDArray[np.float64], bias: Bias
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Covariances of steps less flow (ROWS, axes), weights (ROWS,), mean square of steps (axes,).
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Covariances of steps less flow (ROWS, axes), weights (ROWS,), mean square of steps (axes,), `noisy`.
 
     Products of steps count by the fourth power of the probabilities, but in the last row, and as
     correlations: wrong links know no past, and even few of them would hide a persistence.
     """
-    weight, crossed, here2, earlier2, seen2 = np.moveaxis(products, 1, 0)
+    weight, crossed, here2, earlier2, seen2, noisy = np.moveaxis(products, 1, 0)
     total = float(weight[0, 0])
     known, step2 = _evened(here2[0], total), _evened(seen2[0], total)
     variance = known * bias.variance
@@ -249,6 +265,7 @@ def _covariances(
         covariance,
         weight[:, 0] / (1 + weight[:, 0] * bias.doubt),
         step2 + np.maximum(variance - known, -step2 / 2),
+        noisy.sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-300),
     )
 
 

@@ -18,6 +18,7 @@ from .learn import Bias, Learnt, learned, motion_learned
 from .linking import Linking, LinkModel
 from .looks import Look, look_of
 from .movie import Movie
+from .pace import pace_of
 from .passes import Found, Means, steps_of
 from .rates import lengthened
 from .refine import DOUBT, with_gaps
@@ -180,6 +181,7 @@ class _Learning:
     def learn(self) -> None:
         """Learn the model from the links."""
         means, self._before = self._means, self._model
+        self._movie = self._movie.paced(pace_of(self._movie, self._linking, self._shift, self._model.motion))
         learnt = learned(
             self._movie, self._linking, self._shift, self._model, self._max_gap, means.room, self._bias
         )
@@ -197,7 +199,7 @@ class _Learning:
     def _told(self, learnt: Learnt) -> Learnt:
         """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
         if self._crowd is None and self._doubtful and (self._flying or self._done >= _FEWEST):
-            learnt = self._means.surveyed(learnt, self._linking.doubt)
+            learnt = self._means.surveyed(learnt, self._linking.doubt, self._movie)
         return self._means.held(learnt)
 
     def fallen(self) -> bool:
@@ -288,7 +290,7 @@ class _Learning:
     def _so_far(self) -> Found:
         return Found(
             self._linking, self._pairs, self._model, self._learnt, self._shift, self._crowd, self._flow,
-            self._done, self._bias, self._closely, self._registered,
+            self._done, self._bias, self._closely, self._registered, self._movie.pace,
         )  # fmt: skip
 
 

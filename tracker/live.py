@@ -153,7 +153,7 @@ class Live:
         density = float(near.log_density[count:].mean()) if len(place) else 0.0
         gates, ahead = [], []
         for gap in range(2, longest + 1):
-            gates.append(gate_over(gap, model, density, DOUBT))
+            gates.append(gate_over(gap, model, motion.step_variance(gap), density, DOUBT))
             ahead.append(ends.ahead(gap, motion).mean[..., 0] - ends.place)
         rows, cols = np.arange(count), np.arange(count, total)
         pairs = over_gaps(movie, near, gates, rows, cols, ahead) if count else near

@@ -15,6 +15,12 @@ from numba import njit
 _HOPELESS = -100.0  # log odds of all pairs that are less likely
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def at_frame(table, frame):  # pragma: no cover
+    """Transitions (G+1, A, 5) f8 from one frame on, of a table (F, G+1, A, 5), or (1, ...) of every one."""
+    return table[min(frame, len(table) - 1)]
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_tracks(
     position, frame, before, shift, trust, table, speed2, noise2, backward, mean, cov
@@ -24,7 +30,7 @@ def filter_tracks(
     position (N, A) f8; frame (N,) i8; before (N,) i8: the detection that comes before in the chosen
     direction, or -1; shift (N, A) f8 known displacement in a frame from each, forward in time; trust (N,) f8
     probability that the link that leaves each, forward in time, is right: the belief is the mixture of that
-    and of a new particle, as one Gaussian of the same mean and covariance; table (G+1, A, 5) f8 transitions;
+    and of a new particle, as one Gaussian of the same mean and covariance; table as at_frame takes it;
     speed2, noise2 (A,) f8 variances.
     Written: mean (N, A, 2) f8, cov (N, A, 3) f8, with each detection itself taken in.
     """
@@ -40,8 +46,9 @@ def filter_tracks(
         earlier = i if backward else b
         gap = abs(frame[i] - frame[b])
         ahead, q = -gap if backward else gap, trust[earlier]
+        row = at_frame(table, frame[earlier])[gap]
         for k in range(axes):
-            reach, kept, q_xx, q_xv, q_vv = table[gap, k]
+            reach, kept, q_xx, q_xv, q_vv = row[k]
             xx, xv, vv = cov[b, k, 0], cov[b, k, 1], cov[b, k, 2]
             # Relative to the position seen, so that large coordinates cost no digits.
             x = mean[b, k, 0] + ahead * shift[earlier, k] + reach * mean[b, k, 1] - position[i, k]
@@ -130,7 +137,7 @@ def weigh_pairs(
 
     indptr (R+1,) i8, indices (P,) i4 pairs; frame (N,) i4; mean, cov (N, A, .) f8 filtered forward up to
     each row; shift (N, A) f8 known displacement in a frame from each row; place, weight, constant as
-    messages writes them, of the columns; table (G+1, A, 5) f8; gain_of_gap (G+1,), gain_of_row,
+    messages writes them, of the columns; table as at_frame takes it; gain_of_gap (G+1,), gain_of_row,
     gain_of_col (N,) f8 logs; freedom, scale f8: Student's t instead of the Gaussian where freedom > 0.
     Written: distance2 (P,) f8 squared Mahalanobis distance, gain (P,) f8, finite.
     """
@@ -148,9 +155,9 @@ def weigh_pairs(
             j = indices[e]
             gap = frame[j] - frame[i]
             if gap != predicted:
-                predicted = gap
+                predicted, row = gap, at_frame(table, frame[i])[gap]
                 for k in range(axes):
-                    reach, kept, q_xx, q_xv, q_vv = table[gap, k]
+                    reach, kept, q_xx, q_xv, q_vv = row[k]
                     xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
                     p[k, 0] = mean[i, k, 0] + gap * shift[i, k] + reach * mean[i, k, 1]
                     p[k, 1] = kept * mean[i, k, 1]
@@ -184,11 +191,14 @@ def weigh_pairs(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def weigh_still(indptr, indices, position, step2, gain_of_col, freedom, scale, gain):  # pragma: no cover
+def weigh_still(
+    indptr, indices, frame, position, reach, step2, gain_of_col, freedom, scale, gain
+):  # pragma: no cover
     """Log odds that two detections are one particle by their distance alone.
 
-    indptr (R+1,) i8, indices (P,) i4 pairs; position (N, A) f8; step2 (A,) f8 mean square step along each
-    axis; gain_of_col (N,) f8; freedom, scale f8 as in weigh_pairs. Written: gain (P,) f8.
+    indptr (R+1,) i8, indices (P,) i4 pairs; frame (N,) i8; position (N, A) f8; reach (F,) f8 how far
+    particles go from each frame, in what is usual, or (1,), from every one; step2 (A,) f8 mean square of that
+    along each axis; gain_of_col (N,) f8; freedom, scale f8 as in weigh_pairs. Written: gain (P,) f8.
     """
     axes = len(step2)
     inverse, constant, power, narrow = 1 / step2, 0.0, (freedom + axes) / 2, 1 / (freedom * scale)
@@ -197,12 +207,15 @@ def weigh_still(indptr, indices, position, step2, gain_of_col, freedom, scale, g
     if freedom > 0:
         constant += math.lgamma(power) - math.lgamma(freedom / 2) - axes / 2 * math.log(freedom * scale / 2)
     for i in range(len(indptr) - 1):
+        here = reach[min(frame[i], len(reach) - 1)]
+        slower, wider = 1 / (here * here), axes * math.log(here)
         for e in range(indptr[i], indptr[i + 1]):
             j, far = indices[e], 0.0
             for k in range(axes):
                 far += (position[j, k] - position[i, k]) ** 2 * inverse[k]
+            far *= slower
             tail = power * math.log(1 + far * narrow) if freedom > 0 else 0.5 * far
-            gain[e] = constant - tail + gain_of_col[j]
+            gain[e] = constant - wider - tail + gain_of_col[j]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .detections import Detections
 from .errors import InputError
 from .gating import pairs_within
+from .motion import Motion
 
 _PART = 10_000
 """Detections that tell enough of how particles move."""
@@ -24,6 +25,9 @@ precision; and the share of how far off they are up to which what they are apart
 _SLICES, _ROUGH = 0.1, 1e-6
 """Share of detections below which the places along an axis at which they lie are few; and how far apart they
 are at least, for all are rounded, in what they usually lie apart."""
+_HOLE, _MANY = 10, 10
+"""Frames in a row without a detection that are taken for ones that were not recorded, at most; and how many
+are seen in the others at least, in the mean."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -45,6 +49,11 @@ class Movie:
         Which of z, y, x the axes are.
     interval : int
         Usual difference between the numbers of a frame and the next: above 1 where the numbers are times.
+    pace : (F,) float64 array, optional
+        How far particles go from each frame to the next, in what is usual; its mean square is 1. Default: as
+        far from every frame.
+    time : (F,) int64 array, optional
+        When each frame was seen, in intervals, where some in between were not. Default: one after another.
     """
 
     frame: NDArray[np.int64]
@@ -53,6 +62,8 @@ class Movie:
     frame_start: NDArray[np.int64]
     names: str
     interval: int = 1
+    pace: NDArray[np.float64] | None = None
+    time: NDArray[np.int64] | None = None
 
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
@@ -86,9 +97,70 @@ class Movie:
         """How many axes are not flat."""
         return self.position.shape[1]
 
+    @property
+    def paces(self) -> NDArray[np.float64]:
+        """(F,) pace of each frame, or (1,) that of every one."""
+        return np.ones(1) if self.pace is None else self.pace
+
+    @cached_property
+    def when(self) -> NDArray[np.int64]:
+        """(N,) when each detection was seen, in intervals."""
+        return self.frame if self.time is None else self.time[self.frame]
+
+    def lasting(self, frames: int) -> NDArray[np.int64]:
+        """(F,) intervals from each frame to the one so many frames on, or (1,) from every one."""
+        if self.time is None:
+            return np.array([frames])
+        return np.append(self.time, self.time[-1] + np.arange(1, frames + 1))[frames:] - self.time
+
+    def transitions(self, motion: Motion, longest: int) -> NDArray[np.float64]:
+        """(F, longest + 1, axes, 5) `Motion.transition` from each frame on, or (1, ...) from every one.
+
+        Examples
+        --------
+        >>> movie = movie_of(Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 4]]), (1, 1, 1))
+        >>> uneven, motion = replace(movie, pace=np.sqrt([0.2, 1.8, 1])), Motion.static((1.0,))
+        >>> uneven.transitions(motion, 2)[:2, 1:, 0, 2].round(2).tolist()
+        [[0.2, 2.0], [1.8, 2.8]]
+        >>> holed = replace(movie, time=np.array([0, 1, 5]))
+        >>> holed.transitions(motion, 2)[:2, 1:, 0, 2].tolist()
+        [[1.0, 5.0], [4.0, 5.0]]
+        """
+        lasting = np.stack([self.lasting(frames) for frames in range(longest + 1)], axis=1)
+        each, place = np.unique(lasting, return_inverse=True)
+        table = np.stack([motion.transition(float(time)) for time in each])[place.reshape(lasting.shape)]
+        table[:, 0] = 0.0
+        if self.pace is None:
+            return table
+        pace = np.stack([np.ones(len(self.pace)), *map(self._pace_over, range(1, longest + 1))], axis=1)
+        # Positions go so far; velocities do not change.
+        scale = np.stack([pace, np.ones_like(pace), pace**2, pace, np.ones_like(pace)], axis=-1)
+        return np.asarray(table * scale[:, :, None, :])
+
+    def _pace_over(self, frames: int) -> NDArray[np.float64]:
+        """(F,) root mean square pace of the time from each frame to the one so many frames on."""
+        square = np.append(self.paces**2 * self.lasting(1), np.full(frames - 1, self.paces[-1] ** 2))
+        return np.sqrt(np.convolve(square, np.ones(frames), mode="valid") / self.lasting(frames))
+
+    def reaches(self, motion: Motion) -> NDArray[np.float64]:
+        """(F,) or (1,) how far particles go to the next frame, in how far usually in one interval."""
+        motion = motion.floored()
+        lasting, place = np.unique(self.lasting(1), return_inverse=True)
+        once = motion.step_variance(1)
+        farther = [(motion.step_variance(float(time)) / once).mean() for time in lasting]
+        return np.asarray(self.paces * np.sqrt(farther)[place])
+
+    def farthest(self, motion: Motion) -> float:
+        """The greatest of `reaches`."""
+        return float(self.reaches(motion).max())
+
     def moved(self, way: NDArray[np.float64]) -> Movie:
         """The movie with every frame moved by its way (F, axes)."""
         return replace(self, position=self.position + np.repeat(way, np.diff(self.frame_start), axis=0))
+
+    def paced(self, pace: NDArray[np.float64] | None) -> Movie:
+        """The movie at such a pace (F,), or at the same one throughout."""
+        return self if pace is self.pace else replace(self, pace=pace)
 
     def backward(self) -> Movie:
         """The movie run backward: row i becomes row N - 1 - i."""
@@ -96,6 +168,8 @@ class Movie:
         return replace(
             self, frame=(self.frame[-1:] - self.frame)[rows].copy(), position=self.position[rows].copy(),
             order=self.order[rows].copy(), frame_start=self.frame_start[-1] - self.frame_start[rows],
+            pace=None if self.pace is None else np.roll(self.pace[rows], -1),
+            time=None if self.time is None else self.time[-1] - self.time[rows],
         )  # fmt: skip
 
     def middle(self) -> tuple[int, int]:
@@ -119,6 +193,8 @@ class Movie:
         return Movie(
             self.frame[rows] - first, self.position[rows], self.order[rows],
             start[first : last + 1] - start[first], self.names, self.interval,
+            None if self.pace is None else self.pace[first:last],
+            None if self.time is None else self.time[first:last] - self.time[first],
         )  # fmt: skip
 
 
@@ -133,7 +209,11 @@ def _apart(place: NDArray[np.float64]) -> float:
 
 
 def movie_of(
-    detections: Detections, spacing: tuple[float, float, float], *, interval: int | None = None
+    detections: Detections,
+    spacing: tuple[float, float, float],
+    *,
+    interval: int | None = None,
+    holes: bool = False,
 ) -> Movie:
     """The detections sorted by place in every frame, without the axes along which nothing varies.
 
@@ -142,7 +222,9 @@ def movie_of(
     detections : Detections
     spacing : (float, float, float)
     interval : int, optional
-        Difference between the numbers of a frame and the next. Default: the median of those there are.
+        Difference between the numbers of a frame and the next. Default: the lower quartile of all.
+    holes : bool
+        Whether frames in which nothing is seen are no frames, where so many particles are never all missed.
 
     Raises
     ------
@@ -153,6 +235,7 @@ def movie_of(
 
     point = detections.position * np.asarray(spacing)
     number, interval = _numbered(detections.frame, interval)
+    number, time = _without_holes(number) if holes else (number, None)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
     extent = np.array([np.ptp(column) for column in point.T]) if len(point) else np.zeros(3)
     some = np.quantile(point[:: max(1, len(point) // _SOME)], (0.1, 0.9), axis=0) if len(point) else extent
@@ -175,7 +258,7 @@ def movie_of(
     order = cloud.order[place].astype(np.int64)
     axes = np.nonzero(wide)[0] if wide.any() else np.array([0])
     position = point[order] if wide.all() else np.ascontiguousarray(point[order][:, axes])
-    return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval)
+    return Movie(number, position, order, start, "".join("zyx"[axis] for axis in axes), interval, time=time)
 
 
 def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
@@ -183,8 +266,28 @@ def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[n
     first = np.append(True, frame[1:] > frame[:-1])[: len(frame)]
     ahead, index = np.diff(frame[first].astype(np.int64)), np.cumsum(first) - 1
     if interval is None:
-        interval = int(np.median(ahead)) if len(ahead) else 1
+        # Some frames may be missing, and some times be a little off.
+        interval = int(np.quantile(ahead, 0.25, method="lower")) if len(ahead) else 1
     counted = np.rint(ahead / interval).astype(np.int64)
     # Times may come so unevenly that some are less than half an interval apart: a frame is a frame.
     counted = np.clip(counted, 1, _FAR)
     return np.concatenate([[0], np.cumsum(counted)])[index].astype(np.int64), interval
+
+
+def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """(N,) frames from 0 on without those that were not recorded, and when each one was; or None for those.
+
+    Examples
+    --------
+    >>> frame, time = _without_holes(np.repeat([0, 1, 4, 5], 20))
+    >>> frame[::20].tolist(), time.tolist()
+    ([0, 1, 2, 3], [0, 1, 4, 5])
+    """
+    seen, index = np.unique(number, return_inverse=True)
+    ahead = np.diff(seen)
+    if len(number) < _MANY * len(seen) or not ((ahead > 1) & (ahead <= _HOLE + 1)).any():
+        return number, None
+    # Longer holes stay as long as no link spans.
+    frame = np.append(0, np.cumsum(np.where(ahead <= _HOLE + 1, 1, ahead)))
+    time = np.interp(np.arange(frame[-1] + 1), frame, seen)
+    return frame[index].astype(np.int64), np.rint(time).astype(np.int64)

@@ -22,6 +22,7 @@ from .learn import Bias, Learnt, gate_of, motion_learned
 from .linking import Linking, LinkModel
 from .looks import BY_HEADINGS, linked, look_of
 from .movie import Movie
+from .pace import pace_of
 from .refine import with_gaps
 from .surveyor import Surveyor
 from .untangle import untangled
@@ -59,13 +60,14 @@ class Means:
         """What was learned, but for what is known."""
         return replace(learnt, model=self.known.held(learnt.model), step=self.known.step(learnt.step))
 
-    def surveyed(self, learnt: Learnt, doubt: float) -> Learnt:
+    def surveyed(self, learnt: Learnt, doubt: float, movie: Movie) -> Learnt:
         """What was learned from links in such doubt, with the steps and rates that the movie itself tells."""
+        farthest = movie.farthest(learnt.model.motion)
         model = self.known.held(learnt.model)
-        revised = self.surveyor.revised(model, doubt=doubt)
+        revised = self.surveyor.revised(model, doubt=doubt, farthest=farthest)
         now, before = (one.motion.floored().step_variance(1) for one in (revised, model))
         step = learnt.step * np.sqrt(now / before)
-        return replace(learnt, model=replace(revised, gate=gate_of(step, self.room)), step=step)
+        return replace(learnt, model=replace(revised, gate=gate_of(step, self.room, farthest)), step=step)
 
     @property
     def solving(self) -> _Solving:
@@ -107,6 +109,7 @@ class Found:
     bias: Bias
     closely: bool  # whether by `headings`
     registered: bool  # whether `registration` told the flow first
+    pace: NDArray[np.float64] | None  # of each frame of that movie, as `pace_of` tells it
 
 
 def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None]) -> Found:
@@ -124,11 +127,16 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
     near = pairs_of(movie, model.gate, **means.looking)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), before.crowd
     flow = Flow(movie.frame_start, movie.position, crowds=(before.crowd or 0,), workers=means.workers)
-    if crowd is not None:
+    if crowd is not None or before.pace is not None:
         # No flow is known yet: whole steps are what must be expected.
         follower = still_links(movie, near, model, before.learnt.step, solver=means.solver)
         linking = replace(linking, follower=follower)
-        shift, crowd = _flow_at_first(movie, follower, before, flow)
+        if crowd is not None:
+            shift, crowd = _flow_at_first(movie, follower, before, flow)
+        if before.pace is not None:
+            row = np.nonzero(follower >= 0)[0]
+            sure = replace(linking, row=row, col=follower[row], probability=np.ones(len(row)))
+            movie = movie.paced(pace_of(movie, sure, shift, model.motion))
         tell(count)
         passes += 1
     look = look_of(model, closely=before.closely)
@@ -146,16 +154,19 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         linking, pairs = linked(found, linking, means.solver)
         passes += 1
         tell(count)
-        if crowd is None:
+        if crowd is None and before.pace is None:
             break
-        shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
+        if before.pace is not None:
+            movie = movie.paced(pace_of(movie, linking, shift, model.motion))
+        if crowd is not None:
+            shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
         if int(linking.changed.sum()) <= _SETTLED * count:
             break
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
     learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
     return replace(
         before, linking=linking, pairs=pairs, model=learnt.model, learnt=learnt, shift=shift, crowd=crowd,
-        flow=flow, passes=passes,
+        flow=flow, passes=passes, pace=movie.pace,
     )  # fmt: skip
 
 

@@ -117,15 +117,19 @@ def with_gaps(
     add_up(pairs.indptr, pairs.indices, told.chance, sure)
     rows, cols = (np.nonzero(side < _SURE)[0] for side in sure)
     mean = told.beliefs.past[0][rows]
-    ahead, gates = [], []
+    table, ahead, gates = movie.transitions(motion, longest), [], []
     for gap in range(2, longest + 1):
-        reach = motion.transition(gap)[:, 0]
+        reach = table[np.minimum(movie.frame[rows], len(table) - 1), gap, :, 0]
         ahead.append(mean[:, :, 0] + reach * mean[:, :, 1] - movie.position[rows] + gap * shift[rows])
-        gates.append(gate_over(gap, model, float(pairs.log_density.mean()), doubt))
+        reach2 = table[:, gap, :, 0] ** 2 * np.square(motion.speed) + table[:, gap, :, 2]
+        variance = reach2.max(axis=0) + 2 * np.square(motion.noise)
+        gates.append(gate_over(gap, model, variance, float(pairs.log_density.mean()), doubt))
     return over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
 
 
-def gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> tuple[float, ...]:
+def gate_over(
+    gap: int, model: LinkModel, variance: NDArray[np.float64], log_density: float, doubt: float
+) -> tuple[float, ...]:
     """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none.
 
     Parameters
@@ -133,12 +137,13 @@ def gate_over(gap: int, model: LinkModel, log_density: float, doubt: float) -> t
     gap : int
         Frames from the one to the other.
     model : LinkModel
+    variance : (axes,) float64 array
+        Of an observed displacement over so many frames.
     log_density : float
         Log of the detections per volume.
     doubt : float
         As in `with_gaps`.
     """
-    variance = model.motion.floored().step_variance(gap)
     odds = np.log(max(model.follow[gap - 1], 1e-12) / (model.end * model.start)) - log_density
     room = odds - 0.5 * np.log(2 * np.pi * variance).sum() + doubt
     if room <= 0:

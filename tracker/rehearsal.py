@@ -19,7 +19,6 @@ from .choose import sobriety_of
 from .learn import Bias, bias_of
 from .linking import Linking, LinkModel
 from .looks import BY_DETECTIONS, Look
-from .motion import Motion
 from .movie import Movie
 from .refine import with_gaps
 from .untangle import untangled
@@ -145,6 +144,7 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
     last = np.full(len(place), -1)
     velocity = speed * rng.normal(size=place.shape)
     position, before, size = [], [], [0]
+    paces, lasting = (each[: max(len(each) - 1, 1)] for each in (movie.paces, movie.lasting(1)))
     for frame in range(min(int(np.clip(_ENOUGH // count, _FEWEST, _MOST)), frames)):
         seen, clutter = np.nonzero(due == frame)[0], somewhere(count * model.clutter)
         position += [place[seen] + noise * rng.normal(size=(len(seen), movie.axes)), clutter]
@@ -154,7 +154,14 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
         gap = 1 + np.searchsorted(follow, rng.random(len(seen)), side="right")
         due[seen] = np.where(gap > len(follow), frame, frame + gap)
         alive, born = due > frame, somewhere(count * real * (1 - follow[-1]))
-        place, velocity = _walked(place[alive], velocity[alive], model.motion, walls, rng)
+        place, velocity = _walked(
+            place[alive],
+            velocity[alive],
+            model.motion.transition(float(lasting[frame % len(lasting)])),
+            paces[frame % len(paces)],
+            walls,
+            rng,
+        )
         place = np.concatenate([place, born])
         velocity = np.concatenate([velocity, speed * rng.normal(size=born.shape)])
         due = np.append(due[alive], np.full(len(born), frame + 1))
@@ -165,16 +172,17 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
 def _walked(
     place: NDArray[np.float64],
     velocity: NDArray[np.float64],
-    motion: Motion,
+    transition: NDArray[np.float64],
+    pace: float,
     walls: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places and velocities a frame later."""
-    reach, kept, spread, mixed, fresh = motion.transition(1).T
+    """Places and velocities a frame later, by a transition of the motion, at such a pace."""
+    reach, kept, spread, mixed, fresh = transition.T
     turn = mixed / np.sqrt(np.maximum(spread, 1e-300))
     jerk, push = rng.normal(size=(2, *place.shape))
     onward = kept * velocity + turn * jerk + np.sqrt(np.maximum(fresh - turn**2, 0)) * push
-    place, turned = _turned(place + reach * velocity + np.sqrt(spread) * jerk, walls)
+    place, turned = _turned(place + pace * reach * velocity + pace * np.sqrt(spread) * jerk, walls)
     return place, np.where(turned, -onward, onward)
 
 
@@ -216,4 +224,9 @@ def _movie_of(
         Linking.none(len(frame)), follower=follower, before=before, trust=trust,
         row=row[order], col=col[order], probability=np.ones(len(col)),
     )  # fmt: skip
-    return Movie(frame, position, np.arange(len(frame)), start, like.names), truth
+    frames = len(start) - 1
+    pace = None if like.pace is None else np.resize(like.pace[:-1], frames)
+    time = (
+        None if like.time is None else np.append(0, np.cumsum(np.resize(like.lasting(1)[:-1], frames)))[:-1]
+    )
+    return Movie(frame, position, np.arange(len(frame)), start, like.names, pace=pace, time=time), truth

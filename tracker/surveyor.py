@@ -35,7 +35,7 @@ class Surveyor:
         self._survey: Survey | None = None
         self._census: Census | None = None
 
-    def revised(self, model: LinkModel, *, doubt: float) -> LinkModel:
+    def revised(self, model: LinkModel, *, doubt: float, farthest: float = 1.0) -> LinkModel:
         """The model with the steps and rates that the movie itself tells, if it does.
 
         Parameters
@@ -43,9 +43,12 @@ class Surveyor:
         model : LinkModel
         doubt : float
             Share of the links that may be wrong by which it is.
+        farthest : float
+            How far particles go at most from a frame to the next, in what is usual: where that is more no
+            survey is asked, which knows one step for all frames.
         """
         gaussian = model.freedom == 0 or model.freedom > _GAUSSIAN or doubt > _ASTRAY
-        if not self._sure and gaussian:
+        if not self._sure and gaussian and farthest == 1:
             if self._surveyed_by is None or not _moves_alike(self._surveyed_by, model):
                 self._surveyed_by = model
                 self._survey = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
@@ -53,7 +56,7 @@ class Surveyor:
                 model = self._survey.widened(self._survey.revised(model), doubt)
         if self._counted_by is None or not _goes_alike(self._counted_by, model):
             self._counted_by = model
-            step = np.sqrt(model.motion.floored().step_variance(1))
+            step = farthest * np.sqrt(model.motion.floored().step_variance(1))
             self._census = counted(self._movie, step, workers=self._workers)
         return model if self._census is None else self._census.revised(model)
 

@@ -12,6 +12,8 @@ import math
 import numpy as np
 from numba import njit
 
+from .motion_cpu import at_frame
+
 _HOPELESS = 3e-7  # odds from which on a pair is none
 _LARGEST = 1e87  # odds are cut there: their products must be finite
 _OUTDONE = 1e-6  # odds, against the best of the same source, below which a pair is none
@@ -297,8 +299,8 @@ def sweep(
     mixed as likely.
     position (N, A) f8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
     u8, indices (P,) u4: pairs by the detection that comes first in this direction, shorter gaps first; shift
-    (N, A) f8 known displacement in a frame from each, forward; table (G+1, A, 5) f8 transitions; speed2,
-    noise2: A floats; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
+    (N, A) f8 known displacement in a frame from each, forward; table as motion_cpu.at_frame takes it;
+    speed2, noise2: A floats; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
     an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs;
     clutter f8 share of the detections that are no particle, strangers f8 of those without one before;
     unlinked f8 probability that none comes after.
@@ -308,7 +310,7 @@ def sweep(
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
     count, axes = len(position), len(speed2)
-    frames, gaps = len(frame_start) - 1, len(table) - 1
+    frames, gaps = len(frame_start) - 1, table.shape[1] - 1
     most = 0
     for f in range(frames):
         most = max(most, frame_start[f + 1] - frame_start[f])
@@ -348,9 +350,10 @@ def sweep(
             h = f - sign * g
             if h < 0 or h >= frames:
                 break
+            rows = at_frame(table, min(f, h))
             sources, pairs = _predict(
                 position, shift, first, last, frame_start[h], frame_start[h + 1], g, backward, indptr,
-                indices, at, mean, cov, table, noise2, odds_of_gap, odds_of_later, sources, pairs, source,
+                indices, at, mean, cov, rows, noise2, odds_of_gap, odds_of_later, sources, pairs, source,
                 gap_of, begin, told, pair, col, far, height,
             )  # fmt: skip
         begin[sources] = pairs

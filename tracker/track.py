@@ -54,7 +54,8 @@ class TrackingSettings:
         Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
     max_gap : int, optional
         Frames in which a particle may be missing and its track still be joined; 0 joins none. Default:
-        learned where all is, as how often particles are missed; 0 with a `max_distance`.
+        learned where all is, as how often particles are missed; 0 with a `max_distance`. Frames that were
+        not recorded, in which none of many particles is seen, do not count then.
     gap_distance : float, optional
         Gate of gap closing. Default: `max_distance`.
     divisions : bool

@@ -2,7 +2,7 @@
 
 What they share: position, shift (N, A) f8 and frame (N,) i8 of the movie; links (2, N) i8, the detection
 after and before each, or -1; past_mean, mean (N, A, 2) f8 and past_cov, cov (N, A, 3) f8, past and future as
-filter_tracks writes them; place, weight, constant as messages writes them; table (G+1, A, 5) f8 transitions;
+filter_tracks writes them; place, weight, constant as messages writes them; table as at_frame takes it;
 speed2, noise2 (A,) f8; tail (4,) f8: Student's degrees of freedom, or 0, the inverse of those times scale,
 and the logs of its constants for a position, and for a position and a velocity; of_row, of_col (N,), of_gap
 (G+1,) f8: what is known of a link without its ends; own (N,) f8: log odds of the link from each, NaN while
@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .motion_cpu import messages
+from .motion_cpu import at_frame, messages
 
 _LEAST = 0.01  # nats that an exchange must gain
 _HOPELESS = -15.0  # nats that two tracks may lose where they part and win where they meet again
@@ -104,11 +104,11 @@ def _best(
             if i >= 0 and links[0, i] >= 0 and math.isnan(own[i]):
                 j, gap = links[0, i], frame[links[0, i]] - frame[i]
                 own[i] = of_row[i] + of_gap[gap] + of_col[j] + _met(
-                    past_mean, past_cov, i, shift, i, gap, table, place, weight, constant, j, tail
+                    past_mean, past_cov, i, shift, i, gap, frame, table, place, weight, constant, j, tail
                 )  # fmt: skip
         gap = frame[y] - frame[p]
         more = of_row[p] + of_gap[gap] + of_col[y] + _met(
-            past_mean, past_cov, p, shift, p, gap, table, place, weight, constant, y, tail
+            past_mean, past_cov, p, shift, p, gap, frame, table, place, weight, constant, y, tail
         )  # fmt: skip
         if x >= 0:
             more -= own[p]
@@ -117,7 +117,7 @@ def _best(
             if x >= 0:
                 gap = frame[x] - frame[q]
                 more += of_row[q] + of_gap[gap] + of_col[x] + _met(
-                    past_mean, past_cov, q, shift, q, gap, table, place, weight, constant, x, tail
+                    past_mean, past_cov, q, shift, q, gap, frame, table, place, weight, constant, x, tail
                 )  # fmt: skip
         if more > best:
             best, kind, best_y = more, 0, y
@@ -160,10 +160,10 @@ def _exchanged(
             continue
         gap = frame[new] - frame[row]
         more -= of_col[old] + _looked(
-            past_mean, past_cov, row, shift, row, gap, table, position, old, noise2, tail, mean, cov, n
+            past_mean, past_cov, row, shift, row, gap, frame, table, position, old, noise2, tail, mean, cov, n
         )  # fmt: skip
         more += of_col[new] + _looked(
-            past_mean, past_cov, row, shift, row, gap, table, position, new, noise2, tail, mean, cov, n
+            past_mean, past_cov, row, shift, row, gap, frame, table, position, new, noise2, tail, mean, cov, n
         )  # fmt: skip
     if more < _HOPELESS:
         return more
@@ -172,7 +172,7 @@ def _exchanged(
         if after >= 0:
             gap = frame[after] - frame[here]
             more += of_row[here] + of_gap[gap] + of_col[after] - own[other] + _met(
-                mean, cov, n, shift, here, gap, table, place, weight, constant, after, tail
+                mean, cov, n, shift, here, gap, frame, table, place, weight, constant, after, tail
             )  # fmt: skip
     return more
 
@@ -185,20 +185,20 @@ def _taken_in(
     """What is gained if p is followed by y, y by x, and q by what came after y, but for p's own link."""
     after, gap = links[0, y], frame[y] - frame[p]
     more = of_gap[gap] + of_col[y] + _looked(
-        past_mean, past_cov, p, shift, p, gap, table, position, y, noise2, tail, mean, cov, 0
+        past_mean, past_cov, p, shift, p, gap, frame, table, position, y, noise2, tail, mean, cov, 0
     )  # fmt: skip
     gap = frame[x] - frame[y]
-    more += of_gap[gap] + _met(mean, cov, 0, shift, y, gap, table, place, weight, constant, x, tail)
+    more += of_gap[gap] + _met(mean, cov, 0, shift, y, gap, frame, table, place, weight, constant, x, tail)
     if q >= 0:
         gap = frame[y] - frame[q]
         more -= of_gap[gap] + of_col[y] + _looked(
-            past_mean, past_cov, q, shift, q, gap, table, position, y, noise2, tail, mean, cov, 0
+            past_mean, past_cov, q, shift, q, gap, frame, table, position, y, noise2, tail, mean, cov, 0
         )  # fmt: skip
         if after < 0:
             return more - of_row[q]
     gap = frame[after] - frame[y]
     more -= of_row[y] + of_gap[gap] + _met(
-        past_mean, past_cov, y, shift, y, gap, table, place, weight, constant, after, tail
+        past_mean, past_cov, y, shift, y, gap, frame, table, place, weight, constant, after, tail
     )  # fmt: skip
     if q < 0:
         return more - of_col[after]
@@ -206,19 +206,19 @@ def _taken_in(
     if gap >= len(of_gap):
         return -1e300
     return more + of_gap[gap] + _met(
-        past_mean, past_cov, q, shift, q, gap, table, place, weight, constant, after, tail
+        past_mean, past_cov, q, shift, q, gap, frame, table, place, weight, constant, after, tail
     )  # fmt: skip
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
-def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail):  # pragma: no cover
+def _met(mean, cov, i, shift, row, gap, frame, table, place, weight, constant, j, tail):  # pragma: no cover
     """Log density of j and its future, if it follows a row of belief i after a gap; as weigh_pairs."""
-    axes, far, volume = mean.shape[1], 0.0, 1.0
+    axes, far, volume, to = mean.shape[1], 0.0, 1.0, at_frame(table, frame[row])[gap]
     for k in range(axes):
-        reach, kept = table[gap, k, 0], table[gap, k, 1]
+        reach, kept = to[k, 0], to[k, 1]
         xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
-        p_xx = xx + 2 * reach * xv + reach * reach * vv + table[gap, k, 2]
-        p_xv, p_vv = kept * (xv + reach * vv) + table[gap, k, 3], kept * kept * vv + table[gap, k, 4]
+        p_xx = xx + 2 * reach * xv + reach * reach * vv + to[k, 2]
+        p_xv, p_vv = kept * (xv + reach * vv) + to[k, 3], kept * kept * vv + to[k, 4]
         dx = mean[i, k, 0] + gap * shift[row, k] + reach * mean[i, k, 1] - place[j, k, 0]
         dv = kept * mean[i, k, 1] - place[j, k, 1]
         w_xx, w_xv, w_vv = weight[j, k, 0], weight[j, k, 1], weight[j, k, 2]
@@ -235,18 +235,18 @@ def _met(mean, cov, i, shift, row, gap, table, place, weight, constant, j, tail)
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _looked(
-    mean, cov, i, shift, row, way, table, position, j, noise2, tail, new_mean, new_cov, n
+    mean, cov, i, shift, row, way, frame, table, position, j, noise2, tail, new_mean, new_cov, n
 ):  # pragma: no cover
     """Log density of j alone, so many frames after belief i, or before it if the way is less than 0.
 
     The row is the earlier end. Written: new_mean, new_cov at n, the belief with j taken in.
     """
-    axes, far, volume, gap = mean.shape[1], 0.0, 1.0, abs(way)
+    axes, far, volume, to = mean.shape[1], 0.0, 1.0, at_frame(table, frame[row])[abs(way)]
     for k in range(axes):
-        reach, kept = table[gap, k, 0], table[gap, k, 1]
+        reach, kept = to[k, 0], to[k, 1]
         xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
-        p_xx = xx + 2 * reach * xv + reach * reach * vv + table[gap, k, 2]
-        p_xv, p_vv = kept * (xv + reach * vv) + table[gap, k, 3], kept * kept * vv + table[gap, k, 4]
+        p_xx = xx + 2 * reach * xv + reach * reach * vv + to[k, 2]
+        p_xv, p_vv = kept * (xv + reach * vv) + to[k, 3], kept * kept * vv + to[k, 4]
         x, v = mean[i, k, 0] + way * shift[row, k] + reach * mean[i, k, 1], kept * mean[i, k, 1]
         total, away = p_xx + noise2[k], position[j, k] - x
         inverse = 1 / total
@@ -317,8 +317,8 @@ def _tell_later(
             _begin(position, i, speed2, noise2, mean, cov, 0)
         else:
             _looked(
-                past_mean, past_cov, b, shift, b, frame[i] - frame[b], table, position, i, noise2, tail, mean,
-                cov, 0,
+                past_mean, past_cov, b, shift, b, frame[i] - frame[b], frame, table, position, i, noise2,
+                tail, mean, cov, 0,
             )  # fmt: skip
         later[i], own[i] = True, np.nan
         if _taken(mean, cov, past_mean, past_cov, i) and step > least:
@@ -340,8 +340,8 @@ def _tell_earlier(
             _begin(position, i, speed2, noise2, mean, cov, 0)
         else:
             _looked(
-                future_mean, future_cov, f, shift, i, frame[i] - frame[f], table, position, i, noise2, tail,
-                mean, cov, 0,
+                future_mean, future_cov, f, shift, i, frame[i] - frame[f], frame, table, position, i, noise2,
+                tail, mean, cov, 0,
             )  # fmt: skip
         same = _taken(mean, cov, future_mean, future_cov, i)
         one = slice(i, i + 1)

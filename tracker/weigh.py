@@ -151,8 +151,8 @@ def _gain_of_still(
     gain = np.empty(len(near.indices))
     gain_of_col = np.log(max(model.follow[0], 1e-12) / (model.end * model.start)) - near.log_density
     kernels.weigh_still(
-        near.indptr, near.indices, movie.position, np.square(step), gain_of_col, model.freedom, model.scale,
-        gain,
+        near.indptr, near.indices, movie.frame, movie.position, movie.reaches(model.motion), np.square(step),
+        gain_of_col, model.freedom, model.scale, gain,
     )  # fmt: skip
     return gain
 
@@ -177,7 +177,7 @@ def weighed(
     from . import motion_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
-    table = motion.transitions(len(model.follow))
+    table = movie.transitions(motion, len(model.follow))
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     kernels.messages(
@@ -241,7 +241,7 @@ def chained(
     motion, (count, axes) = model.motion.floored(), movie.position.shape
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
     ahead = movie.frame[known.follower] - movie.frame
-    table = motion.transitions(int(ahead[known.follower >= 0].max(initial=1)))
+    table = movie.transitions(motion, int(ahead[known.follower >= 0].max(initial=1)))
 
     def filtered(way: tuple[NDArray[np.int64], bool]) -> Belief:
         neighbour, backward = way
