@@ -176,13 +176,17 @@ def _flow_at_first(
     """The flow by which the whole movie is linked first, and how many neighbours tell it.
 
     As these links tell it, or as it was in the part, if that carries detections clearly nearer to the
-    next frame's.
+    next frame's; of frames that are registered from either, whichever does.
     """
     shift, crowd = flow.foretold(steps_of(movie, follower))
     steady = before.flow.elsewhere(before.shift, movie.position[flow.shown])
+    tried = [(shift, crowd)]
     if flow.amiss(steady) < _NEARER * flow.amiss(shift[flow.shown]):
-        shift, crowd = before.flow.elsewhere(before.shift, movie.position), before.crowd
-    return (flow.register(shift) if crowd and before.registered else shift), crowd
+        tried.append((before.flow.elsewhere(before.shift, movie.position), before.crowd))
+    if not before.registered:
+        return tried[-1]
+    tried = [(flow.register(way) if told_by else way, told_by) for way, told_by in tried]
+    return min(tried, key=lambda each: flow.amiss(each[0][flow.shown]))
 
 
 def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None]) -> Found:
