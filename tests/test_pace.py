@@ -133,6 +133,23 @@ def test_noise_is_no_pace():
     assert ratio == pytest.approx(3, rel=0.15)
 
 
+def test_how_long_a_step_takes_is_no_pace():
+    lasting, noise = np.where(np.arange(40) % 2, 4, 1), 0.1
+    time = np.append(0, np.cumsum(lasting))
+    motion = Motion.static((0.2,) * 3, (noise,) * 3)
+    movie, links = linked(0.2 * np.sqrt(lasting), noise=noise)
+    still = np.zeros_like(movie.position)
+    assert pace_of(movie, links, still, motion) is not None
+    assert pace_of(replace(movie, time=time), links, still, motion) is None
+    # Of long steps noise is a smaller part.
+    true = np.where(np.arange(40) % 8 < 4, 0.5, 1.3)
+    movie, links = linked(0.2 * true * np.sqrt(lasting), noise=noise)
+    pace = pace_of(replace(movie, time=time), links, still, motion)[:-1]
+    for long in (1, 4):
+        slow, fast = (pace[(lasting == long) & which].mean() for which in (true < 1, true > 1))
+        assert fast / slow == pytest.approx(1.3 / 0.5, rel=0.15)
+
+
 def test_only_many_frames_that_differ_tell_a_pace():
     """Links from the first and the last frame have no past or no future, and are wrong more often."""
     usual, ends = np.full(30, 0.2), np.full(30, 0.2)
@@ -335,6 +352,10 @@ def test_a_part_keeps_its_own_pace(movie):
     assert paced.backward().backward().pace.tolist() == paced.pace.tolist()
     assert paced.backward().pace[:2].tolist() == [frames - 1, frames - 2]
     assert paced._pace_over(2)[:2] == pytest.approx(np.sqrt([2.5, 6.5]))
+    holed = replace(paced, time=np.cumsum(np.arange(frames)))  # 1, 2, 3, … intervals long
+    assert holed._pace_over(2)[:2] == pytest.approx(np.sqrt([(1 + 4 * 2) / 3, (4 * 2 + 9 * 3) / 5]))
+    assert holed.backward().lasting(1)[:2].tolist() == [frames - 1, frames - 2]
+    assert np.diff(holed.part(3, 9).when[[0, -1]]) == 4 + 5 + 6 + 7 + 8
 
 
 @pytest.mark.parametrize("freedom", [0.0, 5.0])

@@ -53,7 +53,8 @@ class Movie:
         How far particles go from each frame to the next, in what is usual; its mean square is 1. Default: as
         far from every frame.
     time : (F,) int64 array, optional
-        When each frame was seen, in intervals, where some in between were not. Default: one after another.
+        When each frame was seen, in intervals from any time on, where some in between were not. Default: one
+        after another.
     """
 
     frame: NDArray[np.int64]
@@ -194,7 +195,7 @@ class Movie:
             self.frame[rows] - first, self.position[rows], self.order[rows],
             start[first : last + 1] - start[first], self.names, self.interval,
             None if self.pace is None else self.pace[first:last],
-            None if self.time is None else self.time[first:last] - self.time[first],
+            None if self.time is None else self.time[first:last],
         )  # fmt: skip
 
 
