@@ -167,8 +167,10 @@ def test_a_survey_that_knows_one_step_is_not_asked(model, monkeypatch):
     assert surveyor.Surveyor(crowd).revised(wide, doubt=0.1).motion != wide.motion
     steps = []
     monkeypatch.setattr(surveyor, "counted", lambda _, step, **__: steps.append(step))
-    assert surveyor.Surveyor(crowd).revised(wide, doubt=0.1, farthest=1.5).motion == wide.motion
-    assert steps[0] == pytest.approx([0.375] * 3)  # who is seen again is counted as far as they go
+    uneven, once = np.linspace(0.5, 1.5, 15), np.append(np.ones(14), 3.0)
+    assert surveyor.Surveyor(crowd).revised(wide, doubt=0.1, reach=uneven).motion == wide.motion
+    assert steps[0] == pytest.approx([0.35] * 3)  # who is seen again is counted as far as most go
+    assert surveyor.Surveyor(crowd).revised(wide, doubt=0.1, reach=once).motion != wide.motion
 
 
 # ---------------------------------------------------------------- frames that were not recorded
@@ -370,3 +372,41 @@ def test_pairs_are_weighed_by_how_far_particles_go_from_their_frame(freedom):
         shape = np.diag(step2) * reach[i] ** 2 * (2 if freedom else 1)
         t = multivariate_t(np.zeros(3), shape, df=freedom or np.inf)
         assert gain[i] == pytest.approx(t.logpdf(place[i + 1] - place[i]))
+
+
+# ---------------------------------------------------------------- long movies, of which a part tells most
+
+
+def test_frames_lost_outside_the_part_are_bridged_as_far_as_particles_went():
+    scene = Scene(0.12, 20.0, particles=400, frames=120, turnover=0.0)
+    truth = lost(scene.film(2), np.arange(20, 24))
+    tracks = track(truth.detections).tracks
+    across = tracks.detections.frame[tracks.links[:, 0]] == 19
+    right = {tuple(link) for link in truth.links.tolist()}
+    assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
+    assert across.sum() > 0.9 * 400
+
+
+def test_nobody_is_followed_over_a_time_in_which_all_go_farther_than_is_looked():
+    truth = lost(Scene(0.25, 8.0, miss=0.05, particles=600, frames=40).film(1), np.arange(20, 30))
+    run = track(truth.detections)
+    frame, links = truth.detections.frame, run.tracks.links
+    assert not ((frame[links[:, 0]] < 20) & (frame[links[:, 1]] > 29)).any()
+    assert run.learned.pace is None
+
+
+def test_a_pace_is_learned_where_a_part_has_too_few_frames_to_tell_it():
+    truth = walks(np.where(np.arange(23) // 3 % 2, 0.3, 0.06), 2000, side=13.0)
+    run = track(truth.detections)
+    assert run.learned.pace is not None
+    assert abs(over_sure(run, truth)) < 0.03
+
+
+def test_times_that_are_a_little_off_are_no_holes():
+    rng, count = np.random.default_rng(0), 60
+    number = np.cumsum(rng.integers(800, 1200, 30))
+    place = rng.uniform(0, 9, (count, 3)) + np.cumsum(rng.normal(0, 0.05, (30, count, 3)), axis=0)
+    seen = Detections.from_table(np.repeat(number, count), place.reshape(-1, 3))
+    movie = movie_of(seen, (1, 1, 1), holes=True)
+    assert movie.time is None
+    assert len(movie.frame_start) == 31

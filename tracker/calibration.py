@@ -37,8 +37,8 @@ class Calibration:
     known : tuple of str
         Names of the values that were told, not learned.
     pace : (F,) float64 array or None
-        How far particles go from each frame to the next, in what is usual (its mean square is 1), if that
-        differs.
+        How far particles go from each frame to the next, in what is usual (its mean square over links is
+        1), if that differs.
     time : (F,) int64 array or None
         When each frame was, in intervals, where some in between were not recorded: not one of many particles
         is seen then.

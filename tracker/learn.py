@@ -150,7 +150,7 @@ def motion_learned(
     # Particles that never move would leave no room to look in.
     step = np.maximum(np.sqrt(step2), _LEAST * movie.far)
     motion = motion_from(covariance, weight, noisy)
-    gate = gate_of(step, room, movie.farthest(motion))
+    gate = gate_of(step, room, movie.reaches(motion).max())
     return Learnt(replace(model, motion=motion, gate=gate, freedom=freedom, scale=scale), step, products)
 
 

@@ -210,6 +210,7 @@ class _Learning:
             return False
         self._linking, self._pairs, self._model = kept.linking, kept.pairs, kept.model
         self._learnt, self._shift, self._crowd = kept.learnt, kept.shift, kept.crowd
+        self._movie = self._movie.paced(kept.pace)
         return True
 
     def look_anew(self) -> None:

@@ -28,6 +28,8 @@ are at least, for all are rounded, in what they usually lie apart."""
 _HOLE, _MANY = 10, 10
 """Frames in a row without a detection that are taken for ones that were not recorded, at most; and how many
 are seen in the others at least, in the mean."""
+_AMISS = 0.05
+"""How far frames may be from multiples of an interval, in the mean."""
 _FAR = 1000
 """Frames that no link ever spans: longer stretches without a detection are cut to so many."""
 
@@ -50,8 +52,8 @@ class Movie:
     interval : int
         Usual difference between the numbers of a frame and the next: above 1 where the numbers are times.
     pace : (F,) float64 array, optional
-        How far particles go from each frame to the next, in what is usual; its mean square is 1. Default: as
-        far from every frame.
+        How far particles go from each frame to the next, in what is usual; its mean square over links is 1.
+        Default: as far from every frame.
     time : (F,) int64 array, optional
         When each frame was seen, in intervals from any time on, where some in between were not. Default: one
         after another.
@@ -151,10 +153,6 @@ class Movie:
         farther = [(motion.step_variance(float(time)) / once).mean() for time in lasting]
         return np.asarray(self.paces * np.sqrt(farther)[place])
 
-    def farthest(self, motion: Motion) -> float:
-        """The greatest of `reaches`."""
-        return float(self.reaches(motion).max())
-
     def moved(self, way: NDArray[np.float64]) -> Movie:
         """The movie with every frame moved by its way (F, axes)."""
         return replace(self, position=self.position + np.repeat(way, np.diff(self.frame_start), axis=0))
@@ -223,7 +221,8 @@ def movie_of(
     detections : Detections
     spacing : (float, float, float)
     interval : int, optional
-        Difference between the numbers of a frame and the next. Default: the lower quartile of all.
+        Difference between the numbers of a frame and the next. Default: the median of all, or where
+        frames were lost what many are apart and the others multiples of.
     holes : bool
         Whether frames in which nothing is seen are no frames, where so many particles are never all missed.
 
@@ -235,6 +234,8 @@ def movie_of(
     from .movie_cpu import sort_in_cells
 
     point = detections.position * np.asarray(spacing)
+    holes = holes and len(detections) >= _MANY * len(np.unique(detections.frame))
+    interval = interval or (_multiple(detections.frame) if holes else None)
     number, interval = _numbered(detections.frame, interval)
     number, time = _without_holes(number) if holes else (number, None)
     start = np.searchsorted(number, np.arange(number[-1] + 2 if len(number) else 1)).astype(np.int64)
@@ -267,12 +268,26 @@ def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[n
     first = np.append(True, frame[1:] > frame[:-1])[: len(frame)]
     ahead, index = np.diff(frame[first].astype(np.int64)), np.cumsum(first) - 1
     if interval is None:
-        # Some frames may be missing, and some times be a little off.
-        interval = int(np.quantile(ahead, 0.25, method="lower")) if len(ahead) else 1
+        interval = int(np.median(ahead)) if len(ahead) else 1
     counted = np.rint(ahead / interval).astype(np.int64)
     # Times may come so unevenly that some are less than half an interval apart: a frame is a frame.
     counted = np.clip(counted, 1, _FAR)
     return np.concatenate([[0], np.cumsum(counted)])[index].astype(np.int64), interval
+
+
+def _multiple(frame: NDArray[np.int32]) -> int | None:
+    """What a quarter of the frames are apart at most, if all are multiples of it; or None.
+
+    Examples
+    --------
+    >>> _multiple(np.array([0, 20, 30, 50, 60, 90])), _multiple(np.array([0, 9, 21, 30, 38, 53]))
+    (10, None)
+    """
+    ahead = np.diff(np.unique(frame).astype(np.int64))
+    if not len(ahead):
+        return None
+    least = int(np.quantile(ahead, 0.25, method="lower"))
+    return least if np.abs(ahead / least - np.rint(ahead / least)).mean() < _AMISS else None
 
 
 def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
@@ -286,7 +301,7 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     """
     seen, index = np.unique(number, return_inverse=True)
     ahead = np.diff(seen)
-    if len(number) < _MANY * len(seen) or not ((ahead > 1) & (ahead <= _HOLE + 1)).any():
+    if not ((ahead > 1) & (ahead <= _HOLE + 1)).any():
         return number, None
     # Longer holes stay as long as no link spans.
     frame = np.append(0, np.cumsum(np.where(ahead <= _HOLE + 1, 1, ahead)))

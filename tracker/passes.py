@@ -38,6 +38,8 @@ _NEARER = 0.9
 """How near to the next frame's detections a part's flow must carry, in how near that of links does."""
 _DOUBTLESS = 0.02
 """Share of wrong links up to which `headings` tell nothing more of a whole movie."""
+_SAME_GATE = 0.1
+"""Candidates are kept while the gate stays the same but for such a share."""
 _SETTLED, _LAST = 0.005, 0.002
 """Shares of the links that may still change when passes end that tell the flow, and when the last ones do."""
 
@@ -62,12 +64,12 @@ class Means:
 
     def surveyed(self, learnt: Learnt, doubt: float, movie: Movie) -> Learnt:
         """What was learned from links in such doubt, with the steps and rates that the movie itself tells."""
-        farthest = movie.farthest(learnt.model.motion)
+        reach = movie.reaches(learnt.model.motion)
         model = self.known.held(learnt.model)
-        revised = self.surveyor.revised(model, doubt=doubt, farthest=farthest)
+        revised = self.surveyor.revised(model, doubt=doubt, reach=reach)
         now, before = (one.motion.floored().step_variance(1) for one in (revised, model))
         step = learnt.step * np.sqrt(now / before)
-        return replace(learnt, model=replace(revised, gate=gate_of(step, self.room, farthest)), step=step)
+        return replace(learnt, model=replace(revised, gate=gate_of(step, self.room, reach.max())), step=step)
 
     @property
     def solving(self) -> _Solving:
@@ -123,20 +125,16 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
     means, tell
         As in `learnt_from`.
     """
-    count, model, passes = len(movie.frame), before.model, before.passes
+    count, passes = len(movie.frame), before.passes
+    model = _looking_so_far(before.model, movie, before, means)
     near = pairs_of(movie, model.gate, **means.looking)
     linking, shift, crowd = Linking.none(count), np.zeros_like(movie.position), before.crowd
     flow = Flow(movie.frame_start, movie.position, crowds=(before.crowd or 0,), workers=means.workers)
-    if crowd is not None or before.pace is not None:
+    if crowd is not None:
         # No flow is known yet: whole steps are what must be expected.
         follower = still_links(movie, near, model, before.learnt.step, solver=means.solver)
         linking = replace(linking, follower=follower)
-        if crowd is not None:
-            shift, crowd = _flow_at_first(movie, follower, before, flow)
-        if before.pace is not None:
-            row = np.nonzero(follower >= 0)[0]
-            sure = replace(linking, row=row, col=follower[row], probability=np.ones(len(row)))
-            movie = movie.paced(pace_of(movie, sure, shift, model.motion))
+        shift, crowd = _flow_at_first(movie, follower, before, flow)
         tell(count)
         passes += 1
     look = look_of(model, closely=before.closely)
@@ -154,20 +152,31 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         linking, pairs = linked(found, linking, means.solver)
         passes += 1
         tell(count)
-        if crowd is None and before.pace is None:
+        alike = movie.pace is None
+        movie = movie.paced(pace_of(movie, linking, shift, model.motion))
+        if crowd is None and movie.pace is None:
             break
-        if before.pace is not None:
-            movie = movie.paced(pace_of(movie, linking, shift, model.motion))
         if crowd is not None:
             shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
-        if int(linking.changed.sum()) <= _SETTLED * count:
+        if alike == (movie.pace is None) and int(linking.changed.sum()) <= _SETTLED * count:
             break
+        wider = _looking_so_far(model, movie, before, means)
+        if not np.allclose(wider.gate, model.gate, rtol=_SAME_GATE):
+            model, near = wider, pairs_of(movie, wider.gate, **means.looking)
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
     learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
     return replace(
         before, linking=linking, pairs=pairs, model=learnt.model, learnt=learnt, shift=shift, crowd=crowd,
         flow=flow, passes=passes, pace=movie.pace,
     )  # fmt: skip
+
+
+def _looking_so_far(model: LinkModel, movie: Movie, before: Found, means: Means) -> LinkModel:
+    """The model with a gate for frames that may be farther apart than those of the part."""
+    reach = movie.reaches(model.motion)
+    if len(reach) == 1:
+        return model
+    return means.known.held(replace(model, gate=gate_of(before.learnt.step, means.room, float(reach.max()))))
 
 
 def _flow_at_first(

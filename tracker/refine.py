@@ -8,11 +8,12 @@ where the past expects the particle.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import Pairs, over_gaps, pairs_of
+from .candidates import Pairs, kept_above, over_gaps, pairs_of
 from .detections import Detections
 from .link import Links
 from .linking import Linking, LinkModel
@@ -25,6 +26,8 @@ _STILL = 0.01
 """Change of a link's trust that is none."""
 DOUBT = 3.0
 """Log odds by which a link over a gap may lose to an end and a start, where the model is known."""
+_BEYOND, _LONGER = 2.0, 1.5
+"""Standard deviations of a step that the gate must hold, where particles go so many times as far as usual."""
 _SURE = 0.98
 """Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
 
@@ -109,7 +112,7 @@ def with_gaps(
     """
     from .candidates_cpu import add_up
 
-    motion, longest = model.motion.floored(), len(model.follow)
+    motion, longest, near = model.motion.floored(), len(model.follow), _bridged(movie, near, model)
     if longest == 1:
         return near
     told = sweep(movie, near, model, shift, forward=True)
@@ -124,7 +127,21 @@ def with_gaps(
         reach2 = table[:, gap, :, 0] ** 2 * np.square(motion.speed) + table[:, gap, :, 2]
         variance = reach2.max(axis=0) + 2 * np.square(motion.noise)
         gates.append(gate_over(gap, model, variance, float(pairs.log_density.mean()), doubt))
-    return over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
+    found = over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
+    return _bridged(movie, found, model)
+
+
+def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
+    """The pairs, but for those over times in which particles go as far as is looked: others are near then."""
+    reach = movie.reaches(model.motion)
+    far = reach[:, None] * np.sqrt(model.motion.floored().step_variance(1)) * _BEYOND > np.asarray(model.gate)
+    lost = far.any(axis=1) & (reach > _LONGER)
+    if not lost.any():
+        return pairs
+    until = np.append(0, np.cumsum(lost))
+    over = until[movie.frame[pairs.indices]] - until[np.repeat(movie.frame, np.diff(pairs.indptr))]
+    indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, -over.astype(np.float64), -0.5)
+    return replace(pairs, indptr=indptr, indices=indices)
 
 
 def gate_over(

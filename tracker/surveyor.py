@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .census import Census, counted
 from .linking import LinkModel
@@ -15,6 +16,8 @@ _GAUSSIAN = 10.0
 """Degrees of freedom above which tails are hardly heavier than a Gaussian's."""
 _ASTRAY = 0.25
 """Share of wrong links from which on these are what makes tails heavier."""
+_UNLIKE, _FEW = 0.1, 0.1
+"""Log of how much farther or less far particles go from some frames; share of those that does not matter."""
 
 
 class Surveyor:
@@ -35,7 +38,9 @@ class Surveyor:
         self._survey: Survey | None = None
         self._census: Census | None = None
 
-    def revised(self, model: LinkModel, *, doubt: float, farthest: float = 1.0) -> LinkModel:
+    def revised(
+        self, model: LinkModel, *, doubt: float, reach: NDArray[np.float64] | float = 1.0
+    ) -> LinkModel:
         """The model with the steps and rates that the movie itself tells, if it does.
 
         Parameters
@@ -43,12 +48,12 @@ class Surveyor:
         model : LinkModel
         doubt : float
             Share of the links that may be wrong by which it is.
-        farthest : float
-            How far particles go at most from a frame to the next, in what is usual: where that is more no
-            survey is asked, which knows one step for all frames.
+        reach : (F,) float64 array, or one for all
+            How far particles go from each frame to the next, in what is usual: where that differs no survey
+            is asked, which knows one step for all frames.
         """
         gaussian = model.freedom == 0 or model.freedom > _GAUSSIAN or doubt > _ASTRAY
-        if not self._sure and gaussian and farthest == 1:
+        if not self._sure and gaussian and np.mean(np.abs(np.log(reach)) > _UNLIKE) <= _FEW:
             if self._surveyed_by is None or not _moves_alike(self._surveyed_by, model):
                 self._surveyed_by = model
                 self._survey = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
@@ -56,7 +61,7 @@ class Surveyor:
                 model = self._survey.widened(self._survey.revised(model), doubt)
         if self._counted_by is None or not _goes_alike(self._counted_by, model):
             self._counted_by = model
-            step = farthest * np.sqrt(model.motion.floored().step_variance(1))
+            step = np.quantile(reach, 1 - _FEW) * np.sqrt(model.motion.floored().step_variance(1))
             self._census = counted(self._movie, step, workers=self._workers)
         return model if self._census is None else self._census.revised(model)
 

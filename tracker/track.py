@@ -272,9 +272,11 @@ def _learned(
         exact_margins=used.exact_margins, workers=workers, most_bytes=int(0.8 * free_memory() / 9),
         progress=progress,
     )  # fmt: skip
-    source, target = detections.frame[links.pairs].astype("int64").T
-    over_gaps = target - source > 1.5 * learned.interval
-    return run_of(detections, links, int(over_gaps.sum()), used, learned)
+    when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
+    if learned.time is not None:  # what was not recorded is no gap
+        when, usual = np.unique(when, return_inverse=True)[1], 1.5
+    source, target = when[links.pairs].T
+    return run_of(detections, links, int((target - source > usual).sum()), used, learned)
 
 
 def run_of(
