@@ -11,7 +11,16 @@ from scipy.spatial import cKDTree
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, divisions, read_tracks, score, track
+from outbid.tracker import (
+    Detections,
+    TrackingSettings,
+    Tracks,
+    divisions,
+    parting,
+    read_tracks,
+    score,
+    track,
+)
 from outbid.tracker.calibrate import _with_branches, calibrate
 from outbid.tracker.divisions import Branches, _real
 from outbid.tracker.link import Links
@@ -20,9 +29,17 @@ from outbid.tracker.relink import Choice, _solved
 
 
 def tissue(
-    seed: int = 0, cells: int = 150, frames: int = 30, apart: float = 0.25, rate: float = 0.02
+    seed: int = 0,
+    cells: int = 150,
+    frames: int = 30,
+    apart: float = 0.25,
+    rate: float = 0.02,
+    off: float = 0.0,
 ) -> Tracks:
-    """Cells in a growing box that jitter; some divide in each frame, the daughters parting to both sides."""
+    """Cells in a growing box that jitter; some divide in each frame, the daughters parting to both sides.
+
+    The middle between them is off by such a share of their distance: 0.5 if one stays where the mother was.
+    """
     rng = np.random.default_rng(seed)
     place, name = rng.uniform(0, cells ** (1 / 3), (cells, 3)), np.arange(cells)
     frame, position, track_id, parent = [], [], [], []
@@ -36,9 +53,9 @@ def tissue(
         divides = rng.random(len(place)) < rate
         axis = rng.normal(size=(divides.sum(), 3))
         axis *= apart / np.linalg.norm(axis, axis=1, keepdims=True)
-        new = named + np.arange(2 * divides.sum())
+        new, away = named + np.arange(2 * divides.sum()), 2 * off * axis
         named += len(new)
-        place = np.concatenate([place[~divides], place[divides] + axis, place[divides] - axis])
+        place = np.concatenate([place[~divides], place[divides] + away + axis, place[divides] + away - axis])
         place = (place + rng.normal(0, 0.04, place.shape)) * 1.007
         mother = np.concatenate([mother[~divides], name[divides], name[divides]])
         name = np.concatenate([name[~divides], new])
@@ -66,6 +83,29 @@ def test_divisions_are_found(apart):
     assert np.bincount(links.pairs[:, 0]).max() == 2
     assert links.probability is not None
     assert ((links.probability >= 0) & (links.probability <= 1)).all()
+
+
+@pytest.mark.parametrize(("apart", "least"), [(0.1, 0.84), (0.2, 0.72)])
+def test_buds_are_found_where_the_mother_stays(apart, least):
+    """Taken for daughters that part evenly, none of those farther away was found."""
+    truth = tissue(cells=300, apart=apart, off=0.5)
+    _, links = calibrate(truth.detections)
+    assert division_f1(links.pairs, truth) > least
+
+
+@pytest.mark.parametrize("off", [0.0, 0.25, 0.5])
+def test_how_unevenly_daughters_part_is_learned(monkeypatch, off):
+    told = []
+
+    def kept(*given):
+        told.append(parting.parting_of(*given))
+        return told[-1]
+
+    monkeypatch.setattr(divisions, "parting_of", kept)
+    truth = tissue(cells=300, apart=0.2, off=off)
+    calibrate(truth.detections)
+    assert told[-1].off == pytest.approx(off, abs=0.04)
+    assert told[-1].both < 0.1 or off == 0
 
 
 @pytest.mark.parametrize("frames", [3, 4, 12])

@@ -1,10 +1,11 @@
 r"""How daughters part, learned from the starts of a movie by expectation and maximisation.
 
 The point m midway between the daughters is where the mother is foretold, but for a Student's t that is wider
-along the line between them: daughters are unequal. The log of their distance r has a Student's t, too, with
-axes along which they part more or less; and they part further, by a Gaussian amount g, into the next frame.
-All lengths may grow with the room that cells have. A share w of all starts are daughters; for each family the
-odds are
+along the line between them: daughters are unequal. Where they are so much so that it tells, as with buds, m
+is off along that line by a share of their distance, one half if one of them stays. The log of their distance
+r has a Student's t, too, with axes along which they part more or less; and they part further, by a Gaussian
+amount g, into the next frame. All lengths may grow with the room that cells have. A share w of all starts are
+daughters; for each family the odds are
 
 .. math:: \frac{w}{1 - w} \frac{t(m) \, t(\log r) \, r^{-d} \, N(g)}{\rho f(v) h(g)}
 
@@ -58,6 +59,9 @@ class Parting:
         Of the starts that are daughters.
     along, aside : float
         Variances of the middle between the daughters along the line between them and across it.
+    off, both : float
+        Share of their distance by which it is off along that line, 0.5 if one stays where the mother was; and
+        how likely it is off towards the other one, in how likely towards this one.
     apart, spread : float
         Mean and variance of the log of their distance.
     axes : (A,) float64 array
@@ -71,6 +75,8 @@ class Parting:
     share: float
     along: float
     aside: float
+    off: float
+    both: float
     apart: float
     spread: float
     axes: NDArray[np.float64]
@@ -98,11 +104,18 @@ def parting_of(
         return None
     families = _renumbered(families)
     if begun is None:
-        first = [_climbed(families, starts, earlier, _begun(families, apart), _FIRST) for apart in _APART]
-        begun, _ = max(first, key=lambda reached: reached[1])
+        begun = _first(families, starts, earlier)
     parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS, judged=True)
     wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
     return None if evidence < _needed(starts, parting.share) or wide else parting
+
+
+def _first(families: Families, starts: int, earlier: NDArray[np.float64]) -> Parting:
+    """The likeliest of all ways to begin with, after a few rounds."""
+    tried = [_climbed(families, starts, earlier, _begun(families, apart, 0.0), _FIRST) for apart in _APART]
+    even, most = max(tried, key=lambda reached: reached[1])
+    uneven, gained = _climbed(families, starts, earlier, _begun(families, _USUAL_APART, 0.5), _FIRST)
+    return uneven if gained > most + _STRONG else even
 
 
 def _needed(starts: int, share: float) -> float:
@@ -186,10 +199,17 @@ def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArra
     return weight / most, float(np.log(total).sum())
 
 
-def _begun(families: Families, apart: float) -> Parting:
-    distance = apart * families.spacing
-    axes, variance = families.apart2.shape[1], (0.25 * distance) ** 2
-    return Parting(0.5, variance, variance, math.log(distance), 0.25, np.ones(axes), 0.0, 0.0, 4 * variance)
+def _begun(families: Families, apart: float, off: float) -> Parting:
+    distance, axes = apart * families.spacing, families.apart2.shape[1]
+    # Who stays goes no farther than usual.
+    variance = (0.25 * distance) ** 2 if off == 0 else _middle2(families)
+    middle = (variance, variance, off, 0.0)
+    return Parting(0.5, *middle, math.log(distance), 0.25, np.ones(axes), 0.0, 0.0, 4 * variance)
+
+
+def _middle2(families: Families) -> float:
+    """Variance of the middle before anything is learned."""
+    return (_USUAL_MIDDLE * families.spacing) ** 2 + families.usual2
 
 
 def _climbed(
@@ -219,8 +239,8 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
     """The parting that these probabilities tell."""
     from . import parting_cpu as kernels
 
-    stretch, found, least = np.empty_like(used.axes), np.empty(9), (1e-4 * families.spacing) ** 2
-    middle = (_USUAL_MIDDLE * families.spacing) ** 2 + families.usual2
+    stretch, found, least = np.empty_like(used.axes), np.empty(11), (1e-4 * families.spacing) ** 2
+    middle = _middle2(families)
     before = (
         _BEFORE, middle, math.log(_USUAL_APART * families.spacing), _USUAL_SPREAD**2,
         _USUAL_MIDDLE * families.spacing, middle + families.usual2,
@@ -229,11 +249,13 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
         chance, families.along2, families.aside2, families.apart2, families.growth, families.crowd, used.axes,
         _numbers(families, used), before, _ALIKE, FREEDOM, stretch, found,
     )  # fmt: skip
-    total, along, aside, apart, spread, slope, growth, growth_spread, _ = found.tolist()
+    total, along, aside, apart, spread, slope, growth, growth_spread, _, off, both = found.tolist()
     return Parting(
         share=_share(total, starts),
         along=max(along, least),
         aside=max(aside, least),
+        off=off,
+        both=both,
         apart=apart,
         spread=max(spread, 1e-3),
         axes=stretch,
@@ -247,8 +269,8 @@ def _numbers(families: Families, parting: Parting) -> tuple[float, ...]:
     """As the kernels want them."""
     least2 = (1e-6 * families.spacing) ** 2
     return (
-        parting.along, parting.aside, parting.apart, parting.spread, parting.slope, parting.growth,
-        parting.growth_spread, least2,
+        parting.along, parting.aside, parting.off, parting.both, parting.apart, parting.spread, parting.slope,
+        parting.growth, parting.growth_spread, least2,
     )  # fmt: skip
 
 

@@ -26,6 +26,25 @@ def _log_apart(apart2, axes, least2, e):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _middles2(along2, aside2, apart2, used, shrunk, e):  # pragma: no cover
+    """Squared distances of the middle from where it is if one daughter is nearer to the mother, or the other.
+
+    used: variances along and across the line between them, and by which share of it the middle is off.
+    """
+    along, aside, off = used
+    across2 = aside2[e] / aside
+    if off == 0.0:
+        both = (along2[e] / along + across2) * shrunk * shrunk
+        return both, both, 0.0
+    square = 0.0
+    for k in range(apart2.shape[1]):
+        square += apart2[e, k]
+    way, far = math.sqrt(along2[e]), off * math.sqrt(square)
+    one = ((way - far) ** 2 / along + across2) * shrunk * shrunk
+    return one, ((way + far) ** 2 / along + across2) * shrunk * shrunk, far
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def log_odds(
     along2,
     aside2,
@@ -44,22 +63,25 @@ def log_odds(
     """Log odds of every family.
 
     along2, aside2, growth (or NaN), crowd, chance, usual_growth (P,) f8, apart2 (P, A) f8 as in `Families`;
-    axes (A,) f8; numbers: along, aside, apart, spread, slope, growth, its spread, and the square of the least
-    distance; constants: of the share and all that does not depend on the family, and of the growth;
-    freedom of Student's t; largest odds. Written: odds (P,) f8.
+    axes (A,) f8; numbers: along, aside, off, both, apart, spread, slope, growth, its spread, the square of
+    the least distance; constants: of the share and all that does not depend on the family, and of the growth;
+    freedom of Student's t, a whole number; largest odds. Written: odds (P,) f8.
     """
-    along, aside, apart, spread, slope, grown, grown_spread, least2 = numbers
-    dimensions = len(axes)
+    along, aside, off, both, apart, spread, slope, grown, grown_spread, least2 = numbers
+    dimensions, power = len(axes), np.int64(freedom) + len(axes)
     log_scale, shrunk = 0.0, 1.0
     for e in range(len(odds)):
         if log_scale != slope * crowd[e]:  # all families of one mother have the same
             log_scale = slope * crowd[e]
             shrunk = math.exp(-log_scale)
-        middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
+        one, other, _ = _middles2(along2, aside2, apart2, (along, aside, off), shrunk, e)
         log_apart = _log_apart(apart2, axes, least2, e)
         left = log_apart - log_scale - apart
         value = constants[0] - chance[e] - dimensions * (log_scale + log_apart)
-        value -= 0.5 * (freedom + dimensions) * math.log(1 + middle2 / freedom)
+        value -= 0.5 * (freedom + dimensions) * math.log(1 + one / freedom)
+        if off > 0.0:
+            less = math.sqrt((freedom + one) / (freedom + other)) ** power
+            value += math.log((1 + less) / (1 + both))
         value -= 0.5 * (freedom + 1) * math.log(1 + left * left / (freedom * spread))
         if growth[e] == growth[e]:
             left = growth[e] * shrunk - grown
@@ -75,12 +97,13 @@ def likeliest(
 
     probability (P,) f8; along2 to numbers as in `log_odds`, as they were used; before: how many divisions'
     worth is known before, then variance of the middle, apart, spread, growth, its spread; alike: divisions'
-    worth of belief that all axes are alike. Written: stretch (A,) f8 the new axes; found (9,) f8: sum of the
-    probabilities, along, aside, apart, spread, slope, growth, its spread, and the sum where growth is known.
+    worth of belief that all axes are alike. Written: stretch (A,) f8 the new axes; found (11,) f8: sum of the
+    probabilities, along, aside, apart, spread, slope, growth, its spread, the sum where growth is known,
+    off, both.
     """
-    along, aside, apart, spread, _, _, _, least2 = numbers
+    along, aside, off, _, apart, spread, _, _, _, least2 = numbers
     worth, usual_middle, usual_apart, usual_spread, usual_growth, usual_growth_spread = before
-    dimensions = len(axes)
+    dimensions, power = len(axes), np.int64(freedom) + len(axes)
     log_apart, shrunk_of, heeds = np.empty_like(growth), np.empty_like(growth), np.empty_like(growth)
     total = _LEAST
     stretch[:] = 0.0
@@ -115,12 +138,21 @@ def likeliest(
     found[:] = 0.0
     found[1], found[2] = worth * usual_middle / (total + worth), worth * usual_middle / (total + worth)
     found[3], found[6], heard = worth * usual_apart, worth * usual_growth, worth
+    mixed, square = 0.0, _LEAST
     for e in range(len(probability)):
         p = probability[e]
         if p > _UNLIKELY:
             shrunk = shrunk_of[e] = math.exp(-slope * crowd[e]) if slope > 0 else 1.0
-            middle2 = (along2[e] / along + aside2[e] / aside) * shrunk * shrunk
-            heed = p * (freedom + dimensions) / (freedom + middle2) * shrunk * shrunk
+            one, other, far = _middles2(along2, aside2, apart2, (along, aside, off), shrunk, e)
+            heed = p * (freedom + dimensions) / (freedom + one) * shrunk * shrunk
+            if far > 0.0:
+                less = math.sqrt((freedom + one) / (freedom + other)) ** power
+                heed /= 1 + less
+                found[10] += p * less / total
+                less *= heed * (freedom + one) / (freedom + other)
+                mixed += (heed - less) * math.sqrt(along2[e]) * far / off
+                square += (heed + less) * (far / off) ** 2
+                heed += less
             found[1] += heed * along2[e] / (total + worth)
             found[2] += heed * aside2[e] / (total + worth) / max(dimensions - 1, 1)
             left = log_apart[e] - slope * crowd[e]
@@ -130,6 +162,8 @@ def likeliest(
             if growth[e] == growth[e]:
                 found[8] += p
                 found[6] += p * growth[e] * shrunk
+    found[9] = min(mixed / square, 0.5)
+    found[1] -= (2 * mixed - found[9] * square) * found[9] / (total + worth)
     found[3] /= heard
     found[6] /= found[8] + worth
     found[4] = worth * (usual_spread + (usual_apart - found[3]) ** 2) / (total + worth)
