@@ -155,7 +155,9 @@ def test_motions_that_make_no_sense_are_refused(wrong):
 def table_of(motion: Motion, pace=(1.0,)) -> np.ndarray:
     """Transitions over up to four frames where the pace is the same, or else over one."""
     whole = np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, 5)])
-    return np.stack([whole * [each, 1, each**2, each, 1] for each in pace])
+    ahead = np.broadcast_to(np.arange(5.0)[:, None, None], (5, motion.axes, 1))
+    whole = np.concatenate([whole, ahead, 0 * ahead], axis=-1)
+    return np.stack([whole * [each, 1, each**2, each, 1, 1, 1] for each in pace])
 
 
 def filtered(motion, seen, frame, before, *, backward=False, trust=None, pace=(1.0,)):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .linking import LinkModel
+from .movie import HOLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +34,16 @@ class Calibration:
         of frames is of such intervals.
     drift : (F, axes) float64 array or None
         Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
-        F is that of `pace`, or all intervals from the first frame to the last.
+        F is that of `time`, or else all intervals from the first frame to the last.
     known : tuple of str
         Names of the values that were told, not learned.
     pace : (F,) float64 array or None
         How far particles go from each frame to the next, in what is usual (its mean square over links is
         1), if that differs.
     time : (F,) int64 array or None
-        When each frame was, in intervals, where some in between were not recorded: not one of many particles
-        is seen then.
+        When each frame was, in intervals, where some in between were not recorded, for not one of many
+        particles is seen then; one after another, where they come at uneven times. Frames that are seen, and
+        up to 50 in a row in which nothing is.
     """
 
     model: LinkModel
@@ -68,8 +70,7 @@ class Calibration:
         crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
         said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
         if self.time is not None:
-            lost = int(self.time[-1]) + 1 - len(self.time)
-            said += f"In {lost} frames nothing is seen: they count as not recorded. "
+            said += self._recorded(np.diff(self.time))
         if self.drift is not None:
             farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
             said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
@@ -86,6 +87,14 @@ class Calibration:
             f"(± {error.get('start', 0):.2%}) a detection, {model.clutter:.2%} are clutter; "
             f"next seen after 1, 2, … frames: {', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
         )
+
+    @staticmethod
+    def _recorded(ahead: NDArray[np.int64]) -> str:
+        """What frames that are so far apart say of those in between."""
+        if (ahead == 1).all():
+            return "Frames come at uneven times, and are taken one by one. "
+        lost = int((ahead - 1)[ahead <= HOLE + 1].sum())
+        return f"In {lost} frames nothing is seen: they count as not recorded. "
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""

@@ -104,7 +104,7 @@ def _between(
     motion = model.motion.floored()
     frame, before, after = movie.frame, linking.before[inner], linking.follower[inner]
     longest = max((frame[inner] - frame[before]).max(), (frame[after] - frame[inner]).max())
-    table = movie.transitions(motion, int(longest))
+    table = movie.transitions(motion, int(longest), shift)
     expected, variance = np.empty((2, len(inner), movie.axes))
     expect(
         inner, before, after, frame, *beliefs.past, *beliefs.future, shift, table,

@@ -88,7 +88,7 @@ def weighed_by_headings(
     from .headings_weighed_cpu import futures, weigh_headings
 
     motion = model.motion.floored()
-    table, (speed2, noise2) = movie.transitions(motion, len(model.follow)), _variances(motion)
+    table, (speed2, noise2) = movie.transitions(motion, len(model.follow), shift), _variances(motion)
     past, after, pairs, _ = _sides(movie, pairs, model, shift)
     near = np.empty(len(after.chance))
     futures(
@@ -181,7 +181,7 @@ def _one_way(
     odds, room = np.empty(len(indices)), _GUESS * count + 64
     chance, belief = headings(
         movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32), shift,
-        movie.transitions(motion, len(model.follow)), *_variances(motion), gain_of_gap,
+        movie.transitions(motion, len(model.follow), shift), *_variances(motion), gain_of_gap,
         -np.log(model.start) - log_density, later, model.freedom, model.scale, model.clutter,
         model.clutter / new, lost, _ROUNDS, slot, stop, known, alone, odds, np.empty(room),
         np.empty(room * 5 * movie.axes, np.float32),

@@ -46,7 +46,9 @@ def _expected(
             reach, kept = row[k, 0], row[k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + row[k, 2]
             inverse = 1 / (p_xx + noise2[k])
-            state[to] = position[i, k] + (x + reach * v + (gap * shift[i, k] if way > 0 else 0.0))
+            state[to] = position[i, k] + (
+                x + reach * v + (row[k, 5] * shift[i, k] + row[k, 6] if way > 0 else 0.0)
+            )
             state[to + _ONE], state[to + _TWO], state[to + _THREE] = inverse, kept * v, p_xx
             state[to + _FOUR] = kept * (xv + reach * vv) + row[k, 3]
             state[to + _FIVE] = kept * kept * vv + row[k, 4]
@@ -59,7 +61,7 @@ def _expected(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _apart(
-    j, gap, way, position, shift, noise2, many, weight, state, at, far, height, to
+    j, row, way, position, shift, noise2, many, weight, state, at, far, height, to
 ):  # pragma: no cover
     """How far detection j is from each of many expectations, as `_expected` writes them from state[at] on.
 
@@ -70,7 +72,7 @@ def _apart(
         for k in range(len(noise2)):
             d = position[j, k] - state[at]
             if way < 0:
-                d += gap * shift[j, k]
+                d += row[k, 5] * shift[j, k] + row[k, 6]
             away += d * d * state[at + _ONE]
             at += _SIX
         far[to], height[to] = away, weight[m]
@@ -188,8 +190,9 @@ def headings(
                     if j < first or j >= last:
                         break
                     ready = _apart(
-                        j, g, sign, position, shift, noise2, many, weight, state, states, far, height, ready
-                    )
+                        j, rows[g], sign, position, shift, noise2, many, weight, state, states, far, height,
+                        ready,
+                    )  # fmt: skip
                     pair[pairs], col[pairs] = e, j - first
                     pairs += _ONE
                 at[i] += pairs - begin[sources]
@@ -247,13 +250,14 @@ def headings(
             # Where many could swap, belief propagation sees too many that are new (LinkModel.strange).
             alone[j] = strangers * new * math.sqrt(new) if turn > 0 else clutter
             free[j] = (1 - alone[j]) / (1 - clutter) * unlinked / ((1 - alone[j]) * real + alone[j])
+        rows = at_frame(table, f)
         for n in range(telling):
             s, c = np.uint64(teller[n]), hearer[n]
             j = first + col[c]
             chance[stop[j]] = heard[n]
             _taken_in(
-                j, np.int64(gap_of[s]), sign, position, shift, noise2, many_of[s], state, state_at[s], part,
-                part_at[s] + (pair[c] - origin[s]) * many_of[s], belief, np.uint64(stop[j]),
+                j, rows[np.int64(gap_of[s])], sign, position, shift, noise2, many_of[s], state, state_at[s],
+                part, part_at[s] + (pair[c] - origin[s]) * many_of[s], belief, np.uint64(stop[j]),
             )  # fmt: skip
             stop[j] += 1
     return chance[:slots], belief[: slots * axes * 5]
@@ -270,7 +274,7 @@ def _likely(ready, far, height, form, part, to):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _taken_in(
-    j, gap, way, position, shift, noise2, many, state, at, part, begun, belief, to
+    j, row, way, position, shift, noise2, many, state, at, part, begun, belief, to
 ):  # pragma: no cover
     """What many expectations tell once detection j is taken in, as one Gaussian.
 
@@ -281,7 +285,7 @@ def _taken_in(
         whole += part[m]
     whole, to = 1 / whole, to * np.uint64(5 * axes)
     for k in range(axes):
-        seen = position[j, k] + (gap * shift[j, k] if way < 0 else 0.0)
+        seen = position[j, k] + (row[k, 5] * shift[j, k] + row[k, 6] if way < 0 else 0.0)
         a = u = aa = au = uu = 0.0
         n = at + np.uint64(6 * k)
         for m in range(begun, begun + many):

@@ -139,8 +139,9 @@ def weigh_headings(
                     if frame[j] != frame[i] + gap:
                         break
                     ready = _apart(
-                        j, gap, 1, position, shift, noise2, many, weight, state, states, far, height, ready
-                    )
+                        j, at_frame(table, frame[i])[gap], 1, position, shift, noise2, many, weight, state,
+                        states, far, height, ready,
+                    )  # fmt: skip
                     e += 1
                 states += many * wide
                 groups += 1

@@ -143,7 +143,9 @@ def motion_learned(
     products = _products(movie, linking, shift, model)
     covariance, weight, step2, noisy = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:
-        return Learnt(model, np.sqrt(step2), products)
+        # Frames that all lie farther apart tell of none.
+        kept = step2 if movie.time is None else model.motion.floored().step_variance(1)
+        return Learnt(model, np.sqrt(kept), products)
     distance2, size, chance = _distances(linking, _telling(linking))
     distance2 = stretched(distance2, size, bias.stretch, movie.axes)
     freedom, scale = tail_from(distance2, size, chance, (model.freedom, model.scale))

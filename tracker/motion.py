@@ -105,12 +105,6 @@ class Motion:
         found[:, 3], found[:, 4] = speed2 * mixed, speed2 * lost
         return found
 
-    def transitions(self, longest: int) -> NDArray[np.float64]:
-        """(longest + 1, axes, 5) float64: `transition` over 0, 1, 2, … frames; 0 holds nothing."""
-        return np.stack(
-            [np.zeros((self.axes, 5))] + [self.transition(frames) for frames in range(1, longest + 1)]
-        )
-
     def floored(self) -> Motion:
         """The motion with nothing exactly 0, by which a filter might divide."""
         least = _FLOOR * np.maximum(np.sqrt(self.step_variance(1)), 1e-30)

@@ -17,7 +17,7 @@ _HOPELESS = -100.0  # log odds of all pairs that are less likely
 
 @njit(nogil=True, cache=True, forceinline=True)
 def at_frame(table, frame):  # pragma: no cover
-    """Transitions (G+1, A, 5) f8 from one frame on, of a table (F, G+1, A, 5), or (1, ...) of every one."""
+    """Transitions (G+1, A, 7) f8 from one frame on, of a table (F, G+1, A, 7), or (1, ...) of every one."""
     return table[min(frame, len(table) - 1)]
 
 
@@ -45,13 +45,13 @@ def filter_tracks(
             continue
         earlier = i if backward else b
         gap = abs(frame[i] - frame[b])
-        ahead, q = -gap if backward else gap, trust[earlier]
-        row = at_frame(table, frame[earlier])[gap]
+        q, row = trust[earlier], at_frame(table, frame[earlier])[gap]
         for k in range(axes):
-            reach, kept, q_xx, q_xv, q_vv = row[k]
+            reach, kept, q_xx, q_xv, q_vv, ahead, more = row[k]
             xx, xv, vv = cov[b, k, 0], cov[b, k, 1], cov[b, k, 2]
             # Relative to the position seen, so that large coordinates cost no digits.
-            x = mean[b, k, 0] + ahead * shift[earlier, k] + reach * mean[b, k, 1] - position[i, k]
+            flown = ahead * shift[earlier, k] + more
+            x = mean[b, k, 0] + (-flown if backward else flown) + reach * mean[b, k, 1] - position[i, k]
             v = kept * mean[b, k, 1]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + q_xx
             p_xv = kept * (xv + reach * vv) + q_xv
@@ -157,9 +157,9 @@ def weigh_pairs(
             if gap != predicted:
                 predicted, row = gap, at_frame(table, frame[i])[gap]
                 for k in range(axes):
-                    reach, kept, q_xx, q_xv, q_vv = row[k]
+                    reach, kept, q_xx, q_xv, q_vv, ahead, more = row[k]
                     xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
-                    p[k, 0] = mean[i, k, 0] + gap * shift[i, k] + reach * mean[i, k, 1]
+                    p[k, 0] = mean[i, k, 0] + (ahead * shift[i, k] + more) + reach * mean[i, k, 1]
                     p[k, 1] = kept * mean[i, k, 1]
                     p[k, 2] = xx + 2 * reach * xv + reach * reach * vv + q_xx
                     p[k, 3] = kept * (xv + reach * vv) + q_xv

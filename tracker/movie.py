@@ -25,13 +25,19 @@ precision; and the share of how far off they are up to which what they are apart
 _SLICES, _ROUGH = 0.1, 1e-6
 """Share of detections below which the places along an axis at which they lie are few; and how far apart they
 are at least, for all are rounded, in what they usually lie apart."""
-_HOLE, _MANY = 10, 10
+HOLE, _MANY = 10, 10
 """Frames in a row without a detection that are taken for ones that were not recorded, at most; and how many
 are seen in the others at least, in the mean."""
-_AMISS = 0.05
-"""How far frames may be from multiples of an interval, in the mean."""
-_FAR = 1000
-"""Frames that no link ever spans: longer stretches without a detection are cut to so many."""
+_AMISS, _SELDOM = 0.05, 0.05
+"""How far frames may be from multiples of an interval, in the mean; and share of them after longer holes."""
+_OFTEN, _RECORDED = 0.1, 0.25
+"""Share of the frames one interval apart that follow on one another, or else a pace tells better how uneven
+they are; and share of those one interval apart in a part of a movie that tells enough."""
+_FAR, _SPAN = 1000, 50
+"""Frames that no link ever spans: longer stretches without a detection are cut to so many, or to these where
+frames were not recorded."""
+_TELLING = 4
+"""Times that a frame may show fewer than the next one, and still tell how the whole drifts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +122,21 @@ class Movie:
             return np.array([frames])
         return np.append(self.time, self.time[-1] + np.arange(1, frames + 1))[frames:] - self.time
 
-    def transitions(self, motion: Motion, longest: int) -> NDArray[np.float64]:
-        """(F, longest + 1, axes, 5) `Motion.transition` from each frame on, or (1, ...) from every one.
+    def transitions(
+        self, motion: Motion, longest: int, shift: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """(F, longest + 1, axes, 7) `Motion.transition` from each frame on, or (1, ...) from every one.
+
+        And how many times its `shift`, and how much more, a particle goes with the flow: what its frame goes
+        as a whole is known of each frame to come, and what itself goes beside stays the same.
+
+        Parameters
+        ----------
+        motion : Motion
+        longest : int
+            Frames, at most, from the one to the other; 1 or more.
+        shift : (N, axes) float64 array, optional
+            Displacement to the next frame that is foretold of each detection. Default: none.
 
         Examples
         --------
@@ -128,17 +147,48 @@ class Movie:
         >>> holed = replace(movie, time=np.array([0, 1, 5]))
         >>> holed.transitions(motion, 2)[:2, 1:, 0, 2].tolist()
         [[1.0, 5.0], [4.0, 5.0]]
+        >>> table, shift = movie.transitions(motion, 2, np.array([[1.0], [3.0], [0.0]])), 1.0
+        >>> float(table[0, 2, 0, 5] * shift + table[0, 2, 0, 6])
+        4.0
         """
         lasting = np.stack([self.lasting(frames) for frames in range(longest + 1)], axis=1)
         each, place = np.unique(lasting, return_inverse=True)
         table = np.stack([motion.transition(float(time)) for time in each])[place.reshape(lasting.shape)]
+        times = lasting / lasting[:, 1:2]
+        flown = np.zeros((1, longest + 1, self.axes)) if shift is None else self._flown(shift, times)
+        table = np.concatenate(
+            [
+                np.broadcast_to(part, (max(len(table), len(flown)), *table.shape[1:3], part.shape[-1]))
+                for part in (table, times[:, :, None, None], flown[..., None])
+            ],
+            axis=-1,
+        )
         table[:, 0] = 0.0
         if self.pace is None:
             return table
         pace = np.stack([np.ones(len(self.pace)), *map(self._pace_over, range(1, longest + 1))], axis=1)
         # Positions go so far; velocities do not change.
-        scale = np.stack([pace, np.ones_like(pace), pace**2, pace, np.ones_like(pace)], axis=-1)
+        same = np.ones_like(pace)
+        scale = np.stack([pace, same, pace**2, pace, same, same, same], axis=-1)
         return np.asarray(table * scale[:, :, None, :])
+
+    def _flown(self, shift: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(F, longest + 1, axes) how far frames go as a whole, but so many times what each goes at first.
+
+        shift as in `transitions`; times (F or 1, longest + 1). Or (1, ...) zeros, if nothing flows.
+        """
+        size, longest = np.diff(self.frame_start), times.shape[1] - 1
+        if not shift.any():
+            return np.zeros((1, longest + 1, self.axes))
+        sums = np.stack([np.bincount(self.frame, column, len(size)) for column in shift.T], axis=1)
+        mean = sums / (np.maximum(size, 1) * self.lasting(1))[:, None]
+        # Frames that show few, of all that the next one shows, tell nothing of the whole.
+        told = np.nonzero((size > 0) & (_TELLING * size >= np.append(size[1:], 0)))[0]
+        after = np.minimum(np.searchsorted(told, np.arange(len(size))), len(told) - 1)
+        mean = mean[told[after]] * self.lasting(1)[:, None]
+        way = np.cumsum(np.concatenate([mean[:1] * 0, mean, np.zeros((longest, self.axes))]), axis=0)
+        frames = np.arange(len(size))[:, None] + np.arange(longest + 1)
+        return np.asarray(way[frames] - way[: len(size), None] - times[:, :, None] * mean[:, None])
 
     def _pace_over(self, frames: int) -> NDArray[np.float64]:
         """(F,) root mean square pace of the time from each frame to the one so many frames on."""
@@ -172,7 +222,10 @@ class Movie:
         )  # fmt: skip
 
     def middle(self) -> tuple[int, int]:
-        """Consecutive frames, first to last - 1, that tell enough of the movie; all if it is short."""
+        """Consecutive frames, first to last - 1, that tell enough of the movie; all if it is short.
+
+        Or if few of those in the middle were recorded: what steps remember is told one interval apart.
+        """
         start = self.frame_start
         frames = len(start) - 1
         if len(self.frame) < _PART:
@@ -181,7 +234,8 @@ class Movie:
         first, last = middle, middle + 1
         while last - first < frames and (start[last] - start[first] < _PART or last - first < _LEAST_FRAMES):
             first, last = max(first - 1, 0), min(last + 1, frames)
-        return (0, frames) if start[last] - start[first] > len(self.frame) / 2 else (first, last)
+        few = self.time is not None and (np.diff(self.time[first:last]) == 1).mean() < _RECORDED
+        return (0, frames) if few or start[last] - start[first] > len(self.frame) / 2 else (first, last)
 
     def part(self, first: int, last: int) -> Movie:
         """The frames first to last - 1, or itself if those are all."""
@@ -287,7 +341,9 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
     if not len(ahead):
         return None
     least = int(np.quantile(ahead, 0.25, method="lower"))
-    return least if np.abs(ahead / least - np.rint(ahead / least)).mean() < _AMISS else None
+    times = np.rint(ahead / least)
+    multiples = np.abs(ahead / least - times).mean() < _AMISS
+    return least if multiples and (times > HOLE + 1).mean() < _SELDOM else None
 
 
 def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
@@ -301,9 +357,13 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     """
     seen, index = np.unique(number, return_inverse=True)
     ahead = np.diff(seen)
-    if not ((ahead > 1) & (ahead <= _HOLE + 1)).any():
+    if not ((ahead > 1) & (ahead <= HOLE + 1)).any():
         return number, None
-    # Longer holes stay as long as no link spans.
-    frame = np.append(0, np.cumsum(np.where(ahead <= _HOLE + 1, 1, ahead)))
-    time = np.interp(np.arange(frame[-1] + 1), frame, seen)
-    return frame[index].astype(np.int64), np.rint(time).astype(np.int64)
+    # Longer ones stay longer than any link spans; what is cut off comes last.
+    long = np.where(ahead > _SPAN + HOLE, _SPAN, ahead)
+    frame, once = np.append(0, np.cumsum(np.where(ahead <= HOLE + 1, 1, long))), ahead == 1
+    every = np.arange(frame[-1] + 1)
+    if (once[1:] & once[:-1]).sum() < _OFTEN * once.sum():
+        return frame[index].astype(np.int64), every
+    last = np.searchsorted(frame, every, side="right") - 1
+    return frame[index].astype(np.int64), seen[last] + every - frame[last]

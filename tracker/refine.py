@@ -120,10 +120,11 @@ def with_gaps(
     add_up(pairs.indptr, pairs.indices, told.chance, sure)
     rows, cols = (np.nonzero(side < _SURE)[0] for side in sure)
     mean = told.beliefs.past[0][rows]
-    table, ahead, gates = movie.transitions(motion, longest), [], []
+    table, ahead, gates = movie.transitions(motion, longest, shift), [], []
     for gap in range(2, longest + 1):
-        reach = table[np.minimum(movie.frame[rows], len(table) - 1), gap, :, 0]
-        ahead.append(mean[:, :, 0] + reach * mean[:, :, 1] - movie.position[rows] + gap * shift[rows])
+        over = table[np.minimum(movie.frame[rows], len(table) - 1), gap]
+        way = over[..., 0] * mean[..., 1] + over[..., 5] * shift[rows] + over[..., 6]
+        ahead.append(mean[..., 0] + way - movie.position[rows])
         reach2 = table[:, gap, :, 0] ** 2 * np.square(motion.speed) + table[:, gap, :, 2]
         variance = reach2.max(axis=0) + 2 * np.square(motion.noise)
         gates.append(gate_over(gap, model, variance, float(pairs.log_density.mean()), doubt))
@@ -135,7 +136,7 @@ def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
     """The pairs, but for those over times in which particles go as far as is looked: others are near then."""
     reach = movie.reaches(model.motion)
     far = reach[:, None] * np.sqrt(model.motion.floored().step_variance(1)) * _BEYOND > np.asarray(model.gate)
-    lost = far.any(axis=1) & (reach > _LONGER)
+    lost = far.any(axis=1) & (reach > _LONGER) & (movie.lasting(1) > 1)
     if not lost.any():
         return pairs
     until = np.append(0, np.cumsum(lost))

@@ -88,7 +88,7 @@ def swept(
     from . import sweep_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
-    table = movie.transitions(motion, len(model.follow))
+    table = movie.transitions(motion, len(model.follow), shift)
     speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
     gain_of_later = -np.log(model.start) - pairs.log_density
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)

@@ -131,7 +131,7 @@ def _predict(
             xx, xv, vv, velocity = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2], mean[i, k, 1]
             x[k] = mean[i, k, 0] + reach * velocity
             if not backward:
-                x[k] += gap * shift[i, k]
+                x[k] += table[gap, k, 5] * shift[i, k] + table[gap, k, 6]
             p_xx = xx + 2 * reach * xv + reach * reach * vv + table[gap, k, 2]
             p_xv = kept * (xv + reach * vv) + table[gap, k, 3]
             p_vv = kept * kept * vv + table[gap, k, 4]
@@ -156,7 +156,7 @@ def _predict(
             for k in range(axes):
                 d = position[j, k] - x[k]
                 if backward:
-                    d += gap * shift[j, k]
+                    d += table[gap, k, 5] * shift[j, k] + table[gap, k, 6]
                 away += d * d * inverse[k]
             far[pairs], height[pairs] = away, high if backward else high * odds_of_later[j]
             pair[pairs], col[pairs] = e, j - first
@@ -239,7 +239,7 @@ def _settle(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _mix(
-    many, teller, hearer, word, total, position, shift, backward, first, gap_of, told, axes, taken, part
+    many, teller, hearer, word, total, position, shift, backward, first, gap_of, rows, told, axes, taken, part
 ):  # pragma: no cover
     """Add up what sources tell of the detections of a frame, as likely as it is; as _predict and _settle.
 
@@ -255,7 +255,7 @@ def _mix(
         for k in range(wide):
             d = position[i + k] - told[t]
             if backward:
-                d += gap_of[s] * shift[i + k]
+                d += rows[gap_of[s], k, 5] * shift[i + k] + rows[gap_of[s], k, 6]
             a, u = told[t + 1] * d, told[t + 3] + told[t + 2] * d
             part[to] += q * a
             part[to + 1] += q * u
@@ -369,7 +369,7 @@ def sweep(
         )
         _mix(
             many, teller, hearer, word, total, position.reshape(-1), shift.reshape(-1), backward, first,
-            gap_of, told, speed2, taken, part.reshape(-1),
+            gap_of, at_frame(table, f), told, speed2, taken, part.reshape(-1),
         )  # fmt: skip
         for j in range(first, last):
             known[j] = taken[j - first]

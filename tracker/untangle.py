@@ -90,7 +90,7 @@ def untangled(
     links = np.stack([linking.follower, linking.before])
     untangle(
         movie.position, movie.frame, shift, links, *past, *future, place, weight, constant,
-        movie.transitions(motion, longest), speed2, noise2, _tail(model, axes),
+        movie.transitions(motion, longest, shift), speed2, noise2, _tail(model, axes),
         model.freedom_to_link(before, model.end), np.log(np.maximum(follow, 1e-12) / model.end),
         model.freedom_to_link(after, model.start) - log(model.start) - log_density,
         indptr, col, _SWEEPS,

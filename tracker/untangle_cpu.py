@@ -219,7 +219,7 @@ def _met(mean, cov, i, shift, row, gap, frame, table, place, weight, constant, j
         xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
         p_xx = xx + 2 * reach * xv + reach * reach * vv + to[k, 2]
         p_xv, p_vv = kept * (xv + reach * vv) + to[k, 3], kept * kept * vv + to[k, 4]
-        dx = mean[i, k, 0] + gap * shift[row, k] + reach * mean[i, k, 1] - place[j, k, 0]
+        dx = mean[i, k, 0] + (to[k, 5] * shift[row, k] + to[k, 6]) + reach * mean[i, k, 1] - place[j, k, 0]
         dv = kept * mean[i, k, 1] - place[j, k, 1]
         w_xx, w_xv, w_vv = weight[j, k, 0], weight[j, k, 1], weight[j, k, 2]
         a, b = 1 + p_xx * w_xx + p_xv * w_xv, p_xx * w_xv + p_xv * w_vv
@@ -247,7 +247,8 @@ def _looked(
         xx, xv, vv = cov[i, k, 0], cov[i, k, 1], cov[i, k, 2]
         p_xx = xx + 2 * reach * xv + reach * reach * vv + to[k, 2]
         p_xv, p_vv = kept * (xv + reach * vv) + to[k, 3], kept * kept * vv + to[k, 4]
-        x, v = mean[i, k, 0] + way * shift[row, k] + reach * mean[i, k, 1], kept * mean[i, k, 1]
+        flown = to[k, 5] * shift[row, k] + to[k, 6]
+        x, v = mean[i, k, 0] + (flown if way > 0 else -flown) + reach * mean[i, k, 1], kept * mean[i, k, 1]
         total, away = p_xx + noise2[k], position[j, k] - x
         inverse = 1 / total
         far += away * away * inverse

@@ -177,7 +177,7 @@ def weighed(
     from . import motion_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
-    table = movie.transitions(motion, len(model.follow))
+    table = movie.transitions(motion, len(model.follow), shift)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     kernels.messages(
@@ -241,7 +241,7 @@ def chained(
     motion, (count, axes) = model.motion.floored(), movie.position.shape
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
     ahead = movie.frame[known.follower] - movie.frame
-    table = movie.transitions(motion, int(ahead[known.follower >= 0].max(initial=1)))
+    table = movie.transitions(motion, int(ahead[known.follower >= 0].max(initial=1)), shift)
 
     def filtered(way: tuple[NDArray[np.int64], bool]) -> Belief:
         neighbour, backward = way
