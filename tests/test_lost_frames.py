@@ -113,3 +113,65 @@ def test_times_that_are_a_little_off_are_no_holes():
     movie = movie_of(seen, (1, 1, 1), holes=True)
     assert movie.time is None
     assert len(movie.frame_start) == 31
+
+
+def numbered(truth: Tracks, when) -> Tracks:
+    """The movie with these numbers of its frames."""
+    seen = truth.detections
+    frames = np.unique(seen.frame, return_inverse=True)[1]
+    return Tracks(Detections(np.asarray(when, np.int32)[frames], seen.position), truth.links)
+
+
+def stuck(when) -> Detections:
+    """Particles that stay where they are, but for noise."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 9, (700, 3)) + 0.05 * rng.normal(size=(len(when), 700, 3))
+    return Detections(np.repeat(when, 700).astype(np.int32), place.reshape(-1, 3))
+
+
+def test_the_middle_of_a_movie_may_have_no_two_frames_one_interval_apart():
+    """It told a step of 0, and the gate was 0."""
+    when = np.concatenate([np.arange(25), np.arange(25, 55, 2), np.arange(55, 80)])
+    for settings in (TrackingSettings(), TrackingSettings(forward_only=True)):
+        run = track(stuck(when), settings)
+        assert len(run.tracks.links) == 700 * (len(when) - 1)
+        assert run.learned.step == pytest.approx(0.05 * 2**0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("fast", [20, 30, 45])
+def test_a_rate_that_falls_to_a_thirtieth(fast):
+    """Those after the fast ones were too far apart to be linked (F1 .4 to .6)."""
+    truth = walks(np.full(99, 0.1), 100, side=5.0)
+    truth = numbered(truth, np.append(np.arange(fast), fast - 1 + 30 * np.arange(1, 101 - fast)))
+    assert f1_of(track(truth.detections), truth) > 0.98
+
+
+@pytest.mark.parametrize("far", [2, 4, 6])
+def test_frames_near_and_far_in_turn_count_one_by_one(far):
+    """Two intervals of one follow on one another nowhere, so nothing told of velocities (F1 .65 to .95)."""
+    truth = Scene(0.08, 20.0, miss=0.05, particles=300, frames=40 * (far + 1)).film(0)
+    when = np.append(0, np.cumsum(np.tile([1, far], 20)))
+    seen = lost(truth, np.setdiff1d(np.arange(when[-1] + 200), when))
+    run = track(seen.detections)
+    assert f1_of(run, seen) > 0.9
+    assert "uneven times" in str(run.learned)
+    assert run.stats["gap_links"] < 0.1 * run.stats["links"]
+    even = track(numbered(seen, np.arange(len(when))).detections)
+    assert np.array_equal(even.tracks.links, run.tracks.links)
+
+
+def test_long_pauses_are_cut_short_in_the_record():
+    """Of bursts far apart it held a time for every frame between them."""
+    when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
+    run = track(stuck(when))
+    assert len(run.learned.time) == len(when) + 3 * 49
+    assert "In 1 frames nothing is seen" in str(run.learned)
+    assert len(run.tracks.links) == 700 * (len(when) - 4)
+
+
+@pytest.mark.parametrize("known", [{"gate": 0.3}, {"gate": 0.6, "step": 0.215}])
+def test_a_told_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
+    truth = walks(np.where(np.arange(49) // 5 % 2, 0.3, 0.05))
+    run = track(truth.detections, TrackingSettings(known=known))
+    source = truth.detections.frame[run.tracks.links[:, 0]]
+    assert np.bincount(source, minlength=49)[:49].min() > 100

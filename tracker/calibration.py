@@ -30,7 +30,7 @@ class Calibration:
     axes : str
         Which of z, y, x the values stand for: axes along which nothing varies are left out.
     interval : int
-        Usual difference between the numbers of consecutive frames, where it is not 1: then all that is said
+        Difference between the numbers of consecutive frames, where it is not 1: then all that is said
         of frames is of such intervals.
     drift : (F, axes) float64 array or None
         Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.

@@ -56,7 +56,7 @@ class Movie:
     names : str
         Which of z, y, x the axes are.
     interval : int
-        Usual difference between the numbers of a frame and the next: above 1 where the numbers are times.
+        Difference between the numbers of a frame and the next: above 1 where the numbers are times.
     pace : (F,) float64 array, optional
         How far particles go from each frame to the next, in what is usual; its mean square over links is 1.
         Default: as far from every frame.
@@ -276,7 +276,7 @@ def movie_of(
     spacing : (float, float, float)
     interval : int, optional
         Difference between the numbers of a frame and the next. Default: the median of all, or where
-        frames were lost what many are apart and the others multiples of.
+        frames may be lost what a quarter are apart at most, if all are multiples of it and few are far ones.
     holes : bool
         Whether frames in which nothing is seen are no frames, where so many particles are never all missed.
 
