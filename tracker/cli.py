@@ -113,8 +113,8 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--max-gap", type=int, metavar="N",
-    help="Frames that a particle may be missing, those that were not recorded included.  [default: 0; learned "
-    "if all is, and what was not recorded does not count]",
+    help="Frames that a particle may be missing, those that were not recorded included.  "
+    "[default: 0; learned if all is, and what was not recorded does not count]",
 )  # fmt: skip
 @click.option(
     "--divisions/--no-divisions", default=True, show_default=True,

@@ -351,9 +351,9 @@ def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
 
     Examples
     --------
-    >>> frame, time = _without_holes(np.repeat([0, 1, 4, 5], 20))
+    >>> frame, time = _without_holes(np.repeat([0, 1, 2, 5, 6], 20))
     >>> frame[::20].tolist(), time.tolist()
-    ([0, 1, 2, 3], [0, 1, 4, 5])
+    ([0, 1, 2, 3, 4], [0, 1, 2, 5, 6])
     """
     seen, index = np.unique(number, return_inverse=True)
     ahead = np.diff(seen)
