@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_flown import carried
+from test_lost_frames import lost
 
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
@@ -170,3 +172,30 @@ def test_real_movies(real_data, name: str, least: float) -> None:
     truth = read_tracks(real_data / name)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
     assert score(tracks, truth, families=["links"]).values["link_f1"] > least
+
+
+@pytest.mark.parametrize("disc", [0.0, 0.3])
+def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: float) -> None:
+    """An empty frame was one in which all are missed: of tracks over two such, .70 went on."""
+    truth = lost(carried(disc=disc, frames=40, step=0.1), np.nonzero(np.arange(40) % 5 > 2)[0])
+    seen, told = truth.detections, track(truth.detections).learned
+    assert told is not None
+    assert told.time is not None
+    tracks, _ = followed(Live(told), seen)
+    # Told when each frame was, and that there are no empty ones.
+    live, found, before = Live(told), [], -1
+    for frame in np.unique(seen.frame).tolist():
+        found.append(live.add(seen.position[seen.rows_of(frame)], after=frame - before))
+        before = frame
+    again = Tracks.from_track_ids(seen, np.concatenate([each.track for each in found]))
+    assert np.array_equal(tracks.links, again.links)
+    past = track(seen, PAST).tracks
+    live_f1, past_f1 = (score(each, truth, gate=1e-6).values["link_f1"] for each in (tracks, past))
+    assert live_f1 > past_f1 - 0.02
+    assert past_f1 > 0.9
+
+
+def test_time_does_not_run_backward() -> None:
+    live = Live(learned(movie().detections))
+    with pytest.raises(InputError, match="1 or more"):
+        live.add(np.zeros((1, 3)), after=0)

@@ -11,6 +11,7 @@ from .calibration import Calibration
 from .candidates import Pairs, over_gaps, pairs_of
 from .errors import InputError, SettingsError
 from .flow import Flow
+from .learn import REACH
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
 from .movie import Movie
@@ -43,7 +44,8 @@ class Live:
 
     A track is predicted by the Kalman filter of the motion that was learned. Where neighbours foretell a
     step, a frame is linked first by whole steps, which tell the flow, and then again. A track is forgotten
-    after as many frames without a detection as the calibration looked over.
+    after as many frames without a detection as the calibration looked over. Where that found frames that were
+    not recorded, as none of many particles was seen, an empty frame is none in which all are missed either.
 
     Parameters
     ----------
@@ -91,17 +93,21 @@ class Live:
         self._crowd = learned.crowd
         self._whole = replace(self._model, motion=Motion.static(tuple(learned.step.tolist())))
         self._axes = ["zyx".index(axis) for axis in learned.axes]
+        self._clock = _Clock(np.arange(len(self._model.follow) + 1))
+        self._skips, self._waited = learned.time is not None, 0
         self._spacing, self._solver = spacing, solver
         self._ends = _Ends.begun(np.empty(0, np.int64), np.empty((0, len(self._axes))), self._motion)
         self._tracks = 0
 
-    def add(self, position: ArrayLike) -> Joined:
+    def add(self, position: ArrayLike, *, after: int = 1) -> Joined:
         """Link the detections of the next frame.
 
         Parameters
         ----------
         position : (M, 3) array_like of float
             z, y, x; M may be 0.
+        after : int
+            Intervals since the frame before: 2 or more where frames were not recorded.
 
         Returns
         -------
@@ -110,8 +116,10 @@ class Live:
         Raises
         ------
         InputError
-            If they are no finite positions.
+            If they are no finite positions, or come before the frame before.
         """
+        if after < 1:
+            raise InputError(f"The frame comes {after} intervals after the one before: it must be 1 or more.")
         points = np.asarray(position, dtype=np.float64)
         points = points.reshape(0, 3) if points.size == 0 else points
         if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
@@ -119,6 +127,10 @@ class Live:
                 "A frame is an array (M, 3) of finite positions z, y, x. Mend it, and add it again."
             )
         place, ends = np.ascontiguousarray((points * self._spacing)[:, self._axes]), self._ends
+        if self._skips and not len(place):
+            self._waited += after
+            return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
+        self._clock, self._waited = self._clock.later(after + self._waited), 0
         flows = self._crowd is not None and len(ends.track) > 0 and len(place) > 0
         for model in (self._whole, self._model)[: 2 * flows]:
             ends = replace(ends, shift=self._flow(ends, self._linked(ends, place, model), place))
@@ -134,7 +146,7 @@ class Live:
         self._tracks += fresh
         reached = np.bincount(linking.col - count, linking.probability, len(place))
         now = _Ends.begun(track, place, self._motion)
-        now = now.followed(ends, source, probability, self._motion)
+        now = now.followed(ends, source, probability, self._motion, self._clock)
         alone = self._model.strange(np.maximum(1 - reached, 0), self._model.start)
         # In the first frame nothing tells what is clutter.
         now = replace(now, alone=alone if count else np.full(len(place), self._model.clutter))
@@ -144,17 +156,20 @@ class Live:
 
     def _linked(self, ends: _Ends, place: NDArray[np.float64], model: LinkModel) -> Linking:
         """The links of a movie of the ends of all tracks and of the new frame."""
-        motion = model.motion.floored()
+        motion, clock = model.motion.floored(), self._clock
         count, total, longest = len(ends.track), len(ends.track) + len(place), len(model.follow)
         frame = np.concatenate([longest - ends.gap, np.full(len(place), longest)])
         movie = _movie(frame, np.concatenate([ends.place, place]), longest + 1)
+        movie = movie if clock.even else replace(movie, time=clock.when)
         old = int(movie.frame_start[longest - 1])
-        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), model.gate))
+        far = REACH * np.sqrt(motion.step_variance(clock.over(1))) if clock.over(1) > 1 else 0.0
+        gate = tuple(np.maximum(model.gate, far).tolist())
+        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), gate))
         density = float(near.log_density[count:].mean()) if len(place) else 0.0
         gates, ahead = [], []
         for gap in range(2, longest + 1):
-            gates.append(gate_over(gap, model, motion.step_variance(gap), density, DOUBT))
-            ahead.append(ends.ahead(gap, motion).mean[..., 0] - ends.place)
+            gates.append(gate_over(gap, model, motion.step_variance(clock.over(gap)), density, DOUBT))
+            ahead.append(ends.ahead(gap, motion, clock).mean[..., 0] - ends.place)
         rows, cols = np.arange(count), np.arange(count, total)
         pairs = over_gaps(movie, near, gates, rows, cols, ahead) if count else near
         new = first_state(motion, place)
@@ -180,6 +195,30 @@ class Live:
         trust = linking.trust[: len(ends.track)][last]
         shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
         return shift
+
+
+@dataclass(frozen=True, eq=False)
+class _Clock:
+    """When the last frames were, and the new one, the last of (longest + 1,) int64 `when`, in intervals."""
+
+    when: NDArray[np.int64]
+
+    @property
+    def even(self) -> bool:
+        """Whether all were one interval apart."""
+        return bool((np.diff(self.when) == 1).all())
+
+    def over(self, gap: int) -> float:
+        """Intervals from so many frames before to the new one."""
+        return float(self.when[-1] - self.when[-1 - gap])
+
+    def times(self, gap: int) -> float:
+        """And in how long it was from that to the next one."""
+        return self.over(gap) / float(self.when[-gap] - self.when[-1 - gap])
+
+    def later(self, after: int) -> _Clock:
+        """With another new frame, so many intervals later."""
+        return _Clock(np.append(self.when[1:], self.when[-1] + after) - self.when[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,20 +264,25 @@ class _Ends:
         )
         return cls(track, gap, place, State(mean, covariance), shift, alone)._sorted()
 
-    def ahead(self, gap: int, motion: Motion) -> State:
+    def ahead(self, gap: int, motion: Motion, clock: _Clock) -> State:
         """Beliefs so many frames later."""
-        later = predict(motion, self.state, gap)
-        later.mean[..., 0] += gap * self.shift
+        later = predict(motion, self.state, clock.over(gap))
+        later.mean[..., 0] += clock.times(gap) * self.shift
         return later
 
     def followed(
-        self, before: _Ends, source: NDArray[np.int64], chance: NDArray[np.float64], motion: Motion
+        self,
+        before: _Ends,
+        source: NDArray[np.int64],
+        chance: NDArray[np.float64],
+        motion: Motion,
+        clock: _Clock,
     ) -> _Ends:
         """With what each knows from the end that it is linked to, as far as that link is probable."""
         mean, covariance = self.state.mean.copy(), self.state.covariance.copy()
         for gap in np.unique(before.gap):
             rows = np.nonzero((source >= 0) & (before.gap[source] == gap))[0]
-            foretold = before.ahead(int(gap), motion).only(source[rows])
+            foretold = before.ahead(int(gap), motion, clock).only(source[rows])
             seen = update(motion, foretold, self.place[rows])
             mixed = seen.mixed(self.state.only(rows), chance[rows])
             mean[rows], covariance[rows] = mixed.mean, mixed.covariance
