@@ -28,11 +28,11 @@ def carried(jitter=0.0, drift=0.0, disc=0.0, frames=50, count=300, side=7.0, ste
     return Tracks.from_track_ids(Detections(frame.astype(np.int32), path[frame, who]), who)
 
 
-def over_gaps(truth: Tracks, run) -> float:
+def over_gaps(truth: Tracks, tracks: Tracks) -> float:
     """Share of the true links over frames that are seen that are found."""
     number = np.unique(truth.detections.frame, return_inverse=True)[1]
     source, target = number[truth.links].T
-    found = {tuple(link) for link in run.tracks.links.tolist()}
+    found = {tuple(link) for link in tracks.links.tolist()}
     return float(np.mean([tuple(link) in found for link in truth.links[target > source + 1].tolist()]))
 
 
@@ -42,7 +42,7 @@ def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
     """Looked for where the first of these frames alone tells, .93 to .953 of them were found."""
     truth = carried(jitter, disc=disc)
     run = track(truth.detections)
-    assert over_gaps(truth, run) > least
+    assert over_gaps(truth, run.tracks) > least
     assert f1_of(run, truth) > 0.994
 
 
@@ -54,7 +54,7 @@ def test_gaps_beside_frames_that_were_not_recorded(moves, least):
     truth = carried(**moves, frames=60, step=0.05, count=400)
     truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
     run = track(truth.detections)
-    assert over_gaps(truth, run) > least
+    assert over_gaps(truth, run.tracks) > least
 
 
 def flown(shift, time=None, frames=(2, 2, 2)):

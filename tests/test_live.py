@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_flown import carried
+from test_flown import carried, over_gaps
 from test_lost_frames import lost
 
 from outbid.simulate.microscope import Microscope, observe
@@ -199,3 +199,13 @@ def test_time_does_not_run_backward() -> None:
     live = Live(learned(movie().detections))
     with pytest.raises(InputError, match="1 or more"):
         live.add(np.zeros((1, 3)), after=0)
+
+
+@pytest.mark.parametrize(
+    "moves", [{"jitter": 0.1}, {"disc": 0.2}, {"drift": 0.2}], ids=["jitter", "disc", "drift"]
+)
+def test_who_is_missed_goes_as_the_frame_and_beside_it_as_before(moves) -> None:
+    """On a stage that jitters .71 of the links over gaps were found."""
+    truth = carried(**moves)
+    tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
+    assert over_gaps(truth, tracks) > 0.96

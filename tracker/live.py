@@ -133,7 +133,7 @@ class Live:
         self._clock, self._waited = self._clock.later(after + self._waited), 0
         flows = self._crowd is not None and len(ends.track) > 0 and len(place) > 0
         for model in (self._whole, self._model)[: 2 * flows]:
-            ends = replace(ends, shift=self._flow(ends, self._linked(ends, place, model), place))
+            ends = self._carried(ends, self._linked(ends, place, model), place)
         linking = self._linked(ends, place, self._model)
         count = len(ends.track)
         source = linking.before[count:]
@@ -151,7 +151,7 @@ class Live:
         # In the first frame nothing tells what is clutter.
         now = replace(now, alone=alone if count else np.full(len(place), self._model.clutter))
         lost = (linking.follower[:count] < 0) & (ends.gap < len(self._model.follow))
-        self._ends = _Ends.joined(ends.later(lost), now)
+        self._ends = _Ends.joined(ends.later(lost, self._clock), now)
         return Joined(track, probability, linking.gap)
 
     def _linked(self, ends: _Ends, place: NDArray[np.float64], model: LinkModel) -> Linking:
@@ -184,17 +184,25 @@ class Live:
         found = weighed(movie, pairs, model, beliefs, shift)
         return solved(found, Linking.none(total), self._solver)
 
-    def _flow(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(K, axes) displacement in one frame that the neighbours' steps to the new one foretell."""
+    def _carried(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> _Ends:
+        """The ends with the way to the new frame that the neighbours' steps to it foretell.
+
+        Who is missed goes as the frame does, and beside it as before.
+        """
         assert self._crowd is not None
-        last, shift = ends.gap == 1, ends.shift.copy()  # who is missed keeps what was foretold
+        last, shift, beside = ends.gap == 1, ends.shift.copy(), ends.beside.copy()
         target = linking.follower[: len(ends.track)][last] - len(ends.track)
         step = place[np.maximum(target, 0)] - ends.place[last]
         step[target < 0] = np.nan
         rows = np.array([0, int(last.sum())])
         trust = linking.trust[: len(ends.track)][last]
         shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
-        return shift
+        if last.any():
+            mean, since = shift[last].mean(axis=0), self._clock.over(1)
+            beside[last] = (shift[last] - mean) / since
+            times = self._clock.times_of(ends.gap[~last])
+            shift[~last] = (ends.way[~last] + mean + since * beside[~last]) / times[:, None]
+        return replace(ends, shift=shift, beside=beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +224,10 @@ class _Clock:
         """And in how long it was from that to the next one."""
         return self.over(gap) / float(self.when[-gap] - self.when[-1 - gap])
 
+    def times_of(self, gap: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(K,) the same of each."""
+        return np.array([self.times(each) for each in range(1, len(self.when))])[gap - 1]
+
     def later(self, after: int) -> _Clock:
         """With another new frame, so many intervals later."""
         return _Clock(np.append(self.when[1:], self.when[-1] + after) - self.when[1])
@@ -233,7 +245,9 @@ class _Ends:
     state : State
         Belief when it was seen.
     shift : (K, axes) float64 array
-        Displacement in one frame that its neighbours foretell.
+        Displacement by flow to the next frame; in the mean of all since, where it is missed.
+    way, beside : (K, axes) float64 arrays
+        Displacement by flow up to the last frame, and in an interval beside what the frame goes as a whole.
     alone : (K,) float64 array
         Probability that it is clutter.
     """
@@ -243,13 +257,16 @@ class _Ends:
     place: NDArray[np.float64]
     state: State
     shift: NDArray[np.float64]
+    way: NDArray[np.float64]
+    beside: NDArray[np.float64]
     alone: NDArray[np.float64]
 
     @classmethod
     def begun(cls, track: NDArray[np.int64], place: NDArray[np.float64], motion: Motion) -> _Ends:
         """Tracks of one detection."""
         once, unknown = np.ones(len(track), dtype=np.int64), np.zeros(len(track))
-        return cls(track, once, place, first_state(motion, place), np.zeros_like(place), unknown)
+        still = np.zeros_like(place)
+        return cls(track, once, place, first_state(motion, place), still, still, still, unknown)
 
     @classmethod
     def joined(cls, one: _Ends, other: _Ends) -> _Ends:
@@ -258,11 +275,11 @@ class _Ends:
             np.concatenate([getattr(one.state, name), getattr(other.state, name)])
             for name in ("mean", "covariance")
         )
-        track, gap, place, shift, alone = (
+        track, gap, place, *rest = (
             np.concatenate([getattr(one, name), getattr(other, name)])
-            for name in ("track", "gap", "place", "shift", "alone")
+            for name in ("track", "gap", "place", "shift", "way", "beside", "alone")
         )
-        return cls(track, gap, place, State(mean, covariance), shift, alone)._sorted()
+        return cls(track, gap, place, State(mean, covariance), *rest)._sorted()
 
     def ahead(self, gap: int, motion: Motion, clock: _Clock) -> State:
         """Beliefs so many frames later."""
@@ -288,9 +305,10 @@ class _Ends:
             mean[rows], covariance[rows] = mixed.mean, mixed.covariance
         return replace(self, state=State(mean, covariance))
 
-    def later(self, those: NDArray[np.bool_]) -> _Ends:
+    def later(self, those: NDArray[np.bool_], clock: _Clock) -> _Ends:
         """Some of them, a frame later."""
-        return replace(self, gap=self.gap + 1)._taken(np.nonzero(those)[0])
+        way = clock.times_of(self.gap)[:, None] * self.shift
+        return replace(self, gap=self.gap + 1, way=way)._taken(np.nonzero(those)[0])
 
     def _sorted(self) -> _Ends:
         return self._taken(np.argsort(-self.gap, kind="stable"))
@@ -298,8 +316,9 @@ class _Ends:
     def _taken(self, rows: NDArray[np.int64]) -> _Ends:
         state = self.state.only(rows)
         return _Ends(
-            self.track[rows], self.gap[rows], self.place[rows], state, self.shift[rows], self.alone[rows]
-        )
+            self.track[rows], self.gap[rows], self.place[rows], state, self.shift[rows], self.way[rows],
+            self.beside[rows], self.alone[rows],
+        )  # fmt: skip
 
 
 def _movie(frame: NDArray[np.int64], place: NDArray[np.float64], frames: int) -> Movie:
