@@ -9,9 +9,17 @@ import pytest
 from test_lost_frames import lost
 from test_pace import f1_of
 
+from outbid.simulate.scenes import Scene
 from outbid.tracker import Detections, Tracks, track
+from outbid.tracker.candidates import pairs_of
+from outbid.tracker.exchanged import doubted
+from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker.looks import BY_DETECTIONS, BY_HEADINGS
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
+from outbid.tracker.refine import with_gaps
+from outbid.tracker.untangle import untangled
+from outbid.tracker.weigh import link_pass
 
 
 def carried(jitter=0.0, drift=0.0, disc=0.0, frames=50, count=300, side=7.0, step=0.03, miss=0.15) -> Tracks:
@@ -80,3 +88,40 @@ def test_frames_as_a_whole_and_particles_beside():
         [0.0, 7.0, 14.0],
         [0.0, 2.0, 2.0],
     ]
+
+
+def seen_by(look, movie, near, model, shift):
+    """Followers, trust and probabilities after all that looks at a movie has looked at it."""
+    pairs = with_gaps(movie, near, model, shift, sweep=look.sweep)
+    linking, pairs = look.link(movie, pairs, model, Linking.none(len(movie.frame)), shift)
+    order = np.lexsort((linking.col, linking.row))
+    first = (linking.row[order], linking.col[order], linking.probability[order])
+    linking = untangled(movie, model, linking, pairs.log_density, shift)
+    linking = link_pass(movie, pairs, model, linking, shift)
+    linking = doubted(movie, model, linking, shift)
+    return *first, linking.follower, linking.trust
+
+
+@pytest.mark.parametrize("two_sided", [True, False], ids=["past and future", "past alone"])
+@pytest.mark.parametrize("look", [BY_DETECTIONS, BY_HEADINGS], ids=["detections", "headings"])
+@pytest.mark.parametrize("time", [False, True], ids=["all recorded", "with holes"])
+def test_a_stage_that_moves_and_is_known_changes_nothing(look, two_sided, time):
+    truth = Scene(0.25, 5.0, miss=0.2, clutter=0.1, particles=200, frames=20).film(1)
+    movie = movie_of(truth.detections, (1, 1, 1))
+    if time:
+        movie = replace(movie, time=np.cumsum(np.random.default_rng(2).integers(1, 4, 20)))
+    motion = Motion((0.02,) * 3, (0.15,) * 3, 5.0, (0.03,) * 3)
+    model = LinkModel(
+        motion, (0.75, 0.16, 0.04), 0.03, 0.05, gate=(0.9,) * 3, clutter=0.02, two_sided=two_sided
+    )
+    near, still = pairs_of(movie, model.gate), np.zeros_like(movie.position)
+    way = np.cumsum(np.random.default_rng(0).normal(size=(20, 3)), axis=0)
+    ahead = np.append(np.diff(way, axis=0), np.zeros((1, 3)), axis=0)
+    expected = seen_by(look, movie, near, model, still)
+    found = seen_by(look, movie.moved(way), near, model, ahead[movie.frame])
+    for one, other in zip(expected, found, strict=True):
+        assert other == pytest.approx(one, abs=1e-6)
+    assert (movie.frame[expected[3]] > movie.frame + 1)[expected[3] >= 0].sum() > 200
+    # Else nothing would have been tried.
+    wrong = np.repeat(ahead[:1], len(movie.frame), axis=0)
+    assert (seen_by(look, movie.moved(way), near, model, wrong)[3] != expected[3]).mean() > 0.1
