@@ -65,29 +65,34 @@ def test_gaps_beside_frames_that_were_not_recorded(moves, least):
     assert over_gaps(truth, run.tracks) > least
 
 
-def flown(shift, time=None, frames=(2, 2, 2)):
-    """(2, longest + 1) how far particles that were told to go so far go, from the first two frames."""
-    frame = np.repeat(np.arange(len(frames)), frames)
-    movie = movie_of(
-        Detections(frame.astype(np.int32), np.arange(len(frame))[:, None] * [0.0, 0.0, 1.0]), (1, 1, 1)
-    )
-    movie = replace(movie, time=time)
-    table = movie.transitions(Motion.static((1.0,)), 2, np.asarray(shift, dtype=np.float64)[:, None])
-    first = movie.frame_start[:-1]
-    return [(table[f, :, 0, 5] * shift[first[f]] + table[f, :, 0, 6]).tolist() for f in range(2)]
+def flown(place, frames, shift, time=None):
+    """(2, 3) how far the first particles of the first two frames go in 0, 1 and 2 frames."""
+    frame, shift = np.repeat(np.arange(len(frames)), frames), np.asarray(shift, dtype=np.float64)
+    seen = Detections(frame.astype(np.int32), np.asarray(place)[:, None] * [0.0, 0.0, 1.0])
+    movie = replace(movie_of(seen, (1, 1, 1)), time=time)
+    shift = shift[movie.order]
+    table = movie.transitions(Motion.static((1.0,)), 2, shift[:, None])
+    return [
+        (table[f, :, 0, 5] * shift[at] + table[f, :, 0, 6]).tolist()
+        for f, at in enumerate(movie.frame_start[:2])
+    ]
 
 
 def test_frames_as_a_whole_and_particles_beside():
-    # Both frames go 2 and 3 in the mean; the first particle 1 less than its frame.
-    assert flown([1.0, 3.0, 3.0, 3.0, 0.0, 0.0]) == [[0.0, 1.0, 3.0], [0.0, 3.0, 3.0]]
-    # The second frame lasts three times as long, and its whole way is told.
-    time = np.array([0, 1, 4])
-    assert flown([1.0, 3.0, 3.0, 3.0, 0.0, 0.0], time) == [[0.0, 1.0, 1.0], [0.0, 3.0, 3.0]]
-    # A frame of one tells nothing of the whole beside one of five.
-    assert flown([7.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.0, 0.0], frames=(1, 5, 2)) == [
-        [0.0, 7.0, 14.0],
-        [0.0, 2.0, 2.0],
-    ]
+    place, frames = [0, 1] * 3, (2, 2, 2)
+    # From frame to frame both go 2 farther.
+    assert flown(place, frames, [1, 2, 3, 4, 0, 0]) == [[0, 1, 4], [0, 3, 6]]
+    # The second frame lasts three times as long.
+    assert flown(place, frames, [1, 2, 9, 12, 0, 0], np.array([0, 1, 4])) == [[0, 1, 10], [0, 9, 12]]
+    # Nothing is seen in the second frame, and nothing is told of the flow there.
+    assert flown([0, 1, 0, 1, 0, 1], (2, 0, 2, 2), [1, 2, 3, 4, 0, 0])[0] == [0, 1, 2]
+
+
+def test_frames_that_show_others_need_not_go_farther():
+    """Right goes thrice as far as left, and of the second frame the right alone is seen."""
+    place = [*range(16), *range(8, 16), *range(16)]
+    shift = [*[1] * 8, *[3] * 8, *[3] * 8, *[0] * 16]
+    assert flown(place, (16, 8, 16), shift)[0] == [0, 1, 2]
 
 
 def seen_by(look, movie, near, model, shift):

@@ -209,3 +209,32 @@ def test_who_is_missed_goes_as_the_frame_and_beside_it_as_before(moves) -> None:
     truth = carried(**moves)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
     assert over_gaps(truth, tracks) > 0.96
+
+
+def test_after_a_long_pause_nobody_goes_on() -> None:
+    """All were linked to whoever had been there, however long ago."""
+    truth = lost(carried(frames=30, miss=0.05), [8, 16, 24])
+    live, rng = Live(learned(truth.detections)), np.random.default_rng(0)
+    shown = truth.detections.position[truth.detections.rows_of(0)]
+    live.add(shown)
+    for _ in range(8):
+        live.add(np.empty((0, 3)))
+    assert (live.add(shown).track < len(shown)).mean() > 0.9
+    for _ in range(11):
+        live.add(np.empty((0, 3)))
+    assert (live.add(shown).probability == 0).all()
+    assert (live.add(rng.permuted(shown, axis=0), after=12).probability == 0).all()
+
+
+def test_frames_taken_one_by_one_have_no_time() -> None:
+    when = np.append(0, np.cumsum(np.tile([1, 5], 15)))
+    truth = lost(carried(frames=91, miss=0.1), np.setdiff1d(np.arange(91), when))
+    told = learned(truth.detections)
+    assert "uneven" in str(told)
+    one, other, third = Live(told), Live(told), Live(told)
+    for frame in range(91):
+        shown = truth.detections.position[truth.detections.rows_of(frame)]
+        found = other.add(shown).track
+        if len(shown):
+            assert np.array_equal(one.add(shown).track, found)
+            assert np.array_equal(third.add(shown, after=1 + frame % 4).track, found)

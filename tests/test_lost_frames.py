@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_pace import f1_of, walks
 
 from outbid.simulate.scenes import Scene
 from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker.candidates import pairs_of
+from outbid.tracker.learn import Bias, motion_learned
+from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker.looks import BY_DETECTIONS
+from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
 
 
@@ -175,3 +182,19 @@ def test_a_told_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
     run = track(truth.detections, TrackingSettings(known=known))
     source = truth.detections.frame[run.tracks.links[:, 0]]
     assert np.bincount(source, minlength=49)[:49].min() > 100
+
+
+def test_frames_that_all_lie_farther_apart_tell_of_no_step():
+    truth = walks(np.full(9, 0.1), 100)
+    movie = replace(movie_of(truth.detections, (1, 1, 1)), time=2 * np.arange(10))
+    model = LinkModel(Motion.static((0.1,) * 3), (0.9,), 0.05, 0.05, gate=(0.9,) * 3)
+    links, _ = BY_DETECTIONS.link(
+        movie,
+        pairs_of(movie, model.gate),
+        model,
+        Linking.none(len(movie.frame)),
+        np.zeros_like(movie.position),
+    )
+    learnt = motion_learned(movie, links, np.zeros_like(movie.position), model, 1.0, Bias.none(3))
+    assert learnt.model is model
+    assert learnt.step == pytest.approx(0.1)

@@ -117,11 +117,7 @@ class Flow:
         place : (M, axes) float64 array
         """
         # Those of the last frame have no step.
-        known, many = self._position[: self._frame_start[-2]], len(place)
-        both = np.concatenate([place, known])
-        start, asking = np.array([0, many, len(both)]), np.arange(many)
-        near, _ = nearest(both, start, asking, _TELLING, offset=1, workers=self._workers)
-        return np.asarray(shift[near - many].mean(axis=1))
+        return around(self._position[: self._frame_start[-2]], shift, place, workers=self._workers)
 
     def amiss(self, ahead: NDArray[np.float64]) -> float:
         """Median distance from where those `shown` are carried to the nearest detection of the next frame.
@@ -244,6 +240,25 @@ class Flow:
             )
             known = self._near[everywhere] = near, distance2
         return known
+
+
+def around(
+    known: NDArray[np.float64], shift: NDArray[np.float64], place: NDArray[np.float64], *, workers: int = 1
+) -> NDArray[np.float64]:
+    """(M, axes) mean flow of those nearest to each place.
+
+    Parameters
+    ----------
+    known, shift : (N, axes) float64 arrays
+        Some places, and the flow there; there may be more of the latter.
+    place : (M, axes) float64 array
+    workers : int
+        Threads; they do not change the result.
+    """
+    many, both = len(place), np.concatenate([place, known])
+    start, asking = np.array([0, many, len(both)]), np.arange(many)
+    near, _ = nearest(both, start, asking, min(_TELLING, len(known)), offset=1, workers=workers)
+    return np.asarray(shift[near - many].mean(axis=1))
 
 
 def _regressed(

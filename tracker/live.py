@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from .calibration import Calibration
 from .candidates import Pairs, over_gaps, pairs_of
 from .errors import InputError, SettingsError
-from .flow import Flow
+from .flow import Flow, around
 from .learn import REACH
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
-from .movie import Movie
+from .movie import HOLE, Movie
 from .refine import DOUBT, gate_over
 from .sweep import Beliefs
 from .weigh import solved, weighed
@@ -45,7 +45,8 @@ class Live:
     A track is predicted by the Kalman filter of the motion that was learned. Where neighbours foretell a
     step, a frame is linked first by whole steps, which tell the flow, and then again. A track is forgotten
     after as many frames without a detection as the calibration looked over. Where that found frames that were
-    not recorded, as none of many particles was seen, an empty frame is none in which all are missed either.
+    not recorded, as none of many particles was seen, an empty frame is none in which all are missed either,
+    but after more than ten of them all tracks end.
 
     Parameters
     ----------
@@ -94,7 +95,10 @@ class Live:
         self._whole = replace(self._model, motion=Motion.static(tuple(learned.step.tolist())))
         self._axes = ["zyx".index(axis) for axis in learned.axes]
         self._clock = _Clock(np.arange(len(self._model.follow) + 1))
+        ahead = np.ones(1, np.int64) if learned.time is None else np.diff(learned.time)
         self._skips, self._waited = learned.time is not None, 0
+        # What was taken one by one tells of frames, however far apart.
+        self._uneven = self._skips and bool((ahead == 1).all())
         self._spacing, self._solver = spacing, solver
         self._ends = _Ends.begun(np.empty(0, np.int64), np.empty((0, len(self._axes))), self._motion)
         self._tracks = 0
@@ -107,7 +111,8 @@ class Live:
         position : (M, 3) array_like of float
             z, y, x; M may be 0.
         after : int
-            Intervals since the frame before: 2 or more where frames were not recorded.
+            Intervals since the frame before: 2 or more where frames were not recorded. Of no account where
+            those of the calibration came at uneven times, and were taken one by one.
 
         Returns
         -------
@@ -130,7 +135,10 @@ class Live:
         if self._skips and not len(place):
             self._waited += after
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
-        self._clock, self._waited = self._clock.later(after + self._waited), 0
+        after, self._waited = 1 if self._uneven else after + self._waited, 0
+        self._clock = self._clock.later(after)
+        if after > HOLE + 1:
+            ends = self._ends = ends.only(np.empty(0, np.int64))
         flows = self._crowd is not None and len(ends.track) > 0 and len(place) > 0
         for model in (self._whole, self._model)[: 2 * flows]:
             ends = self._carried(ends, self._linked(ends, place, model), place)
@@ -187,22 +195,20 @@ class Live:
     def _carried(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> _Ends:
         """The ends with the way to the new frame that the neighbours' steps to it foretell.
 
-        Who is missed goes as the frame does, and beside it as before.
+        Who is missed goes as those do that are near it by now; as before, where they tell of no flow.
         """
         assert self._crowd is not None
-        last, shift, beside = ends.gap == 1, ends.shift.copy(), ends.beside.copy()
+        last, shift = ends.gap == 1, ends.shift.copy()
         target = linking.follower[: len(ends.track)][last] - len(ends.track)
         step = place[np.maximum(target, 0)] - ends.place[last]
         step[target < 0] = np.nan
         rows = np.array([0, int(last.sum())])
         trust = linking.trust[: len(ends.track)][last]
-        shift[last], _ = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
-        if last.any():
-            mean, since = shift[last].mean(axis=0), self._clock.over(1)
-            beside[last] = (shift[last] - mean) / since
-            times = self._clock.times_of(ends.gap[~last])
-            shift[~last] = (ends.way[~last] + mean + since * beside[~last]) / times[:, None]
-        return replace(ends, shift=shift, beside=beside)
+        shift[last], crowd = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
+        if crowd is not None:
+            now = around(ends.place[last], shift[last], ends.place[~last] + ends.way[~last])
+            shift[~last] = (ends.way[~last] + now) / self._clock.times_of(ends.gap[~last])[:, None]
+        return replace(ends, shift=shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +252,8 @@ class _Ends:
         Belief when it was seen.
     shift : (K, axes) float64 array
         Displacement by flow to the next frame; in the mean of all since, where it is missed.
-    way, beside : (K, axes) float64 arrays
-        Displacement by flow up to the last frame, and in an interval beside what the frame goes as a whole.
+    way : (K, axes) float64 array
+        Displacement by flow up to the last frame.
     alone : (K,) float64 array
         Probability that it is clutter.
     """
@@ -258,7 +264,6 @@ class _Ends:
     state: State
     shift: NDArray[np.float64]
     way: NDArray[np.float64]
-    beside: NDArray[np.float64]
     alone: NDArray[np.float64]
 
     @classmethod
@@ -266,7 +271,7 @@ class _Ends:
         """Tracks of one detection."""
         once, unknown = np.ones(len(track), dtype=np.int64), np.zeros(len(track))
         still = np.zeros_like(place)
-        return cls(track, once, place, first_state(motion, place), still, still, still, unknown)
+        return cls(track, once, place, first_state(motion, place), still, still, unknown)
 
     @classmethod
     def joined(cls, one: _Ends, other: _Ends) -> _Ends:
@@ -277,7 +282,7 @@ class _Ends:
         )
         track, gap, place, *rest = (
             np.concatenate([getattr(one, name), getattr(other, name)])
-            for name in ("track", "gap", "place", "shift", "way", "beside", "alone")
+            for name in ("track", "gap", "place", "shift", "way", "alone")
         )
         return cls(track, gap, place, State(mean, covariance), *rest)._sorted()
 
@@ -308,16 +313,16 @@ class _Ends:
     def later(self, those: NDArray[np.bool_], clock: _Clock) -> _Ends:
         """Some of them, a frame later."""
         way = clock.times_of(self.gap)[:, None] * self.shift
-        return replace(self, gap=self.gap + 1, way=way)._taken(np.nonzero(those)[0])
+        return replace(self, gap=self.gap + 1, way=way).only(np.nonzero(those)[0])
 
     def _sorted(self) -> _Ends:
-        return self._taken(np.argsort(-self.gap, kind="stable"))
+        return self.only(np.argsort(-self.gap, kind="stable"))
 
-    def _taken(self, rows: NDArray[np.int64]) -> _Ends:
+    def only(self, rows: NDArray[np.int64]) -> _Ends:
         state = self.state.only(rows)
         return _Ends(
             self.track[rows], self.gap[rows], self.place[rows], state, self.shift[rows], self.way[rows],
-            self.beside[rows], self.alone[rows],
+            self.alone[rows],
         )  # fmt: skip
 
 

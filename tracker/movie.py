@@ -36,8 +36,8 @@ they are; and share of those one interval apart in a part of a movie that tells 
 _FAR, _SPAN = 1000, 50
 """Frames that no link ever spans: longer stretches without a detection are cut to so many, or to these where
 frames were not recorded."""
-_TELLING = 4
-"""Times that a frame may show fewer than the next one, and still tell how the whole drifts."""
+_IN_A_CELL, _CELLS = 1, 8
+"""Detections in a cell in which the flows of two frames are compared, and cells along an axis, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,22 +173,41 @@ class Movie:
         return np.asarray(table * scale[:, :, None, :])
 
     def _flown(self, shift: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, longest + 1, axes) how far frames go as a whole, but so many times what each goes at first.
+        """(F, longest + 1, axes) how much farther frames go than so many times what each goes at first.
 
         shift as in `transitions`; times (F or 1, longest + 1). Or (1, ...) zeros, if nothing flows.
         """
-        size, longest = np.diff(self.frame_start), times.shape[1] - 1
+        longest = times.shape[1] - 1
         if not shift.any():
             return np.zeros((1, longest + 1, self.axes))
-        sums = np.stack([np.bincount(self.frame, column, len(size)) for column in shift.T], axis=1)
-        mean = sums / (np.maximum(size, 1) * self.lasting(1))[:, None]
-        # Frames that show few, of all that the next one shows, tell nothing of the whole.
-        told = np.nonzero((size > 0) & (_TELLING * size >= np.append(size[1:], 0)))[0]
-        after = np.minimum(np.searchsorted(told, np.arange(len(size))), len(told) - 1)
-        mean = mean[told[after]] * self.lasting(1)[:, None]
-        way = np.cumsum(np.concatenate([mean[:1] * 0, mean, np.zeros((longest, self.axes))]), axis=0)
-        frames = np.arange(len(size))[:, None] + np.arange(longest + 1)
-        return np.asarray(way[frames] - way[: len(size), None] - times[:, :, None] * mean[:, None])
+        rate = self._rates(shift)
+        step = np.concatenate([rate * self.lasting(1)[:, None], np.zeros((longest, self.axes))])
+        way = np.cumsum(np.concatenate([step[:1] * 0, step]), axis=0)
+        frames = np.arange(len(rate))[:, None] + np.arange(longest + 1)
+        return np.asarray(way[frames] - way[: len(rate), None] - times[:, :, None] * step[: len(rate), None])
+
+    def _rates(self, shift: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(F, axes) how much farther each frame goes as a whole in an interval than the first one.
+
+        By the flow at the same places, for frames need not show the same ones; where none is told, as before.
+        """
+        told = np.nonzero(shift.any(axis=1))[0]
+        frames, frame = np.unique(self.frame[told], return_inverse=True)
+        cells = int(np.clip((len(told) / len(frames) / _IN_A_CELL) ** (1 / self.axes), 1, _CELLS))
+        low, high = self.bounds
+        place = (self.position[told] - low) / np.where(high > low, high - low, 1) * cells
+        at = np.ravel_multi_index(np.clip(place.astype(np.int64), 0, cells - 1).T, (cells,) * self.axes)
+        at += frame * cells**self.axes
+        lasting = np.broadcast_to(self.lasting(1), len(self.frame_start) - 1)[self.frame[told]]
+        shape = (len(frames), cells**self.axes)
+        held = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
+        both = np.minimum(held[1:], held[:-1])
+        rate = np.zeros((len(self.frame_start) - 1, self.axes))
+        for axis in range(self.axes):
+            sums = np.bincount(at, shift[told, axis] / lasting, shape[0] * shape[1]).reshape(shape)
+            farther = np.diff(sums / np.maximum(held, 1), axis=0)
+            rate[frames[1:], axis] = (both * farther).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+        return np.asarray(np.cumsum(rate, axis=0))
 
     def _pace_over(self, frames: int) -> NDArray[np.float64]:
         """(F,) root mean square pace of the time from each frame to the one so many frames on."""

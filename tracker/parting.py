@@ -38,7 +38,7 @@ _FIRST, _ROUNDS, _STILL = 6, 30, 0.05
 _WIDEST = 0.5
 """Largest spread of the middle, in spacings; chance neighbours spread wider."""
 _LEARNED = 9
-"""Numbers that are learned."""
+"""Numbers that are learned, but for how unevenly daughters part."""
 _ALIKE = 5.0
 """Divisions' worth of belief that daughters part along all axes alike."""
 _STRONG = 3.0
@@ -107,7 +107,7 @@ def parting_of(
         begun = _first(families, starts, earlier)
     parting, evidence = _climbed(families, starts, earlier, begun, _ROUNDS, judged=True)
     wide = max(parting.along, parting.aside) > (_WIDEST * families.spacing) ** 2
-    return None if evidence < _needed(starts, parting.share) or wide else parting
+    return None if evidence < _needed(starts, parting) or wide else parting
 
 
 def _first(families: Families, starts: int, earlier: NDArray[np.float64]) -> Parting:
@@ -118,13 +118,13 @@ def _first(families: Families, starts: int, earlier: NDArray[np.float64]) -> Par
     return uneven if gained > most + _STRONG else even
 
 
-def _needed(starts: int, share: float) -> float:
+def _needed(starts: int, parting: Parting) -> float:
     """Nats that divisions must gain: strong evidence, and half the log of what is known after against before.
 
     A share of s starts is known s times as well as that of one; what is learned from D divisions is known
     1 + D / 2 times as well as before (`_BEFORE`).
     """
-    learned = 0.5 * _LEARNED * math.log1p(starts * share / _BEFORE)
+    learned = 0.5 * (_LEARNED + (parting.off > 0)) * math.log1p(starts * parting.share / _BEFORE)
     return _STRONG + 0.5 * math.log(1 + starts) + learned
 
 
@@ -139,7 +139,15 @@ def _renumbered(families: Families) -> Families:
 
 
 def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """(P,) log odds of a family against a particle that goes on as usual and a start by chance."""
+    """(P,) log odds of a family against a particle that goes on as usual and a start by chance.
+
+    Either daughter may be the nearer one.
+    """
+    return _log_odds(families, replace(parting, both=1.0))
+
+
+def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
+    """The same by the one daughter that is nearer, as far as both cannot be: by these much is learned."""
     from . import parting_cpu as kernels
 
     axes = len(parting.axes)
@@ -200,16 +208,10 @@ def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArra
 
 
 def _begun(families: Families, apart: float, off: float) -> Parting:
-    distance, axes = apart * families.spacing, families.apart2.shape[1]
-    # Who stays goes no farther than usual.
-    variance = (0.25 * distance) ** 2 if off == 0 else _middle2(families)
+    distance = apart * families.spacing
+    axes, variance = families.apart2.shape[1], (0.25 * distance) ** 2
     middle = (variance, variance, off, 0.0)
     return Parting(0.5, *middle, math.log(distance), 0.25, np.ones(axes), 0.0, 0.0, 4 * variance)
-
-
-def _middle2(families: Families) -> float:
-    """Variance of the middle before anything is learned."""
-    return (_USUAL_MIDDLE * families.spacing) ** 2 + families.usual2
 
 
 def _climbed(
@@ -225,11 +227,11 @@ def _climbed(
     evidence = -math.inf
     for left in range(rounds, 0, -1):
         used, before = parting, evidence
-        chance, explained = probabilities(families, log_odds(families, used) + earlier)
+        chance, explained = probabilities(families, _log_odds(families, used) + earlier)
         evidence = explained + starts * math.log(1 - used.share)
         parting = _likeliest(families, starts, chance, used)
         # Gains fall from round to round.
-        hopeless = judged and evidence + left * (evidence - before) < _needed(starts, used.share)
+        hopeless = judged and evidence + left * (evidence - before) < _needed(starts, used)
         if evidence < before + _STILL or hopeless:
             break
     return used, evidence
@@ -240,7 +242,7 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
     from . import parting_cpu as kernels
 
     stretch, found, least = np.empty_like(used.axes), np.empty(11), (1e-4 * families.spacing) ** 2
-    middle = _middle2(families)
+    middle = (_USUAL_MIDDLE * families.spacing) ** 2 + families.usual2
     before = (
         _BEFORE, middle, math.log(_USUAL_APART * families.spacing), _USUAL_SPREAD**2,
         _USUAL_MIDDLE * families.spacing, middle + families.usual2,
