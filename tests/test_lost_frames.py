@@ -188,13 +188,8 @@ def test_frames_that_all_lie_farther_apart_tell_of_no_step():
     truth = walks(np.full(9, 0.1), 100)
     movie = replace(movie_of(truth.detections, (1, 1, 1)), time=2 * np.arange(10))
     model = LinkModel(Motion.static((0.1,) * 3), (0.9,), 0.05, 0.05, gate=(0.9,) * 3)
-    links, _ = BY_DETECTIONS.link(
-        movie,
-        pairs_of(movie, model.gate),
-        model,
-        Linking.none(len(movie.frame)),
-        np.zeros_like(movie.position),
-    )
-    learnt = motion_learned(movie, links, np.zeros_like(movie.position), model, 1.0, Bias.none(3))
+    still, none = np.zeros_like(movie.position), Linking.none(len(movie.frame))
+    links, _ = BY_DETECTIONS.link(movie, pairs_of(movie, model.gate), model, none, still)
+    learnt = motion_learned(movie, links, still, model, 1.0, Bias.none(3))
     assert learnt.model is model
     assert learnt.step == pytest.approx(0.1)

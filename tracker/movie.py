@@ -127,8 +127,8 @@ class Movie:
     ) -> NDArray[np.float64]:
         """(F, longest + 1, axes, 7) `Motion.transition` from each frame on, or (1, ...) from every one.
 
-        And how many times its `shift`, and how much more, a particle goes with the flow: what its frame goes
-        as a whole is known of each frame to come, and what itself goes beside stays the same.
+        And how many times its `shift`, and how much more, a particle goes with the flow: how much farther
+        frames to come go as a whole is known, and what itself goes beside stays the same.
 
         Parameters
         ----------
