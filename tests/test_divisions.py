@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_matrix
@@ -106,6 +108,17 @@ def test_how_unevenly_daughters_part_is_learned(monkeypatch, off):
     calibrate(truth.detections)
     assert told[-1].off == pytest.approx(off, abs=0.04)
     assert told[-1].both < 0.1 or off == 0
+
+
+def test_who_parts_hardly_unevenly_parts_as_likely_as_evenly(monkeypatch):
+    given = []
+    monkeypatch.setattr(divisions, "parting_of", lambda *values: given.append(values))
+    calibrate(tissue(apart=0.2).detections)
+    families, *rest = given[0]
+    even = parting.parting_of(families, *rest)
+    odds = parting.log_odds(families, replace(even, off=0.0))
+    assert parting.log_odds(families, replace(even, off=1e-9, both=0.3)) == pytest.approx(odds, abs=1e-6)
+    assert np.abs(parting.log_odds(families, replace(even, off=0.3, both=0.3)) - odds).max() > 1
 
 
 @pytest.mark.parametrize("frames", [3, 4, 12])

@@ -9,6 +9,7 @@ from test_lost_frames import lost
 
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import (
     Detections,
@@ -209,6 +210,22 @@ def test_who_is_missed_goes_as_the_frame_and_beside_it_as_before(moves) -> None:
     truth = carried(**moves)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
     assert over_gaps(truth, tracks) > 0.96
+
+
+@pytest.mark.parametrize(
+    ("truth", "least"),
+    [
+        (Scene(0.12, 20.0, miss=0.15, particles=400, frames=60).film(2), 0.63),  # .60 by frames
+        (carried(drift=0.3, frames=60, step=0.06), 0.93),  # .58 as if all frames went as far
+    ],
+    ids=["persistence", "flow"],
+)
+def test_who_is_missed_beside_frames_that_were_not_recorded(truth: Tracks, least: float) -> None:
+    truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
+    told = track(truth.detections).learned
+    assert told is not None
+    tracks, _ = followed(Live(told), truth.detections)
+    assert over_gaps(truth, tracks) > least
 
 
 def test_after_a_long_pause_nobody_goes_on() -> None:

@@ -14,7 +14,7 @@ from .movie import Movie
 from .rates import rates_counted, rates_learned
 from .tails import no_stretch, stretch_of, stretched, tail_from
 
-REACH = 4.5
+_REACH = 4.5
 """Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
 _MOST_REACH = 18.0
 """Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
@@ -203,7 +203,7 @@ def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tu
         How far particles go from a frame to the next at most, in that step: so much wider is the gate, but no
         wider than some rooms, for beyond are too many others.
     """
-    far = np.maximum(REACH * step, np.minimum(REACH * step * farthest, _ROOMS * room))
+    far = np.maximum(_REACH * step, np.minimum(_REACH * step * farthest, _ROOMS * room))
     return tuple(np.clip(room, far, np.maximum(_MOST_REACH * step, far)).tolist())
 
 

@@ -11,7 +11,6 @@ from .calibration import Calibration
 from .candidates import Pairs, over_gaps, pairs_of
 from .errors import InputError, SettingsError
 from .flow import Flow, around
-from .learn import REACH
 from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
 from .movie import HOLE, Movie
@@ -170,9 +169,7 @@ class Live:
         movie = _movie(frame, np.concatenate([ends.place, place]), longest + 1)
         movie = movie if clock.even else replace(movie, time=clock.when)
         old = int(movie.frame_start[longest - 1])
-        far = REACH * np.sqrt(motion.step_variance(clock.over(1))) if clock.over(1) > 1 else 0.0
-        gate = tuple(np.maximum(model.gate, far).tolist())
-        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), gate))
+        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), model.gate))
         density = float(near.log_density[count:].mean()) if len(place) else 0.0
         gates, ahead = [], []
         for gap in range(2, longest + 1):
