@@ -191,23 +191,18 @@ class Movie:
 
         By the flow at the same places, for frames need not show the same ones; where none is told, as before.
         """
-        told = np.nonzero(shift.any(axis=1))[0]
-        frames, frame = np.unique(self.frame[told], return_inverse=True)
-        cells = int(np.clip((len(told) / len(frames) / _IN_A_CELL) ** (1 / self.axes), 1, _CELLS))
-        low, high = self.bounds
-        place = (self.position[told] - low) / np.where(high > low, high - low, 1) * cells
-        at = np.ravel_multi_index(np.clip(place.astype(np.int64), 0, cells - 1).T, (cells,) * self.axes)
-        at += frame * cells**self.axes
-        lasting = np.broadcast_to(self.lasting(1), len(self.frame_start) - 1)[self.frame[told]]
-        shape = (len(frames), cells**self.axes)
-        held = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
-        both = np.minimum(held[1:], held[:-1])
-        rate = np.zeros((len(self.frame_start) - 1, self.axes))
-        for axis in range(self.axes):
-            sums = np.bincount(at, shift[told, axis] / lasting, shape[0] * shape[1]).reshape(shape)
-            farther = np.diff(sums / np.maximum(held, 1), axis=0)
-            rate[frames[1:], axis] = (both * farther).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
-        return np.asarray(np.cumsum(rate, axis=0))
+        from .movie_cpu import farther
+
+        count, (low, high) = len(self.frame_start) - 1, self.bounds
+        shown = len(self.frame) / max(int((np.diff(self.frame_start) > 0).sum()), 1)
+        cells = int(np.clip((shown / _IN_A_CELL) ** (1 / self.axes), 1, _CELLS))
+        scale, lasting = (
+            cells / np.where(high > low, high - low, 1.0),
+            np.broadcast_to(self.lasting(1), count),
+        )
+        rate = np.zeros((count, self.axes))
+        farther(self.position, self.frame_start, shift, lasting, low, scale, cells, rate)
+        return rate
 
     def _pace_over(self, frames: int) -> NDArray[np.float64]:
         """(F,) root mean square pace of the time from each frame to the one so many frames on."""
