@@ -205,11 +205,11 @@ def test_time_does_not_run_backward() -> None:
 @pytest.mark.parametrize(
     "moves", [{"jitter": 0.1}, {"disc": 0.2}, {"drift": 0.2}], ids=["jitter", "disc", "drift"]
 )
-def test_who_is_missed_goes_as_the_frame_and_beside_it_as_before(moves) -> None:
+def test_who_is_missed_goes_as_those_that_are_near_it(moves) -> None:
     """On a stage that jitters .71 of the links over gaps were found."""
     truth = carried(**moves)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
-    assert over_gaps(truth, tracks) > 0.96
+    assert over_gaps(truth, tracks) > 0.985
 
 
 @pytest.mark.parametrize(

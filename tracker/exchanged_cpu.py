@@ -55,10 +55,9 @@ def expect(
                     (past[i, axis], past_cov[i, axis]) if sign > 0 else (future[k, axis], future_cov[k, axis])
                 )
                 gap = frame[j] - frame[i] if sign > 0 else frame[k] - frame[j]
-                reach, kept, q_xx, q_xv, q_vv, ahead, more = at_frame(table, frame[i if sign > 0 else j])[
-                    gap, axis
-                ]
-                x = mean[0] + sign * (ahead * shift[i if sign > 0 else j, axis] + more) + reach * mean[1]
+                earlier = i if sign > 0 else j
+                reach, kept, q_xx, q_xv, q_vv, ahead, more = at_frame(table, frame[earlier])[gap, axis]
+                x = mean[0] + sign * (ahead * shift[earlier, axis] + more) + reach * mean[1]
                 v = sign * kept * mean[1]
                 xx = cov[0] + 2 * reach * cov[1] + reach * reach * cov[2] + q_xx
                 xv = sign * (kept * (cov[1] + reach * cov[2]) + q_xv)

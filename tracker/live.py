@@ -186,7 +186,8 @@ class Live:
         alone = (np.concatenate([ends.alone, clutter[count:]]), clutter)
         beliefs = Beliefs((past[0], past[1]), (past[0], past[1]), np.zeros(total, dtype=np.bool_), alone)
         shift = np.concatenate([ends.shift, np.zeros_like(place)])
-        found = weighed(movie, pairs, model, beliefs, shift)
+        # The way of who is missed holds what later frames went.
+        found = weighed(movie, pairs, model, beliefs, shift, table=movie.transitions(motion, longest))
         return solved(found, Linking.none(total), self._solver)
 
     def _carried(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> _Ends:

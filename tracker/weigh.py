@@ -164,6 +164,7 @@ def weighed(
     beliefs: Beliefs,
     shift: NDArray[np.float64],
     *,
+    table: NDArray[np.float64] | None = None,
     workers: int = 1,
 ) -> Weighed:
     """Weigh the pairs by what is believed of both ends.
@@ -171,13 +172,15 @@ def weighed(
     Parameters
     ----------
     beliefs : Beliefs
+    table : (F, G + 1, axes, 7) float64 array, optional
+        As `Movie.transitions` tells it, which is the default.
     movie, pairs, model, shift, workers
         As in `link_pass`.
     """
     from . import motion_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
-    table = movie.transitions(motion, len(model.follow), shift)
+    table = movie.transitions(motion, len(model.follow), shift) if table is None else table
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     kernels.messages(
