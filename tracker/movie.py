@@ -196,11 +196,8 @@ class Movie:
         count, (low, high) = len(self.frame_start) - 1, self.bounds
         shown = len(self.frame) / max(int((np.diff(self.frame_start) > 0).sum()), 1)
         cells = int(np.clip((shown / _IN_A_CELL) ** (1 / self.axes), 1, _CELLS))
-        scale, lasting = (
-            cells / np.where(high > low, high - low, 1.0),
-            np.broadcast_to(self.lasting(1), count),
-        )
-        rate = np.zeros((count, self.axes))
+        scale, rate = cells / np.where(high > low, high - low, 1.0), np.zeros((count, self.axes))
+        lasting = np.broadcast_to(self.lasting(1), count)
         farther(self.position, self.frame_start, shift, lasting, low, scale, cells, rate)
         return rate
 

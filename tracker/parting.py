@@ -147,7 +147,7 @@ def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
 
 
 def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """The same by the one daughter that is nearer, as far as both cannot be: by these much is learned."""
+    """The same while it is learned: of one daughter who is nearer, but as far as either may be."""
     from . import parting_cpu as kernels
 
     axes = len(parting.axes)
