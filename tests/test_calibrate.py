@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.optimize import nnls
 
 from outbid.simulate.experiments.calibration import expected_calibration_error
 from outbid.simulate.microscope import Microscope, observe
@@ -28,15 +27,13 @@ from outbid.tracker import (
 )
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.cli import main
-from outbid.tracker.estimates import _least_squares, first_step, motion_from, neighbour_distances
-from outbid.tracker.motion import Motion
 
 
-def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0) -> Tracks:
+def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0, seed=1) -> Tracks:
     """A movie of one particle a unit of volume, so that steps are in units of the spacing."""
     box = (particles ** (1 / 3),) * 3
-    settings = WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=1)
-    return observe(walk(settings), Microscope((noise,) * 3, miss, clutter), box=box, seed=1)
+    settings = WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=seed)
+    return observe(walk(settings), Microscope((noise,) * 3, miss, clutter), box=box, seed=seed)
 
 
 def f1_of(links, truth: Tracks) -> float:
@@ -72,62 +69,6 @@ def test_frames_that_hardly_fit_leave_rates_between_0_and_1():
         learned, _ = calibrate(Detections.from_table(frame, place))
         assert 0 < learned.model.start <= 0.9
         assert 0 < learned.model.end <= 0.9
-
-
-# ---------------------------------------------------------------- estimates
-
-
-@pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])
-def test_the_first_step_is_found_before_anything_is_linked(sigma):
-    truth = simulated(BrownianWalk(sigma), frames=10)
-    near = neighbour_distances(truth.detections.position, truth.detections.frame_start)
-    found, _ = first_step(near, 3)
-    assert found == pytest.approx(sigma, rel=0.12)
-
-
-def test_least_squares_without_negative_parts_are_those_of_scipy():
-    """Also where two unknowns are one and the same: then the squares tell."""
-    rng = np.random.default_rng(4)
-    design, seen = rng.normal(size=(30, 5, 3)), rng.normal(size=(5, 2))
-    design[:5, :, 1] = design[:5, :, 0]
-    parts, squares = _least_squares(design, seen)
-    expected = [[nnls(one, axis) for axis in seen.T] for one in design]
-    np.testing.assert_allclose(squares, [sum(rest**2 for _, rest in axes) for axes in expected])
-    found = np.array([[solution for solution, _ in axes] for axes in expected])
-    np.testing.assert_allclose(parts[5:], np.swapaxes(found, 1, 2)[5:], atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "motion",
-    [
-        Motion.static((0.5, 0.2), (0.1, 0.05)),
-        Motion((0.0, 0.0), (0.5, 1.0), 3.0, (0.1, 0.0)),
-        Motion((0.3, 0.1), (0.5, 1.0), 10.0, (0.1, 0.2)),
-    ],
-)
-def test_covariances_of_a_motion_give_the_motion(motion):
-    covariance = np.array([motion.step_covariance(lag) for lag in (0, 1, 2, 3, 4, 1)])
-    found = motion_from(covariance, np.full(6, 1e6), np.ones(6))
-    for lag in range(5):
-        np.testing.assert_allclose(
-            found.step_covariance(lag), covariance[lag], atol=0.02 * covariance[0].max()
-        )
-    assert found.persistence == pytest.approx(motion.persistence, rel=0.1)
-    np.testing.assert_allclose(found.noise, motion.noise, atol=0.03)
-
-
-@pytest.mark.parametrize("near", [None, Motion.static((0.7,))])
-@pytest.mark.parametrize(
-    ("sure", "probable", "noise"), [(3.0, 50.0, 0.3), (3.0, 3.0, 0.0), (50.0, 50.0, 0.3)]
-)
-def test_noise_is_told_by_probable_steps_where_few_are_sure(near, sure, probable, noise):
-    covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
-    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6), near)
-    assert found.noise == pytest.approx((noise,))
-    assert found.step_variance(1) == pytest.approx([1.0])
-
-
-# ---------------------------------------------------------------- whole movies
 
 
 def test_diffusion_and_rates_are_learnt():

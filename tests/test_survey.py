@@ -180,6 +180,23 @@ def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, m
     assert new.start / new.end == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize(
+    ("surely", "heed"), [(2.5, 0.0), (2.5 + 1e-9, 0.0), (3.25, 0.5), (4.0, 1.0), (9.0, 1.0)]
+)
+def test_clutter_is_believed_little_by_little(surely, heed):
+    def revised(error):
+        new = Survey(0.8, 0.1, np.array([0.01, error]), np.ones(3), 0.1).revised(MODEL)
+        return np.array([new.end, new.start, *new.follow])
+
+    was = np.array([MODEL.end, MODEL.start, *MODEL.follow])
+    found = revised(0.1 / surely)
+    # What is told of clutter counts by its error as well, which is another for each.
+    whole = Survey(0.8, 0.1, np.array([0.01, 0.1 / surely]), np.ones(3), 0.1)._agreed(MODEL)
+    now = np.array([whole.end, whole.start, *whole.follow])
+    np.testing.assert_allclose(found, was + heed * (now - was), atol=1e-9)
+    assert found[0] + found[2:].sum() == pytest.approx(1)
+
+
 def test_most_may_be_clutter():
     model = replace(MODEL, follow=(0.25, 0.02), end=0.73, start=0.73, clutter=0.6)
     new = Survey(0.25, 0.7, np.array([1e-4, 1e-4]), **STEPS).revised(model)

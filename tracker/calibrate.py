@@ -148,7 +148,7 @@ def calibrate(
         linking = doubted(movie, found.model, linking, found.shift, workers=workers)
     linking = with_exact_margins(linking, branches, solver) if exact_margins else linking
     links = _with_branches(links_of(movie, linking), movie, branches)
-    errors = uncertainty(found.learnt, len(movie.frame))
+    errors = uncertainty(found.learnt, found.bias, len(movie.frame))
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(

@@ -24,7 +24,7 @@ class Calibration:
     step : (axes,) float64 array
         Root mean square displacement along each axis in one frame, as seen.
     uncertainty : dict of str to float
-        Standard errors of step, persistence, noise, end and start, from groups of particles.
+        Standard errors of step, persistence, noise, end and start, by leaving out groups of particles.
     passes : int
         How often the movie was linked.
     axes : str

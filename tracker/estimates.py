@@ -157,8 +157,9 @@ def motion_from(
 
     .. math:: C_0 = S^2 g_0 + D^2 + 2 \sigma^2, \quad C_1 = S^2 g_1 - \sigma^2, \quad C_k = S^2 g_1 a^{k-1}
 
-    so non-negative least squares gives those, and P is searched on a grid. Without a credible gain the
-    particles remember nothing, and the first and the last row alone tell diffusion and noise.
+    so non-negative least squares gives those, and P is searched on a grid, and by a parabola between its
+    points. Without a credible gain the particles remember nothing, and the first and the last row alone tell
+    diffusion and noise.
 
     Parameters
     ----------
@@ -188,14 +189,30 @@ def motion_from(
         around = time / 2, time * 2
     times = tuple(np.geomspace(*around, 13).tolist())
     design = _design(times, lag, noisy) * root
-    parts, squares = _least_squares(design, seen)
+    (_, without), (_, squares) = _least_squares(design[..., ::2], seen), _least_squares(design, seen)
     # Diffusion beside a velocity and noise is hard to tell from either: it must be needed.
-    without, squares_without = _least_squares(design[..., ::2], seen)
-    if squares_without.min() < squares.min() + _CREDIBLE:
-        best = int(np.argmin(squares_without))
-        return _motion_of(np.insert(without[best], 1, 0.0, axis=0), times[best], variance)
+    needed = squares.min() + _CREDIBLE <= without.min()
+    used, squares = ([0, 1, 2], squares) if needed else ([0, 2], without)
+    time, parts = _lowest(times, squares), np.zeros((3, len(variance)))
+    parts[used] = _least_squares((_design((time,), lag, noisy) * root)[..., used], seen)[0][0]
+    return _motion_of(parts, time, variance)
+
+
+def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
+    """Where squares at evenly spaced logarithms of times are least, by the parabola through the least three.
+
+    Examples
+    --------
+    >>> times = tuple(np.geomspace(1, 4, 5).tolist())
+    >>> round(_lowest(times, np.square(np.log(times) - np.log(2.2))), 3)
+    2.2
+    """
     best = int(np.argmin(squares))
-    return _motion_of(parts[best], times[best], variance)
+    if best in {0, len(times) - 1}:
+        return times[best]
+    left, here, right = squares[best - 1 : best + 2].tolist()
+    bend = left - 2 * here + right
+    return float(times[best] * (times[1] / times[0]) ** ((left - right) / (2 * bend) if bend > 0 else 0.0))
 
 
 def _walk_from(

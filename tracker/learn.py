@@ -207,20 +207,33 @@ def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tu
     return tuple(np.clip(room, far, np.maximum(_MOST_REACH * step, far)).tolist())
 
 
-def uncertainty(learnt: Learnt, rows: int) -> dict[str, float]:
-    """Standard errors of what was learned from so many rows, from the scatter between groups of particles."""
-    motions = []
-    for products in learnt.products:
-        covariance, weight, _, noisy = _covariances(products, Bias.none(products.shape[-1]))
-        if weight[0] > 0:
-            motions.append((covariance[0], motion_from(covariance, weight, noisy, learnt.model.motion)))
-    if len(motions) < 2:
+def uncertainty(learnt: Learnt, bias: Bias, rows: int) -> dict[str, float]:
+    """Standard errors of what was learned from so many rows, by leaving out groups of particles in turn.
+
+    A part of the particles tells less than all, and another kind of motion: the jackknife compares alike with
+    alike (Efron & Tibshirani 1993, chapter 11).
+
+    Parameters
+    ----------
+    learnt : Learnt
+    bias : Bias
+        Of the links by which it was learned.
+    rows : int
+    """
+    told = learnt.products[learnt.products[:, 0, 0, 0] > 0]
+    if len(told) < 2:
         return {}
-    root, end, start = np.sqrt(len(motions)), learnt.model.end, learnt.model.start
+    whole, motions = told.sum(axis=0), []
+    for products in whole - told:
+        covariance, weight, _, noisy = _covariances(products, bias)
+        motions.append((covariance[0], motion_from(covariance, weight, noisy, learnt.model.motion)))
+    # And what a rehearsal told of them varies as what it was told by.
+    told_by = 1 + whole[1, 0, 0] * bias.doubt[1]
+    root, end, start = np.sqrt((len(told) - 1) * told_by), learnt.model.end, learnt.model.start
     return {
-        "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions], ddof=1) / root),
-        "persistence": float(np.std([motion.persistence for _, motion in motions], ddof=1) / root),
-        "noise": float(np.std([np.mean(motion.noise) for _, motion in motions], ddof=1) / root),
+        "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions]) * root),
+        "persistence": float(np.std([motion.persistence for _, motion in motions]) * root),
+        "noise": float(np.std([np.mean(motion.noise) for _, motion in motions]) * root),
         "end": float(np.sqrt(end * (1 - end) / rows)),
         "start": float(np.sqrt(start * (1 - start) / rows)),
     }

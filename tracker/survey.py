@@ -40,8 +40,8 @@ _CROWDING, _SURE = 0.1, 4.0
 cluster; and how many times its error that must be."""
 _UNTOLD, _SEEN = 0.05, 0.02
 """How wrong links may be about clutter, and about those that are seen in the next frame."""
-_CLEAR = 2.5
-"""Standard errors from which on there is clutter;"""
+_CLEAR, _CERTAIN = 2.5, 4.0
+"""Standard errors from which on there is clutter, little by little, and from which on as much as is seen;"""
 _MORE_CLUTTER, _MORE_MISSED, _MOST_CLUTTER, _MOST = 4.0, 1.3, 0.9, 0.5
 """how many times as much of it, and as many misses, as links tell there may be, for they tell whether any are
 at all; and how much of them at most."""
@@ -106,8 +106,17 @@ class Survey:
         >>> round(new.clutter, 3), round(new.end, 3), np.round(new.follow, 3).tolist()
         (0.097, 0.135, [0.8, 0.065])
         """
-        if self.clutter < max(_CLEAR * float(self.errors[1]), model.clutter) or model.clutter == 0:
+        surely = self.clutter / max(float(self.errors[1]), 1e-6)
+        if surely < _CLEAR or self.clutter < model.clutter or model.clutter == 0:
             return model
+        # Little by little, or hardly another count would make for quite another model.
+        heed, new = min((surely - _CLEAR) / (_CERTAIN - _CLEAR), 1.0), self._agreed(model)
+        was, now = (np.array([one.end, one.start, one.clutter, *one.follow]) for one in (model, new))
+        end, start, clutter, *follow = (was + heed * (now - was)).tolist()
+        return replace(model, follow=tuple(follow), end=end, start=start, clutter=clutter)
+
+    def _agreed(self, model: LinkModel) -> LinkModel:
+        """The model with the rates that agree with all that was seen."""
         follow = np.array(model.follow)
         seen = _mean((self.seen, self.errors[0]), (follow[0], _SEEN))
         clutter = min(_mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD)), _MOST_CLUTTER)

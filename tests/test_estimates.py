@@ -1,0 +1,106 @@
+"""Estimates: how far particles move and what they remember, from their steps, and how surely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+from test_calibrate import simulated
+
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.estimates import _least_squares, _lowest, first_step, motion_from, neighbour_distances
+from outbid.tracker.learn import Bias, Learnt, uncertainty
+from outbid.tracker.linking import LinkModel
+from outbid.tracker.motion import Motion
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])
+def test_the_first_step_is_found_before_anything_is_linked(sigma):
+    truth = simulated(BrownianWalk(sigma), frames=10)
+    near = neighbour_distances(truth.detections.position, truth.detections.frame_start)
+    found, _ = first_step(near, 3)
+    assert found == pytest.approx(sigma, rel=0.12)
+
+
+def test_least_squares_without_negative_parts_are_those_of_scipy():
+    """Also where two unknowns are one and the same: then the squares tell."""
+    rng = np.random.default_rng(4)
+    design, seen = rng.normal(size=(30, 5, 3)), rng.normal(size=(5, 2))
+    design[:5, :, 1] = design[:5, :, 0]
+    parts, squares = _least_squares(design, seen)
+    expected = [[nnls(one, axis) for axis in seen.T] for one in design]
+    np.testing.assert_allclose(squares, [sum(rest**2 for _, rest in axes) for axes in expected])
+    found = np.array([[solution for solution, _ in axes] for axes in expected])
+    np.testing.assert_allclose(parts[5:], np.swapaxes(found, 1, 2)[5:], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "motion",
+    [
+        Motion.static((0.5, 0.2), (0.1, 0.05)),
+        Motion((0.0, 0.0), (0.5, 1.0), 3.0, (0.1, 0.0)),
+        Motion((0.3, 0.1), (0.5, 1.0), 10.0, (0.1, 0.2)),
+        Motion((0.0, 0.0), (0.5, 1.0), 4.6, (0.1, 0.0)),
+    ],
+)
+def test_covariances_of_a_motion_give_the_motion(motion):
+    covariance = np.array([motion.step_covariance(lag) for lag in (0, 1, 2, 3, 4, 1)])
+    found = motion_from(covariance, np.full(6, 1e6), np.ones(6))
+    for lag in range(5):
+        np.testing.assert_allclose(
+            found.step_covariance(lag), covariance[lag], atol=0.02 * covariance[0].max()
+        )
+    assert found.persistence == pytest.approx(motion.persistence, rel=1e-3)
+    np.testing.assert_allclose(found.noise, motion.noise, atol=0.01)
+
+
+@pytest.mark.parametrize("near", [None, Motion.static((0.7,))])
+@pytest.mark.parametrize(
+    ("sure", "probable", "noise"), [(3.0, 50.0, 0.3), (3.0, 3.0, 0.0), (50.0, 50.0, 0.3)]
+)
+def test_noise_is_told_by_probable_steps_where_few_are_sure(near, sure, probable, noise):
+    covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
+    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6), near)
+    assert found.noise == pytest.approx((noise,))
+    assert found.step_variance(1) == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("time", [0.05, 1.0, 2.2, 2.4, 9.0])
+def test_the_least_of_a_parabola_is_found_between_times_and_within_them(time):
+    times = tuple(np.geomspace(1, 4, 13).tolist())
+    found = _lowest(times, np.square(np.log(times) - math.log(time)))
+    assert found == pytest.approx(min(max(time, 1), 4))
+
+
+def test_standard_errors_are_the_scatter_from_movie_to_movie():
+    walks = [simulated(OrnsteinUhlenbeckWalk(0.2, 4.0), seed=seed, noise=0.04) for seed in range(12)]
+    learned = [calibrate(one.detections)[0] for one in walks]
+    values = {
+        "step": [np.sqrt(np.square(one.step).mean()) for one in learned],
+        "persistence": [one.model.motion.persistence for one in learned],
+        "noise": [np.mean(one.model.motion.noise) for one in learned],
+    }
+    for name, found in values.items():
+        told = np.median([one.uncertainty[name] for one in learned])
+        assert 0.5 < told / np.std(found, ddof=1) < 2, name
+
+
+def test_what_a_rehearsal_told_is_as_uncertain_as_what_links_tell():
+    products, motion = np.zeros((8, 6, 6, 1)), Motion((0.0,), (1.0,), 3.0, (0.1,))
+    rng = np.random.default_rng(0)
+    for lag in range(6):
+        products[:, lag] = 1000.0
+        products[:, lag, 1] *= motion.step_covariance(lag if lag < 5 else 1) * rng.normal(1, 0.01, (8, 1))
+        products[:, lag, 2:5] *= motion.step_covariance(0) * rng.normal(1, 0.01, (8, 1, 1))
+    learnt = Learnt(LinkModel(motion, (0.9,), 0.1, 0.1, gate=(9.0,)), np.ones(1), products)
+    alone = uncertainty(learnt, Bias.none(1), 8000)
+    also = uncertainty(learnt, replace(Bias.none(1), doubt=np.full(6, 1 / 8000)), 8000)
+    for name in ("step", "persistence", "noise"):
+        assert also[name] == pytest.approx(math.sqrt(2) * alone[name], rel=0.02) != 0
+    wider = uncertainty(learnt, replace(Bias.none(1), variance=np.array([1.21])), 8000)
+    assert wider["step"] == pytest.approx(1.1 * alone["step"])
+    assert uncertainty(replace(learnt, products=products[:1]), Bias.none(1), 8000) == {}
