@@ -12,7 +12,14 @@ from test_calibrate import simulated
 
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.estimates import _least_squares, _lowest, first_step, motion_from, neighbour_distances
+from outbid.tracker.estimates import (
+    _design,
+    _least_squares,
+    _lowest,
+    first_step,
+    motion_from,
+    neighbour_distances,
+)
 from outbid.tracker.learn import Bias, Learnt, uncertainty
 from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
@@ -56,6 +63,34 @@ def test_covariances_of_a_motion_give_the_motion(motion):
         )
     assert found.persistence == pytest.approx(motion.persistence, rel=1e-3)
     np.testing.assert_allclose(found.noise, motion.noise, atol=0.01)
+
+
+@pytest.mark.parametrize("persistence", [2.0, 10.0, 30.0])
+@pytest.mark.parametrize("seed", [3, 13, 17, 19])
+def test_no_other_persistence_fits_better(persistence, seed):
+    """Also where that of velocity alone is far from that of velocity beside diffusion."""
+    motion, weight = Motion((0.0,) * 3, (0.3,) * 3, persistence, (0.03,) * 3), np.full(6, 4e3)
+    exact = np.array([motion.step_covariance(lag) for lag in (0, 1, 2, 3, 4, 1)])
+    covariance = exact + 0.03 * exact[0] * np.random.default_rng(seed).normal(size=exact.shape)
+    found, lag = motion_from(covariance, weight, np.ones(6)), np.arange(5)
+    used = [0, 1, 2] if any(found.diffusion) else [0, 2]
+    seen = covariance[:5] / covariance[0] * np.sqrt(4e3)
+
+    def left(times):
+        design = _design(tuple(times), lag, np.ones(6)) * np.sqrt(4e3)
+        return _least_squares(np.ascontiguousarray(design[..., used]), seen)[1]
+
+    assert found.persistence > 0
+    assert left([found.persistence])[0] <= left(np.geomspace(0.3, 300, 500)).min() + 0.05
+
+
+def test_what_is_forgotten_at_once_is_diffusion_beside_what_lasts():
+    """Both fit: a velocity of less than a frame, or diffusion and a slower one."""
+    motion = Motion((0.8,), (0.4,), 3.0, (0.1,))
+    covariance = np.array([motion.step_covariance(lag) for lag in (0, 1, 2, 3, 4, 1)])
+    found = motion_from(covariance, np.full(6, 2000.0), np.ones(6))
+    assert found.persistence == pytest.approx(3.0, rel=0.01)
+    assert found.diffusion == pytest.approx((0.8,), rel=0.01)
 
 
 @pytest.mark.parametrize("near", [None, Motion.static((0.7,))])

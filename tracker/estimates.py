@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,6 +25,10 @@ _TIMES = (0.0, *np.geomspace(0.3, 300, 61).tolist())
 _BINS = 60
 _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
+_ALL, _NO_DIFFUSION = [0, 1, 2], [0, 2]
+"""What the variance of steps may be of: velocity, diffusion and noise."""
+_LASTING = 1.5
+"""Frames: what is forgotten earlier is hardly a velocity, but may pass for diffusion beside one."""
 _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
@@ -176,26 +181,36 @@ def motion_from(
     if len(lag) < 2 or (near is not None and near.persistence == 0):
         return _walk_from(covariance, weight, noisy)
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
-    correlation = covariance[lag] / variance
-    seen = correlation * root
-    if near is None:
-        parts, squares = _least_squares(_design(_TIMES, lag, noisy) * root, seen)
-        best = int(np.argmin(squares))
-        if squares[best] >= squares[0] - _CREDIBLE:
-            return _walk_from(covariance, weight, noisy)
-        around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
-    else:
-        time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
-        around = time / 2, time * 2
-    times = tuple(np.geomspace(*around, 13).tolist())
-    design = _design(times, lag, noisy) * root
-    (_, without), (_, squares) = _least_squares(design[..., ::2], seen), _least_squares(design, seen)
-    # Diffusion beside a velocity and noise is hard to tell from either: it must be needed.
-    needed = squares.min() + _CREDIBLE <= without.min()
-    used, squares = ([0, 1, 2], squares) if needed else ([0, 2], without)
-    time, parts = _lowest(times, squares), np.zeros((3, len(variance)))
-    parts[used] = _least_squares((_design((time,), lag, noisy) * root)[..., used], seen)[0][0]
+    seen = covariance[lag] / variance * root
+
+    def fitted(times: tuple[float, ...], used: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return _least_squares((_design(times, lag, noisy) * root)[..., used], seen)
+
+    def likeliest(used: list[int]) -> tuple[float, float, NDArray[np.float64]]:
+        """Squares that are left, persistence, and parts."""
+        if near is None:
+            best = int(np.argmin(fitted(_TIMES, used)[1]))
+            times = _between(_TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)])
+        else:
+            time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
+            times = _between(time / 2, time * 2)
+        time, parts = _lowest(times, fitted(times, used)[1]), np.zeros((3, len(variance)))
+        (parts[used],), (squares,) = fitted((time,), used)
+        return float(squares), time, parts
+
+    # Diffusion beside a velocity and noise is hard to tell from either: it must be needed, or else velocity.
+    found, simpler = likeliest(_ALL), likeliest(_NO_DIFFUSION)
+    most = math.inf if near is not None else fitted((0.0,), _ALL)[1][0] - _CREDIBLE
+    if found[0] >= most:
+        return _walk_from(covariance, weight, noisy)
+    enough = simpler[0] < found[0] + _CREDIBLE and simpler[1] >= _LASTING
+    _, time, parts = simpler if enough else found
     return _motion_of(parts, time, variance)
+
+
+def _between(shortest: float, longest: float) -> tuple[float, ...]:
+    """Persistences to try, evenly spaced in their logarithms."""
+    return tuple(np.geomspace(shortest, longest, 13).tolist())
 
 
 def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
