@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ..detections import Detections
 from ..errors import InputError
@@ -155,6 +154,8 @@ def families(tracks: Tracks) -> NDArray[np.int64]:
     """
     count = len(tracks.detections)
     source, target = tracks.links.T
+    from scipy import sparse  # a tenth of a second, which most commands need not wait for
+
     joined = sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(count, count))
     label = sparse.csgraph.connected_components(joined, directed=False)[1]
     _, first, of = np.unique(label, return_index=True, return_inverse=True)
