@@ -43,9 +43,9 @@ _SEEN, _FRAMES, _REACH = 3500, 7, 3.2
 _FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
 """of steps, along an axis, of so much of the room that a gate has; of such persistences, in frames; of such
 noise, in steps."""
-_SHOWN, _SURPRISE = 14_000, 6.0
-"""Detections by which it is told whether flights promise more than by chance; and how much more they must
-promise, over the root of how many there are: chance alone gives less than 2 of it."""
+_SHOWN, _SURPRISE, _CLEARLY = 14_000, 3.0, 0.05
+"""Detections by which it is told whether flights promise more than by chance; how much more they must promise
+over the root of how many there are, for of few chance alone gives up to 3 of it; and at least."""
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:
@@ -186,7 +186,8 @@ def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> b
     if not len(play.frame):  # of a few detections none may be drawn
         return False
     shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)
-    chance = 1 + _SURPRISE / math.sqrt(max(min(len(shown.frame), len(usual.frame)), 1))
+    few = max(min(len(shown.frame), len(usual.frame)), 1)
+    chance = 1 + max(_SURPRISE / math.sqrt(few), _CLEARLY)
     return _promised(shown, flying, workers) > chance * _promised(usual, flying, workers)
 
 
