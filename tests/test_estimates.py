@@ -13,6 +13,7 @@ from test_calibrate import simulated
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.estimates import (
+    LONGEST,
     _design,
     _least_squares,
     _lowest,
@@ -52,6 +53,7 @@ def test_least_squares_without_negative_parts_are_those_of_scipy():
         Motion((0.0, 0.0), (0.5, 1.0), 3.0, (0.1, 0.0)),
         Motion((0.3, 0.1), (0.5, 1.0), 10.0, (0.1, 0.2)),
         Motion((0.0, 0.0), (0.5, 1.0), 4.6, (0.1, 0.0)),
+        Motion((0.0, 0.0), (0.5, 1.0), 1.2, (0.1, 0.2)),
     ],
 )
 def test_covariances_of_a_motion_give_the_motion(motion):
@@ -93,13 +95,12 @@ def test_what_is_forgotten_at_once_is_diffusion_beside_what_lasts():
     assert found.diffusion == pytest.approx((0.8,), rel=0.01)
 
 
-@pytest.mark.parametrize("near", [None, Motion.static((0.7,))])
 @pytest.mark.parametrize(
     ("sure", "probable", "noise"), [(3.0, 50.0, 0.3), (3.0, 3.0, 0.0), (50.0, 50.0, 0.3)]
 )
-def test_noise_is_told_by_probable_steps_where_few_are_sure(near, sure, probable, noise):
+def test_noise_is_told_by_probable_steps_where_few_are_sure(sure, probable, noise):
     covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
-    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6), near)
+    found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6))
     assert found.noise == pytest.approx((noise,))
     assert found.step_variance(1) == pytest.approx([1.0])
 
@@ -122,6 +123,32 @@ def test_standard_errors_are_the_scatter_from_movie_to_movie():
     for name, found in values.items():
         told = np.median([one.uncertainty[name] for one in learned])
         assert 0.5 < told / np.std(found, ddof=1) < 2, name
+
+
+def test_noise_is_told_beside_a_velocity_of_hardly_more_than_a_frame():
+    """With diffusion in the fit it would be half of that."""
+    noise = []
+    for seed in range(4):
+        truth = simulated(OrnsteinUhlenbeckWalk(0.3, 1.2), particles=400, noise=0.03, seed=seed)
+        noise.append(np.mean(calibrate(truth.detections)[0].model.motion.noise))
+    assert np.mean(noise) == pytest.approx(0.03, rel=0.15)
+
+
+@pytest.mark.parametrize("told", [1.0, 100.0, math.inf])
+def test_what_is_told_has_no_standard_error_and_spoils_no_other(told):
+    truth = simulated(OrnsteinUhlenbeckWalk(0.2, 4.0), particles=200, noise=0.04)
+    free, _ = calibrate(truth.detections)
+    learned, _ = calibrate(truth.detections, known={"persistence": told})
+    assert "persistence" in free.uncertainty
+    assert "persistence" not in learned.uncertainty
+    assert 0.5 < learned.uncertainty["noise"] / free.uncertainty["noise"] < 2
+    assert "±" not in str(learned).partition("velocity")[2].partition("flow")[0]
+
+
+def test_no_error_is_told_of_a_memory_longer_than_any_that_is_looked_for():
+    truth = simulated(OrnsteinUhlenbeckWalk(0.2, 1e5), particles=300, frames=15)
+    learned, _ = calibrate(truth.detections)
+    assert ("persistence" in learned.uncertainty) == (learned.model.motion.persistence < LONGEST)
 
 
 def test_what_a_rehearsal_told_is_as_uncertain_as_what_links_tell():

@@ -189,7 +189,7 @@ def test_half_precision_is_written_and_what_is_no_number_is_not(suffix: str, tmp
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_load_no_pandas_and_no_sparse_matrices(suffix: str, tmp_path: Path) -> None:
-    """Either takes every command .2 s more; pyarrow loads pandas, if there is one, at the slightest touch."""
+    """Either takes a command .1 s or more; pyarrow loads pandas, if there is one, at the slightest touch."""
     code = f"""
 import sys
 import numpy as np

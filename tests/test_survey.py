@@ -186,15 +186,15 @@ def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, m
 def test_clutter_is_believed_little_by_little(surely, heed):
     def revised(error):
         new = Survey(0.8, 0.1, np.array([0.01, error]), np.ones(3), 0.1).revised(MODEL)
-        return np.array([new.end, new.start, *new.follow])
+        return np.array([new.end, new.start, new.clutter, *new.follow])
 
-    was = np.array([MODEL.end, MODEL.start, *MODEL.follow])
+    was = np.array([MODEL.end, MODEL.start, MODEL.clutter, *MODEL.follow])
     found = revised(0.1 / surely)
     # What is told of clutter counts by its error as well, which is another for each.
     whole = Survey(0.8, 0.1, np.array([0.01, 0.1 / surely]), np.ones(3), 0.1)._agreed(MODEL)
-    now = np.array([whole.end, whole.start, *whole.follow])
+    now = np.array([whole.end, whole.start, whole.clutter, *whole.follow])
     np.testing.assert_allclose(found, was + heed * (now - was), atol=1e-9)
-    assert found[0] + found[2:].sum() == pytest.approx(1)
+    assert found[0] + found[3:].sum() == pytest.approx(1)
 
 
 def test_most_may_be_clutter():

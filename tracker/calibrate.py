@@ -149,6 +149,7 @@ def calibrate(
     linking = with_exact_margins(linking, branches, solver) if exact_margins else linking
     links = _with_branches(links_of(movie, linking), movie, branches)
     errors = uncertainty(found.learnt, found.bias, len(movie.frame))
+    errors = {name: error for name, error in errors.items() if name not in given.told}
     if found.crowd == 0:
         drift = (0.0 if drift is None else drift) + _drift_of_flow(movie, found.shift)
     learnt = Calibration(

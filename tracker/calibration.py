@@ -24,7 +24,8 @@ class Calibration:
     step : (axes,) float64 array
         Root mean square displacement along each axis in one frame, as seen.
     uncertainty : dict of str to float
-        Standard errors of step, persistence, noise, end and start, by leaving out groups of particles.
+        Standard errors of step, persistence, noise, end and start, as far as they were learned; of no
+        persistence that is as long as any that is looked for.
     passes : int
         How often the movie was linked.
     axes : str
@@ -62,8 +63,8 @@ class Calibration:
         motion, model, error = self.model.motion, self.model, self.uncertainty
         axes = self.axes
         remembered = (
-            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g} "
-            f"± {error.get('persistence', 0):.1g} frames"
+            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g}"
+            f"{_within(error, 'persistence', ' ± {:.1g}')} frames"
             if motion.persistence > 0 and any(motion.speed)
             else "no lasting velocity"
         )
@@ -79,13 +80,14 @@ class Calibration:
         told = f"\nTold, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
-            f"Step: {_each(self.step, axes)} a frame (± {error.get('step', 0):.1g}); {remembered}; "
+            f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}; "
             f"flow foretold by: {crowd}.\n"
-            f"Localisation noise: {_each(motion.noise, axes)} (± {error.get('noise', 0):.1g}). "
+            f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
             f"Gate: {_each(model.gate, axes)}.\n"
-            f"Tracks end: {model.end:.2%} (± {error.get('end', 0):.2%}) and start: {model.start:.2%} "
-            f"(± {error.get('start', 0):.2%}) a detection, {model.clutter:.2%} are clutter; "
-            f"next seen after 1, 2, … frames: {', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
+            f"Tracks end: {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} and start: "
+            f"{model.start:.2%}{_within(error, 'start', ' (± {:.2%})')} a detection, "
+            f"{model.clutter:.2%} are clutter; next seen after 1, 2, … frames: "
+            f"{', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
         )
 
     @staticmethod
@@ -122,6 +124,11 @@ class Calibration:
             "pace": None if self.pace is None else self.pace.tolist(),
             "time": None if self.time is None else self.time.tolist(),
         }
+
+
+def _within(error: dict[str, float], name: str, form: str = " (± {:.1g})") -> str:
+    """How surely it is known, if that is."""
+    return form.format(error[name]) if name in error else ""
 
 
 def _each(values: Iterable[float], axes: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,15 +19,17 @@ noise where nobody remembers a velocity, and it may be but a hundredth of what t
 
 _SAMPLE, _SHARE = 10_000, 16
 """Detections that ask for their neighbours, and as many of each frame at least."""
-_TIMES = (0.0, *np.geomspace(0.3, 300, 61).tolist())
+LONGEST = 300.0
+_TIMES = (0.0, *np.geomspace(0.3, LONGEST, 61).tolist())
 """Persistences that are tried, in frames."""
 _BINS = 60
 _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
 _ALL, _NO_DIFFUSION = [0, 1, 2], [0, 2]
 """What the variance of steps may be of: velocity, diffusion and noise."""
-_LASTING = 1.5
-"""Frames: what is forgotten earlier is hardly a velocity, but may pass for diffusion beside one."""
+_BRIEF, _LASTING = 0.8, 1.6
+"""Frames: a velocity forgotten as early may stand for diffusion beside another one; one that lasts as long is
+preferred to both, unless diffusion is credible."""
 _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
@@ -154,7 +155,6 @@ def motion_from(
     covariance: NDArray[np.float64],
     weight: NDArray[np.float64],
     noisy: NDArray[np.float64],
-    near: Motion | None = None,
 ) -> Motion:
     r"""The motion whose step covariances come nearest to those measured.
 
@@ -162,9 +162,9 @@ def motion_from(
 
     .. math:: C_0 = S^2 g_0 + D^2 + 2 \sigma^2, \quad C_1 = S^2 g_1 - \sigma^2, \quad C_k = S^2 g_1 a^{k-1}
 
-    so non-negative least squares gives those, and P is searched on a grid, and by a parabola between its
-    points. Without a credible gain the particles remember nothing, and the first and the last row alone tell
-    diffusion and noise.
+    so non-negative least squares gives those, and P is searched on a grid and by a parabola between its
+    points, with diffusion and without. Without a credible gain the particles remember nothing, and the first
+    and the last row alone tell diffusion and noise.
 
     Parameters
     ----------
@@ -174,11 +174,9 @@ def motion_from(
         How many pairs of steps stand behind each.
     noisy : (ROWS,) float64 array
         How much noise is in each, in what the formula says: 1, but where steps were made equal to each other.
-    near : Motion, optional
-        A motion like the one sought, which saves most of the search.
     """
     lag = np.nonzero(weight[:LAGS] >= _LEAST)[0]
-    if len(lag) < 2 or (near is not None and near.persistence == 0):
+    if len(lag) < 2:
         return _walk_from(covariance, weight, noisy)
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[lag])[:, None]
     seen = covariance[lag] / variance * root
@@ -188,33 +186,24 @@ def motion_from(
 
     def likeliest(used: list[int]) -> tuple[float, float, NDArray[np.float64]]:
         """Squares that are left, persistence, and parts."""
-        if near is None:
-            best = int(np.argmin(fitted(_TIMES, used)[1]))
-            times = _between(_TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)])
-        else:
-            time = min(near.persistence, _TIMES[-1])  # it may have been told, and be infinite
-            times = _between(time / 2, time * 2)
+        best = int(np.argmin(fitted(_TIMES, used)[1]))
+        around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
+        times = tuple(np.geomspace(*around, 13).tolist())
         time, parts = _lowest(times, fitted(times, used)[1]), np.zeros((3, len(variance)))
         (parts[used],), (squares,) = fitted((time,), used)
         return float(squares), time, parts
 
     # Diffusion beside a velocity and noise is hard to tell from either: it must be needed, or else velocity.
     found, simpler = likeliest(_ALL), likeliest(_NO_DIFFUSION)
-    most = math.inf if near is not None else fitted((0.0,), _ALL)[1][0] - _CREDIBLE
-    if found[0] >= most:
+    if found[0] >= fitted((0.0,), _ALL)[1][0] - _CREDIBLE:
         return _walk_from(covariance, weight, noisy)
-    enough = simpler[0] < found[0] + _CREDIBLE and simpler[1] >= _LASTING
-    _, time, parts = simpler if enough else found
+    needed = _CREDIBLE * np.clip((simpler[1] - _BRIEF) / (_LASTING - _BRIEF), 0, 1)
+    _, time, parts = simpler if simpler[0] < found[0] + needed else found
     return _motion_of(parts, time, variance)
 
 
-def _between(shortest: float, longest: float) -> tuple[float, ...]:
-    """Persistences to try, evenly spaced in their logarithms."""
-    return tuple(np.geomspace(shortest, longest, 13).tolist())
-
-
 def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
-    """Where squares at evenly spaced logarithms of times are least, by the parabola through the least three.
+    """Where squares at evenly spaced logarithms of times are least, by a parabola.
 
     Examples
     --------
@@ -226,8 +215,8 @@ def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
     if best in {0, len(times) - 1}:
         return times[best]
     left, here, right = squares[best - 1 : best + 2].tolist()
-    bend = left - 2 * here + right
-    return float(times[best] * (times[1] / times[0]) ** ((left - right) / (2 * bend) if bend > 0 else 0.0))
+    off = (left - right) / (2 * (left - 2 * here + right))
+    return float(times[best] * (times[1] / times[0]) ** off)
 
 
 def _walk_from(

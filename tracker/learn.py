@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choose import Sobriety
-from .estimates import ROWS, motion_from
+from .estimates import LONGEST, ROWS, motion_from
 from .linking import Linking, LinkModel
 from .movie import Movie
 from .rates import rates_counted, rates_learned
@@ -208,10 +208,11 @@ def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tu
 
 
 def uncertainty(learnt: Learnt, bias: Bias, rows: int) -> dict[str, float]:
-    """Standard errors of what was learned from so many rows, by leaving out groups of particles in turn.
+    """Standard errors of what was learned from so many rows.
 
-    A part of the particles tells less than all, and another kind of motion: the jackknife compares alike with
-    alike (Efron & Tibshirani 1993, chapter 11).
+    Those of ends and starts are as if these were counted. The others come of groups of particles, each
+    left out in turn: a group alone tells less than all, and another kind of motion; the jackknife compares
+    alike with alike (Efron & Tibshirani 1993, chapter 11).
 
     Parameters
     ----------
@@ -226,17 +227,19 @@ def uncertainty(learnt: Learnt, bias: Bias, rows: int) -> dict[str, float]:
     whole, motions = told.sum(axis=0), []
     for products in whole - told:
         covariance, weight, _, noisy = _covariances(products, bias)
-        motions.append((covariance[0], motion_from(covariance, weight, noisy, learnt.model.motion)))
-    # And what a rehearsal told of them varies as what it was told by.
+        motions.append((covariance[0], motion_from(covariance, weight, noisy)))
+    # What a rehearsal told varies as much as the links that told it.
     told_by = 1 + whole[1, 0, 0] * bias.doubt[1]
     root, end, start = np.sqrt((len(told) - 1) * told_by), learnt.model.end, learnt.model.start
-    return {
+    errors = {
         "step": float(np.std([np.sqrt(variance.mean()) for variance, _ in motions]) * root),
-        "persistence": float(np.std([motion.persistence for _, motion in motions]) * root),
         "noise": float(np.std([np.mean(motion.noise) for _, motion in motions]) * root),
         "end": float(np.sqrt(end * (1 - end) / rows)),
         "start": float(np.sqrt(start * (1 - start) / rows)),
     }
+    if learnt.model.motion.persistence < LONGEST:  # no longer one is looked for
+        errors["persistence"] = float(np.std([motion.persistence for _, motion in motions]) * root)
+    return errors
 
 
 def _products(

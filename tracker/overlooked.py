@@ -45,7 +45,7 @@ _FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
 noise, in steps."""
 _SHOWN, _SURPRISE, _CLEARLY = 14_000, 3.0, 0.05
 """Detections by which it is told whether flights promise more than by chance; how much more they must promise
-over the root of how many there are, for of few chance alone gives up to 3 of it; and at least."""
+over the root of how many there are, for of few chance alone gives up to 3 of it; and of any number."""
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:

@@ -109,7 +109,8 @@ class Survey:
         surely = self.clutter / max(float(self.errors[1]), 1e-6)
         if surely < _CLEAR or self.clutter < model.clutter or model.clutter == 0:
             return model
-        # Little by little, or hardly another count would make for quite another model.
+        # Little by little as it gets clear that there is any: hardly another count must not make for quite
+        # another model.
         heed, new = min((surely - _CLEAR) / (_CERTAIN - _CLEAR), 1.0), self._agreed(model)
         was, now = (np.array([one.end, one.start, one.clutter, *one.follow]) for one in (model, new))
         end, start, clutter, *follow = (was + heed * (now - was)).tolist()
