@@ -28,8 +28,8 @@ _LEAST = 20
 _ALL, _NO_DIFFUSION = [0, 1, 2], [0, 2]
 """What the variance of steps may be of: velocity, diffusion and noise."""
 _BRIEF, _LASTING = 0.8, 1.6
-"""Frames: a velocity forgotten as early may stand for diffusion beside another one; one that lasts as long is
-preferred to both, unless diffusion is credible."""
+"""Frames: a velocity that is forgotten as early may stand for diffusion beside a slower one, and gives way to
+both; one that lasts as long does only where diffusion is credible."""
 _CREDIBLE = 12.0
 """Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
 
@@ -193,7 +193,8 @@ def motion_from(
         (parts[used],), (squares,) = fitted((time,), used)
         return float(squares), time, parts
 
-    # Diffusion beside a velocity and noise is hard to tell from either: it must be needed, or else velocity.
+    # Diffusion beside a velocity and noise is hard to tell from either: the longer that lasts, the more
+    # clearly it must be needed.
     found, simpler = likeliest(_ALL), likeliest(_NO_DIFFUSION)
     if found[0] >= fitted((0.0,), _ALL)[1][0] - _CREDIBLE:
         return _walk_from(covariance, weight, noisy)

@@ -152,10 +152,10 @@ def families(tracks: Tracks) -> NDArray[np.int64]:
     >>> families(Tracks(seen, np.array([[0, 1], [0, 2]]))).tolist()
     [0, 0, 0, 1]
     """
-    count = len(tracks.detections)
-    source, target = tracks.links.T
     from scipy import sparse  # a tenth of a second, which most commands need not wait for
 
+    count = len(tracks.detections)
+    source, target = tracks.links.T
     joined = sparse.coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(count, count))
     label = sparse.csgraph.connected_components(joined, directed=False)[1]
     _, first, of = np.unique(label, return_index=True, return_inverse=True)
