@@ -131,6 +131,19 @@ def test_divisions_of_many_in_few_frames_are_found(monkeypatch, frames):
     assert division_f1(links.pairs, truth) > 0.85
 
 
+def test_a_crowd_is_not_searched_where_a_sample_tells_of_chance_alone(monkeypatch):
+    """Some families are always found that look good; those that do not tell that chance makes them."""
+    step = OrnsteinUhlenbeckWalk(0.3, 3.0)
+    truth = walk(WalkSettings(step, 2000, 30, (2000 ** (1 / 3),) * 3, "reflect", 0.02, 0.02, seed=0))
+    seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(2000 ** (1 / 3),) * 3, seed=0)
+    looks, find = [], divisions._found
+    monkeypatch.setattr(divisions, "_TRIED", 100)
+    monkeypatch.setattr(divisions, "_found", lambda *given: looks.append(find(*given)) or looks[-1])
+    _, links = calibrate(seen.detections)
+    assert [len(forward) > 1 for forward, *_ in looks] == [True]
+    assert (np.bincount(links.pairs[:, 0]) < 2).all()
+
+
 @pytest.mark.parametrize("rate", [0.0001, 0.0005, 0.001])
 def test_few_divisions_are_found_and_no_others(rate):
     """From none to eight in a movie."""

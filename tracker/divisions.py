@@ -107,7 +107,8 @@ def find_divisions(
     if every > 1:
         # Where chance finds about as many, a sample tells that all would not do.
         unsure = _CLEAR * math.sqrt(len(forward) + len(backward) + 1)
-        if len(forward) - len(backward) + unsure < _MORE * len(sample):
+        few = len(forward) - len(backward) + unsure < _MORE * len(sample)
+        if few or not _tell(forward, backward, claimed, unsure):
             return linking, none
         near = Nearby.of(movie, starts, log_density, shift, usual)
         families = near.families(linking.before, linking.follower)
@@ -237,16 +238,23 @@ def _real(
     >>> _real(np.array([8.0]), np.array([8.0]), np.empty(0), 1.0).tolist()
     [0.75]
     """
-    forward, backward = np.sort(forward), np.sort(backward)
-    vague = max(claimed - len(forward), 0.0)
     # Some threshold is crossed more often forward in every movie: all of them together must tell.
-    if not _clear((1 / (1 + np.exp(-forward))).sum(), len(backward) + vague):
+    if not _tell(forward, backward, claimed):
         return np.zeros(len(odds))
+    forward, backward = np.sort(forward), np.sort(backward)
     found, seen = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
     share = np.where(_clear(found, seen), 1 - (seen + _UNSEEN) / found, 0.0)
     # A family may look worse than others and still be in no worse company.
     rank = np.searchsorted(forward, odds, side="right") - 1
     return np.asarray(np.maximum.accumulate(share)[np.maximum(rank, 0)])
+
+
+def _tell(
+    forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float, unsure: float = 0.0
+) -> bool:
+    """Whether what is found forward, or so much more, is clearly more than chance finds; as in `_real`."""
+    vague = max(claimed - len(forward), 0.0)
+    return bool(_clear((1 / (1 + np.exp(-forward))).sum() + unsure, len(backward) + vague))
 
 
 def _clear(found: ArrayLike, seen: ArrayLike) -> NDArray[np.bool_]:

@@ -64,7 +64,7 @@ class Look:
         Linking, Pairs
             And the pairs that are worth another look.
         """
-        return linked(self.weigh(movie, pairs, model, shift, workers=workers), known, solver)
+        return linked(self.weigh(movie, pairs, model, shift, workers=workers), known, solver, workers)
 
 
 BY_DETECTIONS = Look(swept, weighed_softly)
@@ -83,15 +83,15 @@ def look_of(model: LinkModel, *, closely: bool) -> Look:
     return BY_HEADINGS if closely and model.motion.persistence > 0 else BY_DETECTIONS
 
 
-def linked(found: Weighed, known: Linking, solver: str) -> tuple[Linking, Pairs]:
+def linked(found: Weighed, known: Linking, solver: str, workers: int) -> tuple[Linking, Pairs]:
     """The best links of pairs that were weighed, and the pairs that are worth another look.
 
     Parameters
     ----------
     found : Weighed
-    known, solver
+    known, solver, workers
         As in `Look.link`.
     """
-    linking, pairs = solved(found, known, solver), found.pairs
+    linking, pairs = solved(found, known, solver, workers=workers), found.pairs
     indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, linking.probability, _IMPROBABLE)
     return linking, Pairs(indptr, indices, pairs.log_density)

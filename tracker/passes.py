@@ -149,7 +149,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         found = weighed_in_windows(
             movie, near, shift, weigh, longest=len(model.follow), workers=means.workers
         )
-        linking, pairs = linked(found, linking, means.solver)
+        linking, pairs = linked(found, linking, **means.solving)
         passes += 1
         tell(count)
         alike = movie.pace is None
@@ -220,7 +220,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
         weighed = weighed_in_windows(
             movie, found.pairs, shift, weigh, longest=longest, workers=means.workers
         )  # fmt: skip
-        linking, _ = linked(weighed, linking, means.solver)
+        linking, _ = linked(weighed, linking, **means.solving)
         found = replace(found, linking=linking, passes=found.passes + 1)
         tell(len(movie.frame))
     if remembered:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .candidates import kept_above, starts_of
 from .linking import Linking, LinkModel
 from .movie import Movie
-from .weigh import chained
+from .weigh import chained, futures
 
 _PROBABLE = 0.02
 """Probability from which on a pair may be what was exchanged."""
@@ -71,7 +71,6 @@ def untangled(
     """
     if not model.two_sided:
         return linking
-    from .motion_cpu import messages
     from .untangle_cpu import untangle
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
@@ -79,8 +78,7 @@ def untangled(
     beliefs = chained(movie, model, linking, linked.astype(np.float64), shift, workers)
     (before, after), (past, future) = beliefs.alone, (beliefs.past, beliefs.future)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
-    place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
-    messages(movie.position, linked, *future, speed2, noise2, place, weight, constant)
+    place, weight, constant = futures(movie, beliefs, motion, workers)
     # The pass may have looked over longer gaps than the model, learned since, expects.
     longest = int((movie.frame[linking.col] - movie.frame[linking.row]).max(initial=len(model.follow)))
     follow = np.zeros(longest + 1)

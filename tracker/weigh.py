@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import in_threads
+from .assign.assignment import Assignment
 from .assign.gains import best_pairs
 from .candidates import Pairs, kept_above, places_of
 from .linking import Linking, LinkModel
+from .motion import Motion
 from .movie import Movie
 from .sweep import Belief, Beliefs, swept
 
@@ -82,7 +85,8 @@ def link_pass(
     """
     trust = known.trust * np.where(known.changed, caution, 1.0)
     beliefs = chained(movie, model, known, trust, shift, workers)
-    return solved(weighed(movie, pairs, model, beliefs, shift, workers=workers), known, solver)
+    found = weighed(movie, pairs, model, beliefs, shift, workers=workers)
+    return solved(found, known, solver, workers=workers)
 
 
 def weighed_softly(
@@ -179,13 +183,9 @@ def weighed(
     """
     from . import motion_cpu as kernels
 
-    motion, (count, axes) = model.motion.floored(), movie.position.shape
+    motion, axes = model.motion.floored(), movie.axes
     table = movie.transitions(motion, len(model.follow), shift) if table is None else table
-    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
-    place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
-    kernels.messages(
-        movie.position, beliefs.followed, *beliefs.future, speed2, noise2, place, weight, constant
-    )
+    place, weight, constant = futures(movie, beliefs, motion, workers)
     gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     before, after = beliefs.alone
     gain_of_row = model.freedom_to_link(before, model.end)
@@ -201,6 +201,42 @@ def weighed(
     in_runs(weigh, pairs.indptr, workers)
     size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
     return Weighed(pairs, gain, distance2, size[pairs.indices])
+
+
+def futures(
+    movie: Movie, beliefs: Beliefs, motion: Motion, workers: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """What each detection and its future say of the state there, as the kernel `messages` tells it.
+
+    Parameters
+    ----------
+    motion : Motion
+        Floored.
+    movie, beliefs, workers
+        As in `weighed`.
+
+    Returns
+    -------
+    place : (N, axes, 2) float64 array
+    weight : (N, axes, 3) float64 array
+    constant : (N,) float64 array
+    """
+    from .motion_cpu import messages
+
+    count, axes = movie.position.shape
+    place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
+    (mean, cov), followed = beliefs.future, beliefs.followed
+    speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
+
+    def tell(run: tuple[int, int]) -> None:
+        rows = slice(*run)
+        messages(
+            movie.position[rows], followed[rows], mean[rows], cov[rows], speed2, noise2, place[rows],
+            weight[rows], constant[rows],
+        )  # fmt: skip
+
+    in_runs(tell, np.arange(count + 1), workers)
+    return place, weight, constant
 
 
 def in_runs(weigh: Callable[[tuple[int, int]], None], indptr: NDArray[np.int64], workers: int) -> None:
@@ -270,7 +306,7 @@ def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.f
     return before, after if model.two_sided else np.full(len(frame), model.clutter)
 
 
-def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment") -> Linking:
+def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment", *, workers: int = 1) -> Linking:
     """The best set of links, and how likely each of its links is.
 
     Parameters
@@ -279,18 +315,28 @@ def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment") -> L
     known : Linking
         Of the pass before: tells what changed.
     solver : str
+    workers : int
+        Threads; they do not change the result.
     """
     from . import motion_cpu as kernels
 
     pairs, gain, count = found.pairs, found.gain, len(known.follower)
     probability = np.empty(len(gain))
-    kernels.pair_probabilities(
-        pairs.indptr.view(np.uint64), pairs.indices.view(np.uint32), count, gain, _ROUNDS, _MESSAGE,
-        probability,
-    )  # fmt: skip
     # Only what beats an end and a start can be in the optimum: this cut is exact.
     indptr, col, useful, useful_gain = kept_above(pairs.indptr, pairs.indices, gain, 0.0)
-    answer, unit = best_pairs(indptr, col, useful_gain, (count, count), solver)
+
+    def best() -> tuple[Assignment, float]:
+        return best_pairs(indptr, col, useful_gain, (count, count), solver)
+
+    def probable() -> None:
+        kernels.pair_probabilities(
+            pairs.indptr.view(np.uint64), pairs.indices.view(np.uint32), count, gain, _ROUNDS, _MESSAGE,
+            probability,
+        )  # fmt: skip
+
+    both: tuple[Callable[[], Any], ...] = best, probable
+    parts = workers if len(gain) > _WORTH_A_THREAD else 1
+    (answer, unit), _ = in_threads(lambda one: one(), both, parts)
     follower = answer.col_of_row.astype(np.int64)
     trust, gained = np.zeros(count), np.zeros(count)
     linked, taken = places_of(indptr, col, follower)
