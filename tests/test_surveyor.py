@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from outbid.tracker import Detections
@@ -12,6 +13,7 @@ from outbid.tracker.census import Census
 from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
 from outbid.tracker.movie import movie_of
+from outbid.tracker.survey import Survey
 from outbid.tracker.surveyor import Surveyor
 
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
@@ -58,10 +60,16 @@ def test_steps_are_surveyed_if_they_are_about_gaussian_or_hardly_known(asked, fr
     assert (len(asked["surveyed"]), len(asked["counted"])) == (surveys, 1)
 
 
-def test_who_knows_the_clutter_only_counts(asked):
-    movie = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)), sure=True)
-    movie.revised(MODEL, doubt=0.1)
-    assert (len(asked["surveyed"]), len(asked["counted"])) == (0, 1)
+@pytest.mark.parametrize("sure", [False, True])
+def test_who_knows_the_clutter_asks_for_steps_alone(monkeypatch, asked, sure):
+    told = Survey(0.75, 0.1, np.array([0.01, 0.01]), np.full(3, 0.12), 0.01)
+    monkeypatch.setattr(sys.modules["outbid.tracker.surveyor"], "surveyed", lambda *_, **__: told)
+    movie = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)), sure=sure)
+    found = movie.revised(MODEL, doubt=0.1)
+    assert found.motion.step_variance(1) == pytest.approx(told.variance, rel=0.03)
+    rates = [(one.follow, one.end, one.start, one.clutter) for one in (found, MODEL)]
+    assert (rates[0] == rates[1]) == sure
+    assert len(asked["counted"]) == 1
 
 
 def test_what_is_counted_revises_what_was_surveyed(monkeypatch):

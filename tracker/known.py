@@ -129,6 +129,12 @@ class Known:
             told[name] = tuple(values.tolist())
         return cls(told)
 
+    @property
+    def still(self) -> bool:
+        """Whether particles are known to remember no velocity."""
+        (time,) = self.told.get("persistence", (np.inf,))
+        return time < SHORT
+
     def step(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
         """(axes,) the step that is told, or the one learned."""
         return np.asarray(self.told.get("step", learned), dtype=np.float64)

@@ -66,14 +66,15 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
 
 def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     """What is found if particles fly past their neighbours, where hardly a link is sure."""
-    if found.linking.doubt < _ASTRAY or means.known.told or not means.room > 0 or means.frames < 3:
+    if found.linking.doubt < _ASTRAY or means.known.still or not means.room > 0 or means.frames < 3:
         return found
     right = float(found.linking.trust.sum())
     play, _ = drawn(movie, _forgetful(found.model), means.frames, seed=0)
     flying = flight(movie, play, model, means.room, _MORE * right / len(movie.frame), workers=means.workers)
     if flying is None:
         return found
-    again = learnt_from(movie, flying, means, lambda _: None, flying=True, flow=found.flow.anew())
+    begun = means.known.held(flying)
+    again = learnt_from(movie, begun, means, lambda _: None, flying=True, flow=found.flow.anew())
     passes = found.passes + again.passes
     if float(again.linking.trust.sum()) > _GAINED * right:
         return replace(again, passes=passes)

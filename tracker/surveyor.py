@@ -28,7 +28,7 @@ class Surveyor:
     movie : Movie
     workers : int
     sure : bool
-        Whether clutter is known: then it is counted only how many are seen again.
+        Whether clutter is known: then the movie is asked for steps, and for how many are seen again, alone.
     """
 
     def __init__(self, movie: Movie, workers: int = 1, *, sure: bool = False) -> None:
@@ -53,12 +53,12 @@ class Surveyor:
             is asked, which knows one step for all frames.
         """
         gaussian = model.freedom == 0 or model.freedom > _GAUSSIAN or doubt > _ASTRAY
-        if not self._sure and gaussian and np.mean(np.abs(np.log(reach)) > _UNLIKE) <= _FEW:
+        if gaussian and np.mean(np.abs(np.log(reach)) > _UNLIKE) <= _FEW:
             if self._surveyed_by is None or not _moves_alike(self._surveyed_by, model):
                 self._surveyed_by = model
                 self._survey = surveyed(self._movie, model, doubt=doubt, workers=self._workers)
             if self._survey is not None:
-                model = self._survey.widened(self._survey.revised(model), doubt)
+                model = self._survey.widened(model if self._sure else self._survey.revised(model), doubt)
         if self._counted_by is None or not _goes_alike(self._counted_by, model):
             self._counted_by = model
             step = np.quantile(reach, 1 - _FEW) * np.sqrt(model.motion.floored().step_variance(1))
