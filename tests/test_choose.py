@@ -30,6 +30,7 @@ def matchings(row, col):
 
 def linking_of(row, col, odds, probability, count):
     """A linking of these pairs that has chosen the likeliest matching."""
+    row, col = np.array([row, col], dtype=np.int32)
     best = max(matchings(row, col), key=lambda some: odds[some].sum())
     follower, before, trust = np.full(count, -1), np.full(count, -1), np.zeros(count)
     follower[row[best]], before[col[best]] = col[best], row[best]
@@ -67,8 +68,8 @@ def test_matchings_are_drawn_as_likely_as_they_are(seed):
 def test_swaps_bring_no_ends():
     """Where all could swap, belief propagation sees many ends; what is drawn does not."""
     pairs = 300
-    row = np.repeat(np.arange(2 * pairs), 2)
-    col = 2 * pairs + np.column_stack([np.arange(2 * pairs), np.arange(2 * pairs) ^ 1]).ravel()
+    each = np.arange(2 * pairs, dtype=np.int32)
+    row, col = np.repeat(each, 2), 2 * pairs + np.column_stack([each, each ^ 1]).ravel()
     odds, count = np.full(len(row), np.log(100.0)), 4 * pairs
     one = exact(np.array([0, 0, 1, 1]), np.array([2, 3, 2, 3]), odds[:4])[0]
     follower, before = np.full(count, -1), np.full(count, -1)
@@ -84,8 +85,8 @@ def test_swaps_bring_no_ends():
 def test_improbable_pairs_are_not_drawn_but_counted():
     """A detection whose candidates are many and none of them probable still has a link as often."""
     many, each = 400, 8
-    row = np.repeat(np.arange(many), each)
-    col = many + np.arange(many * each)
+    row = np.repeat(np.arange(many, dtype=np.int32), each)
+    col = many + np.arange(many * each, dtype=np.int32)
     odds = np.full(len(row), np.log(0.1))
     true = 0.1 / (1 + 0.1 * each)
     linking = replace(
@@ -159,6 +160,7 @@ def test_the_clutter_that_was_learned_is_asked(monkeypatch):
 
 def believed(row, col, odds, count):
     """Probabilities of pairs, as the final choice takes them."""
+    row, col = np.array([row, col], dtype=np.int32)
     linking = replace(Linking.none(count), row=row, col=col, odds=odds, probability=np.full(len(row), 0.5))
     return sobered(linking, linking).probability
 
@@ -210,7 +212,7 @@ def test_probabilities_are_between_those_of_both_passes():
 def test_how_right_probabilities_are_is_told_by_a_movie_whose_truth_is_known(true):
     """Pairs without rivals, right as often as a slope and an intercept make of their log odds."""
     rng, many = np.random.default_rng(3), 20_000
-    row, odds = np.arange(many), rng.normal(0.5, 2.0, many)
+    row, odds = np.arange(many, dtype=np.int32), rng.normal(0.5, 2.0, many)
     linking = replace(
         Linking.none(2 * many), row=row, col=row + many, odds=odds, probability=np.full(many, 0.5)
     )

@@ -202,7 +202,7 @@ def linking(row: list[int], col: list[int], odds: list[float], follower: list[in
     for i, j, value in zip(row, col, odds, strict=True):
         if after[i] == j:
             gain[i] = value
-    pairs = [np.array(side, dtype=np.int64) for side in (row, col)]
+    pairs = [np.array(side, dtype=np.int32) for side in (row, col)]
     chance = np.full(len(row), 0.5)
     return replace(
         Linking.none(len(after)), follower=after, before=before, gain=gain, trust=(after >= 0) * 0.9,

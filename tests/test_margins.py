@@ -162,7 +162,7 @@ def test_learned_links_tell_exact_margins_on_request(divides: bool) -> None:
 
 def test_margins_of_learned_links_are_those_of_solving_anew() -> None:
     rng = np.random.default_rng(1)
-    rows, cols = np.nonzero(rng.random((40, 40)) < 0.2)
+    rows, cols = np.array(np.nonzero(rng.random((40, 40)) < 0.2), dtype=np.int32)
     odds = rng.normal(1, 2, len(rows))
     none = Linking.none(80)
     indptr = np.searchsorted(rows, np.arange(81))

@@ -107,7 +107,7 @@ def linked(steps, count=400, noise=0.0):
     movie = movie_of(
         Detections.from_table(np.repeat(np.arange(frames), count), place.reshape(-1, 3)), (1, 1, 1)
     )
-    who = np.argsort(movie.order).reshape(frames, count)
+    who = np.argsort(movie.order).reshape(frames, count).astype(np.int32)
     row, col = who[:-1].ravel(), who[1:].ravel()
     return movie, replace(Linking.none(len(movie.frame)), row=row, col=col, probability=np.ones(len(row)))
 

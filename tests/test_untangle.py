@@ -50,7 +50,7 @@ def tracks_of(*tracks: list[tuple[int, float, float]]) -> tuple[Movie, Linking]:
 def linking_of(movie: Movie, follower: NDArray[np.int64], before: NDArray[np.int64]) -> Linking:
     """These links, and all pairs within two frames, as probable as any."""
     gap = movie.frame[None, :] - movie.frame[:, None]
-    row, col = np.nonzero((gap > 0) & (gap <= 2))
+    row, col = np.array(np.nonzero((gap > 0) & (gap <= 2)), dtype=np.int32)
     trust = np.where(follower >= 0, 0.6, 0.0)
     return replace(
         Linking.none(len(follower)), follower=follower, before=before, trust=trust, row=row, col=col,

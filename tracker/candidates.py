@@ -147,12 +147,12 @@ def near_points(
     return _listed(rows, start, cols, movie.frame_start, ahead, workers, None)
 
 
-def starts_of(row: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def starts_of(row: NDArray[np.int32], count: int) -> NDArray[np.int64]:
     """Where the pairs of each row begin.
 
     Parameters
     ----------
-    row : (Q,) int64 array
+    row : (Q,) int32 array
         Row of each pair, sorted.
     count : int
         Rows.

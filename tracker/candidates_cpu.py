@@ -163,7 +163,7 @@ def places(indptr, indices, follower, place):  # pragma: no cover
 def looked_up(row, col, known_row, known_col, known, found):  # pragma: no cover
     """What is known of pairs, both lists row by row and in the same order within a row; 0 of strangers.
 
-    row, col (K,) i8; known_row, known_col (Q,) i8; known (Q,) f8 or f4. Written: found (K,) alike.
+    row, col (K,) i4; known_row, known_col (Q,) i4; known (Q,) f8 or f4. Written: found (K,) alike.
     """
     begin = 0
     for k in range(len(row)):

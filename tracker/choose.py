@@ -170,7 +170,7 @@ def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.fl
 
     probability, count = np.empty(len(linking.row)), len(linking.follower)
     indptr = starts_of(linking.row, count)
-    where = indptr.view(np.uint64), linking.col.view(np.uint64)  # without a sign they need no check
+    where = indptr.view(np.uint64), linking.col.view(np.uint32)  # without a sign they need no check
     fractional_probabilities(*where, count, odds, _LOOPS, _STILL, probability)
     return np.clip(probability, _CERTAIN, 1 - _CERTAIN)
 
@@ -194,7 +194,7 @@ def best_of(
     """
     count = len(linking.follower)
     indptr = starts_of(linking.row, count)
-    indptr, col, useful, gained = kept_above(indptr, linking.col.astype(np.int32), gain, 0.0)
+    indptr, col, useful, gained = kept_above(indptr, linking.col, gain, 0.0)
     answer, unit = best_pairs(indptr, col, gained, (count, count), solver)
     _, taken = places_of(indptr, col, answer.col_of_row.astype(np.int64))
     return answer, unit, useful[taken]

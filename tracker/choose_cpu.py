@@ -18,7 +18,7 @@ def fractional_probabilities(indptr, indices, columns, odds, rounds, still, prob
 
     As pair_probabilities (motion_cpu), but a quarter of each message is what the pair itself would hear.
     In single precision, which halves the time.
-    indptr (R+1,) u8, indices (P,) u8 pairs, columns their number; odds (P,) f4; at most so many rounds, fewer
+    indptr (R+1,) u8, indices (P,) u4 pairs, columns their number; odds (P,) f4; at most so many rounds, fewer
     once the probabilities of rows to have no link change by less than the share still, in the mean.
     Written: probability (P,) f8 that each pair is in the matching; those of a row are at most 1 together.
     """

@@ -99,7 +99,7 @@ def weighed_by_headings(
     gain_of_row = model.freedom_to_link(past.alone, model.end)
     gain_of_col = model.freedom_to_link(after.alone, model.start) - np.log(model.start) - pairs.log_density
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
-    size = np.empty(len(gain), dtype=np.int64)
+    size = np.empty(len(gain), dtype=np.int8)
 
     def weigh(run: tuple[int, int]) -> None:
         weigh_headings(

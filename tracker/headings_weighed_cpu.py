@@ -88,7 +88,7 @@ def weigh_headings(
     indptr (N+1,) i8, indices (P,) i4 pairs; frame (N,) i8; past: slot, stop, known, chance, belief as in
     `headings_cpu`; after: the same of the future, chance and belief as `futures` writes them, and near;
     gain_of_gap (G+1,), gain_of_row, gain_of_col (N,) f8 logs.
-    Written: distance2 (P,) f8 squared Mahalanobis distance by the likeliest future, size (P,) i8 in how many
+    Written: distance2 (P,) f8 squared Mahalanobis distance by the likeliest future, size (P,) i1 in how many
     dimensions, gain (P,) f8, finite.
     """
     axes, wide = len(noise2), np.uint64(6 * len(noise2))

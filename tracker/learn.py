@@ -187,7 +187,7 @@ def _distances(
     linking: Linking, some: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Squared distances of some pairs, in how many dimensions, and how likely each is."""
-    return linking.distance2[some], linking.size[some], linking.probability[some]
+    return linking.distance2[some], linking.size[some].astype(np.int64), linking.probability[some]
 
 
 def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ def step_products(
     """Sums of weighted products of a particle's steps 0, 1, … frames apart.
 
     The last step of each chain is any probable pair; those before are links, those over gaps left out.
-    row (Q,) i8, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,)
+    row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,)
     f8 one over the pace of the frame of each, or (1,), of all; before (N,) i8 or -1; trust (N,) f8 of the
     link that leaves each; group (N,) i8; thin: every so many rows count; low, high: A floats, where walls may
     be, reach: the way from them in one frame: along an axis, what may have met one counts in no product.

@@ -108,11 +108,11 @@ class Linking:
     trust, gain, margin : (N,) float64 arrays
         Of the link to the follower: its probability, its log odds, and how much the optimum would lose
         without it, at least; 0 for none.
-    row, col : (Q,) int64 arrays
-        All pairs that were weighed.
+    row, col : (Q,) int32 arrays
+        All pairs that were weighed, sorted.
     odds, probability, distance2 : (Q,) float64 arrays
         Log odds of each such pair, its probability, and its squared Mahalanobis distance.
-    size : (Q,) int64 array
+    size : (Q,) int8 array
         In how many dimensions that was measured: those of the position, or of the velocity, too, where
         the future tells it.
     changed : (N,) bool array
@@ -126,12 +126,12 @@ class Linking:
     trust: NDArray[np.float64]
     gain: NDArray[np.float64]
     margin: NDArray[np.float64]
-    row: NDArray[np.int64]
-    col: NDArray[np.int64]
+    row: NDArray[np.int32]
+    col: NDArray[np.int32]
     odds: NDArray[np.float64]
     probability: NDArray[np.float64]
     distance2: NDArray[np.float64]
-    size: NDArray[np.int64]
+    size: NDArray[np.int8]
     changed: NDArray[np.bool_]
     gap: float = 0.0
 
@@ -145,14 +145,25 @@ class Linking:
     def none(cls, count: int) -> Linking:
         """No links between `count` detections."""
         no, zero = np.full(count, -1, dtype=np.int64), np.zeros(count)
-        row, odds = np.empty(0, dtype=np.int64), np.empty(0)
-        return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, row, zero > 0)
+        row, odds, size = np.empty(0, np.int32), np.empty(0), np.empty(0, np.int8)
+        return cls(no, no, zero, zero, zero, row, row, odds, odds, odds, size, zero > 0)
 
     @cached_property
     def doubt(self) -> float:
         """Share of the links that must be expected to be wrong; 0 if there are none."""
         links, wrong = self.expected
         return wrong / max(links, 1)
+
+    def longest(self, frame: NDArray[np.int64]) -> int:
+        """Frames that its pairs span at most; 0 if there are none.
+
+        Parameters
+        ----------
+        frame : (N,) int64 array
+            Of each detection.
+        """
+        last = np.append(self.row[1:] != self.row[:-1], True)[: len(self.row)]
+        return int((frame[self.col[last]] - frame[self.row[last]]).max(initial=0))
 
     def backward(self) -> Linking:
         """The same links in the movie run backward (`Movie.backward`)."""

@@ -16,7 +16,7 @@ _IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
 def add_steps(row, col, probability, frame, position, shift, inverse, axis, middle, sums):  # pragma: no cover
     """Add up how far particles go from each frame to the next, on either side of its middle.
 
-    row (Q,) i8, col (Q,) i4 or i8, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8;
+    row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8;
     inverse (A,) f8 of the usual variance; axis, middle (F,) f8: where each frame is divided.
     Added to sums (F, 2, 2) f8: frame by frame and side by side the probabilities, and the steps, in what is
     usual, as likely as they are.

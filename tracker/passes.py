@@ -216,7 +216,7 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
     if remembered and not found.closely and found.crowd is None and linking.doubt > _DOUBTLESS:
         # Where neighbours do not tell it, two detections tell where each was heading.
         weigh = partial(BY_HEADINGS.weigh, model=found.model)
-        longest = int((movie.frame[linking.col] - movie.frame[linking.row]).max(initial=1))
+        longest = max(linking.longest(movie.frame), 1)
         weighed = weighed_in_windows(
             movie, found.pairs, shift, weigh, longest=longest, workers=means.workers
         )  # fmt: skip

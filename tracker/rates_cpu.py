@@ -17,7 +17,7 @@ from numba import njit
 def split(row, col, chance, follower, least, indptr, order, odds):  # pragma: no cover
     """Which pairs are worth being drawn, and the odds of all pairs against no link of their row or column.
 
-    row, col (Q,) i8 pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links are drawn in any case;
+    row, col (Q,) i4 pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links are drawn in any case;
     least chance. Written: indptr (N+1,) i8 of those worth it; order (Q,) u4 places of these, then of the
     others; odds (2, Q) f8.
     """
@@ -79,9 +79,10 @@ def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
 def count(row, col, gap, chance, frame, early, late, shares):  # pragma: no cover
     """How often particles are seen next after so many frames, and how many detections end or start.
 
-    row, col, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may be seen to
-    end; late: first frame of those that may be seen to start. Written: shares (G+1,) f8 by gap. Returns
-    (lost, new, how many might be new, alone, how many might be: neither in the first frame nor in the last).
+    row, col (Q,) i4, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may
+    be seen to end; late: first frame of those that may be seen to start. Written: shares (G+1,) f8 by gap.
+    Returns (lost, new, how many might be new, alone, how many might be: neither in the first frame nor in
+    the last).
     """
     without = np.ones((2, len(frame)))
     shares[:] = 0.0

@@ -222,7 +222,7 @@ def _movie_of(
     trust = (follower >= 0).astype(np.float64)
     truth = replace(
         Linking.none(len(frame)), follower=follower, before=before, trust=trust,
-        row=row[order], col=col[order], probability=np.ones(len(col)),
+        row=row[order].astype(np.int32), col=col[order].astype(np.int32), probability=np.ones(len(col)),
     )  # fmt: skip
     frames = len(start) - 1
     pace = None if like.pace is None else np.resize(like.pace[:-1], frames)

@@ -80,11 +80,11 @@ def untangled(
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     place, weight, constant = futures(movie, beliefs, motion, workers)
     # The pass may have looked over longer gaps than the model, learned since, expects.
-    longest = int((movie.frame[linking.col] - movie.frame[linking.row]).max(initial=len(model.follow)))
+    longest = max(linking.longest(movie.frame), len(model.follow))
     follow = np.zeros(longest + 1)
     follow[1 : len(model.follow) + 1] = model.follow
     indptr = starts_of(linking.row, count)
-    indptr, col, *_ = kept_above(indptr, linking.col.astype(np.int32), linking.probability, _PROBABLE)
+    indptr, col, *_ = kept_above(indptr, linking.col, linking.probability, _PROBABLE)
     links = np.stack([linking.follower, linking.before])
     untangle(
         movie.position, movie.frame, shift, links, *past, *future, place, weight, constant,

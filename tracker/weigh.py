@@ -44,14 +44,14 @@ class Weighed:
     pairs : Pairs
     gain, distance2 : (P,) float64 arrays
         Log odds of each pair, in nats, and its squared Mahalanobis distance.
-    size : (P,) int64 array
+    size : (P,) int8 array
         Dimensions of that distance.
     """
 
     pairs: Pairs
     gain: NDArray[np.float64]
     distance2: NDArray[np.float64]
-    size: NDArray[np.int64]
+    size: NDArray[np.int8]
 
 
 def link_pass(
@@ -199,7 +199,7 @@ def weighed(
         )  # fmt: skip
 
     in_runs(weigh, pairs.indptr, workers)
-    size = axes * np.where(weight[:, 0, 2] > 0, 2, 1)
+    size = (axes * np.where(weight[:, 0, 2] > 0, 2, 1)).astype(np.int8)
     return Weighed(pairs, gain, distance2, size[pairs.indices])
 
 
@@ -343,6 +343,6 @@ def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment", *, w
     trust[linked], gained[linked] = probability[useful[taken]], useful_gain[taken]
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
-        np.repeat(np.arange(count), np.diff(pairs.indptr)), pairs.indices.astype(np.int64), gain,
+        np.repeat(np.arange(count, dtype=np.int32), np.diff(pairs.indptr)), pairs.indices, gain,
         probability, found.distance2, found.size, follower != known.follower, float(answer.gap * unit),
     )  # fmt: skip
