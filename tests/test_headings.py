@@ -212,14 +212,17 @@ def test_a_thousand_detections_tell_a_short_memory_and_none(persistence, least):
     assert np.mean(found) > least
 
 
-@pytest.mark.parametrize("told", [{"noise": 0.03}, {"miss": 0.1}, {"end": 0.13}, {"gate": 1.6}])
+@pytest.mark.parametrize(
+    "told", [{"noise": 0.03}, {"miss": 0.1}, {"end": 0.13}, {"gate": 1.6}, {"persistence": 3.0}]
+)
 def test_who_tells_what_is_true_gets_no_fewer_links(monkeypatch, told):
     """Flights are looked for whatever is told: with .03 for the noise alone .47 of the links were right."""
     found, known, learn = [], Known.of(told, "zyx"), restarts.learnt_from
 
     def held(movie, model, *given, **more):
         assert more["flying"]
-        assert known.held(model) == model
+        assert known.but("persistence").held(model) == model
+        assert model.motion.persistence >= 5
         return learn(movie, model, *given, **more)
 
     for seed in (36, 37):

@@ -135,6 +135,10 @@ class Known:
         (time,) = self.told.get("persistence", (np.inf,))
         return time < SHORT
 
+    def but(self, name: str) -> Known:
+        """All that is told but that."""
+        return Known({each: value for each, value in self.told.items() if each != name})
+
     def step(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
         """(axes,) the step that is told, or the one learned."""
         return np.asarray(self.told.get("step", learned), dtype=np.float64)

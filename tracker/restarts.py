@@ -73,7 +73,8 @@ def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     flying = flight(movie, play, model, means.room, _MORE * right / len(movie.frame), workers=means.workers)
     if flying is None:
         return found
-    begun = means.known.held(flying)
+    # Straight ways are found first, however soon they turn.
+    begun = means.known.but("persistence").held(flying)
     again = learnt_from(movie, begun, means, lambda _: None, flying=True, flow=found.flow.anew())
     passes = found.passes + again.passes
     if float(again.linking.trust.sum()) > _GAINED * right:
