@@ -136,11 +136,15 @@ def test_a_crowd_is_not_searched_where_a_sample_tells_of_chance_alone(monkeypatc
     step = OrnsteinUhlenbeckWalk(0.3, 3.0)
     truth = walk(WalkSettings(step, 2000, 30, (2000 ** (1 / 3),) * 3, "reflect", 0.02, 0.02, seed=0))
     seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(2000 ** (1 / 3),) * 3, seed=0)
-    looks, find = [], divisions._found
+    looks, told, find, tell = [], [], divisions._found, divisions._tell
     monkeypatch.setattr(divisions, "_TRIED", 100)
+    monkeypatch.setattr(divisions, "_tell", lambda *given: told.append(given) or tell(*given))
     monkeypatch.setattr(divisions, "_found", lambda *given: looks.append(find(*given)) or looks[-1])
     _, links = calibrate(seen.detections)
     assert [len(forward) > 1 for forward, *_ in looks] == [True]
+    # A sample may show fewer than there are, by three standard deviations.
+    ((forward, backward, _, unsure),) = told
+    assert unsure == pytest.approx(3 * (len(forward) + len(backward) + 1) ** 0.5)
     assert (np.bincount(links.pairs[:, 0]) < 2).all()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, SettingsError, match
+from outbid.tracker import Detections, SettingsError, match, weigh
 from outbid.tracker.candidates import no_longer, over_gaps, pairs_of
 from outbid.tracker.flow import Flow, _regressed
 from outbid.tracker.motion import Motion
@@ -89,7 +89,7 @@ def test_links_over_gaps_are_followed_by_a_model_that_knows_none():
     assert again.gain[1] > fresh.gain[1]
 
 
-def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units():
+def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units(monkeypatch):
     rng = np.random.default_rng(4)
     place = rng.uniform(0, 6, (200, 3)) + np.cumsum(rng.normal(0, 0.15, (8, 200, 3)), axis=0)
     frame, position = np.repeat(np.arange(8), 200), place.reshape(-1, 3)
@@ -104,6 +104,7 @@ def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units():
     given = np.arange(len(frame))
     expected = linked(given)
     assert linked(rng.permutation(len(frame))) == expected
+    monkeypatch.setattr(weigh, "_WORTH_A_THREAD", 10)
     assert linked(given, workers=3) == expected
     assert linked(given, scale=1e-4) == expected
 

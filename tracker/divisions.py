@@ -252,7 +252,13 @@ def _real(
 def _tell(
     forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float, unsure: float = 0.0
 ) -> bool:
-    """Whether what is found forward, or so much more, is clearly more than chance finds; as in `_real`."""
+    """Whether what is found forward, or so much more, is clearly more than chance finds; as in `_real`.
+
+    Examples
+    --------
+    >>> [_tell(np.full(20, 3.0), np.empty(0), 32.0, unsure) for unsure in (0.0, 13.0)]
+    [False, True]
+    """
     vague = max(claimed - len(forward), 0.0)
     return bool(_clear((1 / (1 + np.exp(-forward))).sum() + unsure, len(backward) + vague))
 
