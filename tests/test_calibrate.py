@@ -43,7 +43,7 @@ def f1_of(links, truth: Tracks) -> float:
 
 def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):
     """Kernels would read beyond the rates: once in some hundred runs that left no link at all."""
-    module = sys.modules["outbid.tracker.learning"]
+    module = sys.modules["outbid.tracker.calibrate.learning"]
     monkeypatch.setattr(module, "_RARE", 1.1)
     monkeypatch.setattr(module, "PASSES", 2)
     link_pass, weighed = module.link_pass, []
@@ -85,7 +85,7 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     truth = simulated(BrownianWalk(0.15), particles=300, frames=40, noise=0.03, miss=0.05)
     seen = Detections(truth.detections.frame, truth.detections.position + drift[truth.detections.frame, None])
     whole, links = calibrate(seen)
-    monkeypatch.setattr("outbid.tracker.movie._PART", 2400)
+    monkeypatch.setattr("outbid.tracker.refine.movie._PART", 2400)
     part, others = calibrate(seen)
     assert (part.step != whole.step).all()
     assert part.step == pytest.approx(whole.step, rel=0.05)

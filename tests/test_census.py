@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
-from outbid.tracker.census import Census, counted
-from outbid.tracker.linking import LinkModel
+from outbid.tracker.calibrate.census import Census, counted
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import Movie, movie_of
+from outbid.tracker.refine.linking import LinkModel
+from outbid.tracker.refine.movie import Movie, movie_of
 
 Points = NDArray[np.float64]
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.6, 0.1, 0.02), 0.28, 0.25, gate=(1.4,) * 3, clutter=0.1)

@@ -7,8 +7,8 @@ import pytest
 
 from outbid.tracker import Detections, Tracks, score
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.estimates import neighbour_distances
-from outbid.tracker.movie import movie_of
+from outbid.tracker.calibrate.estimates import neighbour_distances
+from outbid.tracker.refine.movie import movie_of
 
 COUNT, FRAMES = 1600, 24
 BOX = COUNT ** (1 / 3)

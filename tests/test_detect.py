@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_record
-from outbid.tracker.blobs import FILTERS, local_maxima, noise_gain, response
 from outbid.tracker.detect import centroids, detect, detect_labels
+from outbid.tracker.detect.blobs import FILTERS, local_maxima, noise_gain, response
+from outbid.tracker.detect.preview import preview
+from outbid.tracker.detect.spots import DetectionSettings
 from outbid.tracker.detect_cli import detect as command
-from outbid.tracker.detect_preview import preview
-from outbid.tracker.spots import DetectionSettings
 
 MODULE = import_module("outbid.tracker.detect")
 
@@ -231,7 +231,7 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
     monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr(import_module("outbid.tracker.spots"), "to_device", full)
+    monkeypatch.setattr(import_module("outbid.tracker.detect.spots"), "to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)

@@ -8,8 +8,8 @@ from scipy.spatial import cKDTree
 
 from outbid.tracker import read_detections
 from outbid.tracker.detect import detect
+from outbid.tracker.detect.spots import DetectionSettings
 from outbid.tracker.formats.images import open_movie
-from outbid.tracker.spots import DetectionSettings
 
 
 def test_volumes_have_their_three_spots(real_data: Path) -> None:

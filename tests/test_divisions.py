@@ -18,16 +18,15 @@ from outbid.tracker import (
     TrackingSettings,
     Tracks,
     divisions,
-    parting,
     read_tracks,
     score,
     track,
 )
 from outbid.tracker.calibrate import _with_branches, calibrate
-from outbid.tracker.divisions import Branches, _real
+from outbid.tracker.divisions import Branches, _real, parting
+from outbid.tracker.divisions.relink import Choice, _solved
 from outbid.tracker.link import Links
-from outbid.tracker.movie import movie_of
-from outbid.tracker.relink import Choice, _solved
+from outbid.tracker.refine.movie import movie_of
 
 
 def tissue(

@@ -7,8 +7,8 @@ import pytest
 
 from outbid.tracker import Detections, Tracks, score
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.drift_cpu import medians
-from outbid.tracker.flow import Flow
+from outbid.tracker.calibrate.drift_cpu import medians
+from outbid.tracker.calibrate.flow import Flow
 
 
 @pytest.mark.parametrize("lone", [1, 3])

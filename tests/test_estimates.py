@@ -12,7 +12,7 @@ from test_calibrate import simulated
 
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.estimates import (
+from outbid.tracker.calibrate.estimates import (
     LONGEST,
     _design,
     _least_squares,
@@ -21,9 +21,9 @@ from outbid.tracker.estimates import (
     motion_from,
     neighbour_distances,
 )
-from outbid.tracker.learn import Bias, Learnt, uncertainty
-from outbid.tracker.linking import LinkModel
+from outbid.tracker.calibrate.maximise import Bias, Learnt, uncertainty
 from outbid.tracker.motion import Motion
+from outbid.tracker.refine.linking import LinkModel
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])

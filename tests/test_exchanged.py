@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from outbid.simulate.experiments.calibration import confidence
 from outbid.simulate.scenes import Scene
 from outbid.tracker import Detections, track
-from outbid.tracker.exchanged import doubted
-from outbid.tracker.linking import Linking, LinkModel
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import Movie, movie_of
+from outbid.tracker.refine.exchanged import doubted
+from outbid.tracker.refine.linking import Linking, LinkModel
+from outbid.tracker.refine.movie import Movie, movie_of
 
 MODEL = LinkModel(
     Motion.constant_velocity((0.5,) * 3, noise=(0.05,) * 3), (0.95,), 0.05, 0.05, gate=(2.0,) * 3

@@ -8,13 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from outbid.tracker import generations_cpu as kernels
-from outbid.tracker.families import FREEDOM, Families, Nearby, log_t
-from outbid.tracker.generations import Lives, _likelihoods
-from outbid.tracker.linking import Linking
-from outbid.tracker.movie import Movie
-from outbid.tracker.parting import log_odds, parting_of, probabilities
-from outbid.tracker.relink import choice_of, family_chances, reachable, relinked
+from outbid.tracker.divisions import generations_cpu as kernels
+from outbid.tracker.divisions.families import FREEDOM, Families, Nearby, log_t
+from outbid.tracker.divisions.generations import Lives, _likelihoods
+from outbid.tracker.divisions.parting import log_odds, parting_of, probabilities
+from outbid.tracker.divisions.relink import choice_of, family_chances, reachable, relinked
+from outbid.tracker.refine.linking import Linking
+from outbid.tracker.refine.movie import Movie
 
 
 def families(mother: list[int], first: list[int], second: list[int]) -> Families:

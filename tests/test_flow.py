@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid.tracker import Detections, Tracks, score, track
-from outbid.tracker.flow import Flow
-from outbid.tracker.movie import movie_of
-from outbid.tracker.passes import _flow_at_first
-from outbid.tracker.surveyor import Surveyor
+from outbid.tracker.calibrate.flow import Flow
+from outbid.tracker.calibrate.passes import _flow_at_first
+from outbid.tracker.calibrate.surveyor import Surveyor
+from outbid.tracker.refine.movie import movie_of
 
 Points = NDArray[np.float64]
 

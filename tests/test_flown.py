@@ -11,15 +11,15 @@ from test_pace import f1_of
 
 from outbid.simulate.scenes import Scene
 from outbid.tracker import Detections, Tracks, track
-from outbid.tracker.candidates import pairs_of
-from outbid.tracker.exchanged import doubted
-from outbid.tracker.linking import Linking, LinkModel
-from outbid.tracker.looks import BY_DETECTIONS, BY_HEADINGS
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import movie_of
-from outbid.tracker.refine import with_gaps
-from outbid.tracker.untangle import untangled
-from outbid.tracker.weigh import link_pass
+from outbid.tracker.refine.bridges import with_gaps
+from outbid.tracker.refine.candidates import pairs_of
+from outbid.tracker.refine.exchanged import doubted
+from outbid.tracker.refine.linking import Linking, LinkModel
+from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
+from outbid.tracker.refine.movie import movie_of
+from outbid.tracker.refine.untangle import untangled
+from outbid.tracker.refine.weigh import link_pass
 
 
 def carried(jitter=0.0, drift=0.0, disc=0.0, frames=50, count=300, side=7.0, step=0.03, miss=0.15) -> Tracks:

@@ -9,7 +9,7 @@ import pytest
 
 from outbid.tracker import Detections, DetectionSettings, detect
 from outbid.tracker._arrays import on_device, to_device, to_host
-from outbid.tracker.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
+from outbid.tracker.detect.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
 
 pytestmark = pytest.mark.gpu
 

@@ -21,7 +21,7 @@ from outbid.tracker import (
     score,
     track,
 )
-from outbid.tracker.calibration import Calibration
+from outbid.tracker.calibrate.calibration import Calibration
 from outbid.tracker.live import Joined, Live
 
 PAST = TrackingSettings(forward_only=True, divisions=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
-from outbid.tracker.rates import lengthened
+from outbid.tracker.calibrate.rates import lengthened
 
 
 def seen_of(place, seen) -> Tracks:

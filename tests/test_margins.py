@@ -31,8 +31,8 @@ from outbid.tracker.assign.exact_margins import exact_margins
 from outbid.tracker.assign.gains import best_pairs
 from outbid.tracker.assign.problem import forbidden
 from outbid.tracker.divisions import Branches
-from outbid.tracker.linking import Linking
 from outbid.tracker.margins import with_exact_margins
+from outbid.tracker.refine.linking import Linking
 
 
 def risen(answer: Assignment, row: int) -> float:

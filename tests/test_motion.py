@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal
 
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.tracker import SettingsError, motion_cpu
-from outbid.tracker.estimates import ROWS
-from outbid.tracker.learn_cpu import step_products
+from outbid.tracker.calibrate.estimates import ROWS
+from outbid.tracker.calibrate.maximise_cpu import step_products
 from outbid.tracker.motion import Motion, first_state, negative_log_likelihood, predict, update
 
 WALK = Motion((0.2, 0.3, 0.1), (0.5, 0.4, 0.9), 4.0, (0.1, 0.05, 0.2))

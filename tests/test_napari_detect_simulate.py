@@ -14,7 +14,7 @@ from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker.detect import detect
-from outbid.tracker.spots import DetectionSettings
+from outbid.tracker.detect.spots import DetectionSettings
 
 if TYPE_CHECKING:
     from napari_window import Window

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid.tracker import Detections, InputError, Tracks, score, track
-from outbid.tracker.linking import Linking
-from outbid.tracker.movie import movie_of
-from outbid.tracker.overlooked import overlooked
-from outbid.tracker.passes import steps_of
+from outbid.tracker.calibrate.overlooked import overlooked
+from outbid.tracker.calibrate.passes import steps_of
+from outbid.tracker.refine.linking import Linking
+from outbid.tracker.refine.movie import movie_of
 
 Points = NDArray[np.float64]
 Step = Callable[[Points, int], Points]

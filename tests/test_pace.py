@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score, surveyor, track
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker import Detections, Tracks, score, track
+from outbid.tracker.calibrate import calibrate, surveyor
+from outbid.tracker.calibrate.pace import pace_of
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import movie_of
-from outbid.tracker.pace import pace_of
+from outbid.tracker.refine.linking import Linking, LinkModel
+from outbid.tracker.refine.movie import movie_of
 
 REST = np.where(np.arange(49) // 5 % 2, 0.3, 0.05)
 """Steps of bursts."""

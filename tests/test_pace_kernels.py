@@ -9,16 +9,16 @@ import pytest
 from scipy.stats import multivariate_t
 from test_pace import REST, walks
 
-from outbid.tracker.candidates import pairs_of
-from outbid.tracker.exchanged import doubted
-from outbid.tracker.linking import Linking, LinkModel
-from outbid.tracker.looks import BY_DETECTIONS, BY_HEADINGS
 from outbid.tracker.motion import Motion
 from outbid.tracker.motion_cpu import weigh_still
-from outbid.tracker.movie import movie_of
-from outbid.tracker.refine import with_gaps
-from outbid.tracker.untangle import untangled
-from outbid.tracker.weigh import link_pass, possible
+from outbid.tracker.refine.bridges import with_gaps
+from outbid.tracker.refine.candidates import pairs_of
+from outbid.tracker.refine.exchanged import doubted
+from outbid.tracker.refine.linking import Linking, LinkModel
+from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
+from outbid.tracker.refine.movie import movie_of
+from outbid.tracker.refine.untangle import untangled
+from outbid.tracker.refine.weigh import link_pass, possible
 
 
 @pytest.fixture(scope="module")

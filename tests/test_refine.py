@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, SettingsError, match, weigh
-from outbid.tracker.candidates import no_longer, over_gaps, pairs_of
-from outbid.tracker.flow import Flow, _regressed
+from outbid.tracker import Detections, SettingsError, match
+from outbid.tracker.calibrate.flow import Flow, _regressed
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import movie_of
 from outbid.tracker.neighbours import nearest
-from outbid.tracker.refine import Linking, LinkModel, refine
-from outbid.tracker.weigh import link_pass
+from outbid.tracker.refine import Linking, LinkModel, refine, weigh
+from outbid.tracker.refine.candidates import no_longer, over_gaps, pairs_of
+from outbid.tracker.refine.movie import movie_of
+from outbid.tracker.refine.weigh import link_pass
 
 
 def movie(*frames) -> Detections:

@@ -11,15 +11,15 @@ import pytest
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, Tracks, learning, rehearsal
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibration import Calibration
-from outbid.tracker.learn import Bias, motion_learned
-from outbid.tracker.linking import LinkModel
+from outbid.tracker import Detections, Tracks
+from outbid.tracker.calibrate import calibrate, learning, rehearsal
+from outbid.tracker.calibrate.calibration import Calibration
+from outbid.tracker.calibrate.maximise import Bias, motion_learned
+from outbid.tracker.calibrate.rates import Rates, rates_counted
+from outbid.tracker.calibrate.rehearsal import drawn, rehearsed
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import Movie, movie_of
-from outbid.tracker.rates import Rates, rates_counted
-from outbid.tracker.rehearsal import drawn, rehearsed
+from outbid.tracker.refine.linking import LinkModel
+from outbid.tracker.refine.movie import Movie, movie_of
 
 NOISE = 0.03
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, TrackingSettings, passes, score, track, untangle_cpu
-from outbid.tracker.linking import Linking, LinkModel
+from outbid.tracker import Detections, TrackingSettings, score, track
+from outbid.tracker.calibrate import passes
 from outbid.tracker.motion import (
     Motion,
     State,
@@ -23,9 +23,11 @@ from outbid.tracker.motion import (
     predict,
     update,
 )
-from outbid.tracker.movie import Movie, movie_of
-from outbid.tracker.untangle import _tail, untangled
-from outbid.tracker.untangle_cpu import _tailed
+from outbid.tracker.refine import untangle_cpu
+from outbid.tracker.refine.linking import Linking, LinkModel
+from outbid.tracker.refine.movie import Movie, movie_of
+from outbid.tracker.refine.untangle import _tail, untangled
+from outbid.tracker.refine.untangle_cpu import _tailed
 
 MODEL = LinkModel(
     Motion.constant_velocity((0.5,) * 3, noise=(0.05,) * 3), (0.9, 0.05), 0.05, 0.05, gate=(2.0,) * 3

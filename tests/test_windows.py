@@ -10,15 +10,16 @@ import pytest
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, windows
+from outbid.tracker import Detections
 from outbid.tracker.calibrate import calibrate
-from outbid.tracker.candidates import Pairs, pairs_of
 from outbid.tracker.errors import ResourceError
-from outbid.tracker.linking import LinkModel
 from outbid.tracker.motion import Motion
-from outbid.tracker.movie import movie_of
-from outbid.tracker.refine import with_gaps
-from outbid.tracker.weigh import Weighed, weighed_softly
+from outbid.tracker.refine import windows
+from outbid.tracker.refine.bridges import with_gaps
+from outbid.tracker.refine.candidates import Pairs, pairs_of
+from outbid.tracker.refine.linking import LinkModel
+from outbid.tracker.refine.movie import movie_of
+from outbid.tracker.refine.weigh import Weighed, weighed_softly
 
 
 def flights(frames, particles=40, seed=0):

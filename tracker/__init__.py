@@ -2,46 +2,26 @@
 
 The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate`, ``viewers/``
 as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map of the house; imports run downwards
-only, and `outbid.viewers` stands with the commands.
+only, and `outbid.viewers` stands with the commands. A folder's map is the docstring of its ``__init__``.
 
 6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
 5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
-4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them;
-    `calibration`        what it learned; `known`: what is told instead
     `advise`             says before any linking what a gate would mean, and what to record otherwise
+4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
+    `margins`            by how much it would all be worse without a link, exactly
+    `divisions`          track starts joined to mothers; merges
+    `refine`             a whole movie by the past and the future of every particle, by a model
 4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
     `batches`            frame pairs that a GPU links at once, planned to fit its memory
-    `learning`           link, learn, link again: a part of a movie
-    `restarts`           and once more where that began at steps that are too short
-    `passes`             the whole movie by what the part told
-    `refine`             a whole movie by the past and the future of every particle, gaps included
-    `weigh`              one pass of it: pairs weighed by what is known of both ends, the best linked
-    `untangle`           tracks that hold each other's tails or detections, by the likelihood of both
-    `sweep`  `linking`   what all probable links tell of every particle; the model and what a pass found
-    `headings`           the same, apart for each that may be the one before: where many links are wrong
-    `margins`            by how much it would all be worse without a link, exactly
-    `choose`             how probable links are at last; those expected to agree best with the truth
-    `exchanged`          how probable it is that two tracks have each other's detection
-    `divisions`          starts joined to mothers, by what `families`, `parting` and `generations` tell;
-    `relink`             links and divisions together, as one assignment; `merges`: the same, backward
-    `movie`, `candidates`  detections as the kernels want them; which may be linked at all
-    `flow`, `estimates`  what neighbours foretell; motion and noise from steps; `tails`: how heavy
-    `drift`              how far whole frames moved, by a vote of displacements
-    `learn`, `rates`     what probable links tell of motion; of misses, starts, ends and clutter
-    `pace`               from which frames all particles go farther than from others
-    `rehearsal`          what they hide, shown by a movie drawn by what was learned
-    `overlooked`         whether particles move so unlike the others that no link follows them
     `score`              tracks against the truth, one family of scores a file
     `detect`             image stacks to detections: spots, or centroids of labels
-    `spots`, `radius`    the spots of a frame, and their usual size; `detect_preview`: against the threshold
     `formats`            files in and out, one format a file
 3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
     `tracks`             `Tracks`: which detection follows which
 2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
-    `blobs`              filters that answer to spots, their maxima and noise
     `neighbours`         the nearest few points of each point, by a cell list
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
@@ -72,6 +52,7 @@ if TYPE_CHECKING:
     from .assign import Status as Status
     from .assign import assign as assign
     from .detect import detect as detect
+    from .detect.spots import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
@@ -87,7 +68,6 @@ if TYPE_CHECKING:
     from .match import match as match
     from .score import Scores as Scores
     from .score import score as score
-    from .spots import DetectionSettings as DetectionSettings
     from .track import TrackingRun as TrackingRun
     from .track import TrackingSettings as TrackingSettings
     from .track import track as track
@@ -104,12 +84,12 @@ _PUBLIC = {
         "assign",
     ],
     "detect": ["detect"],
+    "detect.spots": ["DetectionSettings"],
     "detections": ["Detections"],
     "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],
     "formats": ["read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"],
     "match": ["Match", "match"],
     "score": ["Scores", "score"],
-    "spots": ["DetectionSettings"],
     "track": ["TrackingRun", "TrackingSettings", "track"],
     "tracks": ["Tracks"],
 }

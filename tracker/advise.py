@@ -17,13 +17,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
+from .calibrate.drift import drift_of
+from .calibrate.estimates import first_step, neighbour_distances
 from .detections import Detections
-from .drift import drift_of
 from .errors import InputError
-from .estimates import first_step, neighbour_distances
 from .gating import pairs_within
 from .match import match
-from .movie import movie_of
+from .refine.movie import movie_of
 
 _SAMPLE = 6000
 """Detections whose frames are taken."""

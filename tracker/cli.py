@@ -64,7 +64,7 @@ def _known(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
     """NAME=VALUE and NAME=Z,Y,X as a mapping."""
-    from .known import known_of
+    from .calibrate.known import known_of
 
     return known_of(given)
 

@@ -13,8 +13,8 @@ import click
 from .terminal import Stopwatch, common_options, config_option, progress_bar, say
 
 if TYPE_CHECKING:
+    from .detect.spots import DetectionSettings
     from .formats.images import Movie
-    from .spots import DetectionSettings
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -102,8 +102,8 @@ def detect(
     from . import formats
     from .detect import detect as run_detect
     from .detect import detect_labels
+    from .detect.spots import DetectionSettings
     from .formats.images import open_movie
-    from .spots import DetectionSettings
 
     clock = Stopwatch()
     if preview and (labels or output):
@@ -161,8 +161,8 @@ def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
 
 def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
     """Show how many spots a frame has at which threshold."""
-    from .detect_preview import preview
-    from .radius import OTHER_SIGN
+    from .detect.preview import preview
+    from .detect.radius import OTHER_SIGN
 
     first, image = movie.frames([0, frame])
     seen = preview(image, settings, first=first)

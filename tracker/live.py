@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .calibration import Calibration
-from .candidates import Pairs, over_gaps, pairs_of
+from .calibrate.calibration import Calibration
+from .calibrate.flow import Flow, around
 from .errors import InputError, SettingsError
-from .flow import Flow, around
-from .linking import Linking, LinkModel
 from .motion import Motion, State, first_state, predict, update
-from .movie import HOLE, Movie
-from .refine import DOUBT, gate_over
-from .sweep import Beliefs
-from .weigh import solved, weighed
+from .refine.bridges import DOUBT, gate_over
+from .refine.candidates import Pairs, over_gaps, pairs_of
+from .refine.linking import Linking, LinkModel
+from .refine.movie import HOLE, Movie
+from .refine.sweep import Beliefs
+from .refine.weigh import solved, weighed
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from .assign.exact_margins import exact_margins
-from .choose import best_of
 from .divisions import Branches
-from .linking import Linking
+from .refine.choose import best_of
+from .refine.linking import Linking
 
 
 def with_exact_margins(linking: Linking, branches: Branches, solver: str) -> Linking:

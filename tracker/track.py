@@ -12,12 +12,12 @@ import numpy as np
 from ._arrays import free_device_memory, free_memory, lap, to_device
 from .assign import SOLVERS
 from .calibrate import calibrate
-from .calibration import Calibration
+from .calibrate.calibration import Calibration
+from .calibrate.known import check_known
 from .detections import Detections
 from .device import device_for
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
-from .known import check_known
 from .link import LinkCosts, Links, link_frames
 from .match import COSTS, check_costs
 from .tracks import Tracks

@@ -19,6 +19,8 @@ COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
 """Names of colours, as CSS has them, by what a link is."""
 DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
+RECORD = "outbid"
+"""Where in a layer's metadata its run record stands."""
 
 _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
 

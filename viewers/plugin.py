@@ -17,8 +17,6 @@ LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
 
 _XML = ("TrackMate", "root", "Tracks")
-RECORD = "outbid"
-"""Where in a layer's metadata its run record stands."""
 
 
 def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
@@ -53,7 +51,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
     from outbid.tracker.errors import InputError
 
     from .forms.shown import looks
-    from .layers import points_layer, tracks_layer
+    from .layers import RECORD, points_layer, tracks_layer
     from .report import spacing_of
 
     try:
@@ -194,6 +192,8 @@ def _unit(attributes: Mapping[str, Any]) -> str:
 
 def _record(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The run record, for positions that are no longer in voxels."""
+    from .layers import RECORD
+
     record = attributes.get("metadata", {}).get(RECORD)
     if not isinstance(record, Mapping):
         return None

@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.calibration import Calibration
+from outbid.tracker.calibrate.calibration import Calibration
 from outbid.tracker.score import score
 from outbid.tracker.track import TrackingSettings, track
 from outbid.tracker.tracks import Tracks

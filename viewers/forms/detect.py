@@ -12,10 +12,10 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QCheckBox, QFormLayout, QSlider, QWidget
 from superqt import QCollapsible
 
-from outbid.tracker.blobs import FILTERS
-from outbid.tracker.detect_preview import Preview, preview
+from outbid.tracker.detect.blobs import FILTERS
+from outbid.tracker.detect.preview import Preview, preview
+from outbid.tracker.detect.spots import DEVICES, DetectionSettings
 from outbid.tracker.detections import Detections
-from outbid.tracker.spots import DEVICES, DetectionSettings
 
 from ..layers import points_layer
 from ..taken import frames_from

@@ -12,8 +12,7 @@ from napari.layers import Points, Tracks
 from napari.settings import get_plugin_settings
 from napari.utils import Colormap
 
-from ..layers import Layer
-from ..plugin import RECORD
+from ..layers import RECORD, Layer
 from ..scene import point_size
 
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}

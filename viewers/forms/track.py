@@ -11,10 +11,10 @@ from qtpy.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
 from outbid.tracker.assign import SOLVERS
+from outbid.tracker.calibrate.known import known_of, text_of
+from outbid.tracker.detect.spots import DetectionSettings
 from outbid.tracker.detections import Detections
-from outbid.tracker.known import known_of, text_of
 from outbid.tracker.match import COSTS
-from outbid.tracker.spots import DetectionSettings
 from outbid.tracker.track import DEVICES, TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer

@@ -1,0 +1,136 @@
+"""What calibration learned of a movie, as text and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..refine.linking import LinkModel
+from ..refine.movie import HOLE
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a movie told of itself, in units of position x spacing and frames.
+
+    Parameters
+    ----------
+    model : LinkModel
+    crowd : int or None
+        How many neighbours foretell a particle's step; 0 is the whole frame, None if they do not.
+    step : (axes,) float64 array
+        Root mean square displacement along each axis in one frame, as seen.
+    uncertainty : dict of str to float
+        Standard errors of step, persistence, noise, end and start, as far as they were learned; of no
+        persistence that is as long as any that is looked for.
+    passes : int
+        How often the movie was linked.
+    axes : str
+        Which of z, y, x the values stand for: axes along which nothing varies are left out.
+    interval : int
+        Difference between the numbers of consecutive frames, where it is not 1: then all that is said
+        of frames is of such intervals.
+    drift : (F, axes) float64 array or None
+        Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
+        F is that of `time`, or else all intervals from the first frame to the last.
+    known : tuple of str
+        Names of the values that were told, not learned.
+    pace : (F,) float64 array or None
+        How far particles go from each frame to the next, in what is usual (its mean square over links is
+        1), if that differs.
+    time : (F,) int64 array or None
+        When each frame was, in intervals, where some in between were not recorded, for not one of many
+        particles is seen then; one after another, where they come at uneven times. Frames that are seen, and
+        up to 50 in a row in which nothing is.
+    """
+
+    model: LinkModel
+    crowd: int | None
+    step: NDArray[np.float64]
+    uncertainty: dict[str, float]
+    passes: int
+    axes: str
+    interval: int = 1
+    drift: NDArray[np.float64] | None = None
+    known: tuple[str, ...] = ()
+    pace: NDArray[np.float64] | None = None
+    time: NDArray[np.int64] | None = None
+
+    def __str__(self) -> str:
+        motion, model, error = self.model.motion, self.model, self.uncertainty
+        axes = self.axes
+        remembered = (
+            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g}"
+            f"{_within(error, 'persistence', ' ± {:.1g}')} frames"
+            if motion.persistence > 0 and any(motion.speed)
+            else "no lasting velocity"
+        )
+        crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
+        said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
+        if self.time is not None:
+            said += self._recorded(np.diff(self.time))
+        if self.drift is not None:
+            farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
+            said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
+        if self.pace is not None:
+            said += f"How far particles go differs from frame to frame, by {self.pace[:-1].std():.0%}. "
+        told = f"\nTold, not learned: {', '.join(self.known)}." if self.known else ""
+        return (
+            f"Learned in {self.passes} passes. {said}"
+            f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}; "
+            f"flow foretold by: {crowd}.\n"
+            f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
+            f"Gate: {_each(model.gate, axes)}.\n"
+            f"Tracks end: {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} and start: "
+            f"{model.start:.2%}{_within(error, 'start', ' (± {:.2%})')} a detection, "
+            f"{model.clutter:.2%} are clutter; next seen after 1, 2, … frames: "
+            f"{', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
+        )
+
+    @staticmethod
+    def _recorded(ahead: NDArray[np.int64]) -> str:
+        """What frames that are so far apart say of those in between."""
+        if (ahead == 1).all():
+            return "Frames come at uneven times, and are taken one by one. "
+        lost = int((ahead - 1)[ahead <= HOLE + 1].sum())
+        return f"In {lost} frames nothing is seen: they count as not recorded. "
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records and summaries."""
+        motion = self.model.motion
+        return {
+            "step": self.step.tolist(),
+            "gate": list(self.model.gate),
+            "diffusion": list(motion.diffusion),
+            "speed": list(motion.speed),
+            "persistence": motion.persistence,
+            "noise": list(motion.noise),
+            "follow": list(self.model.follow),
+            "end": self.model.end,
+            "start": self.model.start,
+            "clutter": self.model.clutter,
+            "freedom": self.model.freedom,
+            "scale": self.model.scale,
+            "crowd": self.crowd,
+            "uncertainty": dict(self.uncertainty),
+            "passes": self.passes,
+            "axes": self.axes,
+            "interval": self.interval,
+            "drift": None if self.drift is None else self.drift.tolist(),
+            "known": list(self.known),
+            "pace": None if self.pace is None else self.pace.tolist(),
+            "time": None if self.time is None else self.time.tolist(),
+        }
+
+
+def _within(error: dict[str, float], name: str, form: str = " (± {:.1g})") -> str:
+    """How surely it is known, if that is."""
+    return form.format(error[name]) if name in error else ""
+
+
+def _each(values: Iterable[float], axes: str) -> str:
+    """One value an axis, as text."""
+    return ", ".join(f"{axis} {value:.3g}" for axis, value in zip(axes, values, strict=True))

@@ -1,0 +1,94 @@
+"""CPU kernels of maximisation. Serial, without the GIL; no result depends on the order of threads."""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
+_LIGHT = 1e-6  # weights of products below which they tell nothing
+_TWO, _THREE, _FOUR, _FIVE = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def step_products(
+    row, col, probability, frame, position, shift, ease, before, trust, group, thin, low, high, reach,
+    products,
+):  # pragma: no cover  # fmt: skip
+    """Sums of weighted products of a particle's steps 0, 1, … frames apart.
+
+    The last step of each chain is any probable pair; those before are links, those over gaps left out.
+    row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,)
+    f8 one over the pace of the frame of each, or (1,), of all; before (N,) i8 or -1; trust (N,) f8 of the
+    link that leaves each; group (N,) i8; thin: every so many rows count; low, high: A floats, where walls may
+    be, reach: the way from them in one frame: along an axis, what may have met one counts in no product.
+    Added to products (G, ROWS, 6, A) f8: weights, products, squares of the last and of the earlier step (all
+    less the shift and at a pace of 1; at lag 0 not written, as they are the products), at lag 0 squares of
+    the step as seen, and what noise counts for in such products, in what it does at a pace of 1.
+    Of steps apart the fourth power of the probabilities weighs, but in the last row, again one frame apart,
+    these themselves; what is hardly probable counts in neither.
+    """
+    # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
+    rows, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)
+    lags = rows - 1
+    step = np.empty(len(low))
+    for e in range(len(row)):
+        p = probability[e]
+        if p <= _IMPROBABLE:
+            continue
+        i, j = row[e], col[e]
+        if frame[j] != frame[i] + 1 or (thin > 1 and i % thin != 0):
+            continue
+        at, after, to = np.uint64(i) * axes, np.uint64(j) * axes, np.uint64(6 * rows * group[i]) * axes
+        slower = ease[min(i, len(ease) - 1)]
+        for k in range(axes):
+            seen = position[after + k] - position[at + k]
+            step[k] = (seen - shift[at + k]) * slower
+            sums[to + k] += p
+            sums[to + axes + k] += p * step[k] * step[k]
+            sums[to + _FIVE * axes + k] += p * slower * slower
+            sums[to + _FOUR * axes + k] += p * seen * seen
+        weight, here = p**4, i
+        while before[here] >= 0:
+            b = before[here]
+            lag = frame[i] - frame[b]
+            sure = trust[b] * trust[b]
+            weight *= sure * sure
+            if lag >= lags or weight < _LIGHT:
+                break
+            if frame[here] - frame[b] > 1:  # of a step over a gap nothing is known frame by frame
+                here = b
+                continue
+            begun, ended, half = np.uint64(b) * axes, np.uint64(here) * axes, (lag + 1) / 2
+            to = np.uint64(6 * (rows * group[i] + lag)) * axes
+            plain, then = p * trust[b] if lag == 1 else 0.0, ease[min(b, len(ease) - 1)]
+            also = np.uint64(6 * (rows * group[i] + lags)) * axes
+            for k in range(axes):
+                middle, away = (position[after + k] + position[begun + k]) / 2, half * reach[k]
+                if (middle - away < low[k]) | (middle + away > high[k]):
+                    continue
+                earlier = (position[ended + k] - position[begun + k] - shift[begun + k]) * then
+                _add(sums, to + k, axes, weight, step[k], earlier, slower * then)
+                if plain > 0:
+                    _add(sums, also + k, axes, plain, step[k], earlier, slower * then)
+            here = b
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _add(sums, to, axes, weight, step, earlier, noisy):  # pragma: no cover
+    """One pair of steps."""
+    sums[to] += weight
+    sums[to + axes] += weight * step * earlier
+    sums[to + _TWO * axes] += weight * step * step
+    sums[to + _THREE * axes] += weight * earlier * earlier
+    sums[to + _FIVE * axes] += weight * noisy
+
+
+@njit(nogil=True, cache=True)
+def groups_of(before, group):  # pragma: no cover
+    """Tracks keep the group of their first detection: before (N,) i8 or -1. Written: group (N,) i8."""
+    for i in range(len(before)):
+        if before[i] >= 0:
+            group[i] = group[before[i]]

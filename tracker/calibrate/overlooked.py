@@ -1,0 +1,219 @@
+"""Particles that were overlooked: their steps are so unlike those of the others that no link follows them.
+
+A few fast ones among many slow ones pass for clutter, and what is learned then keeps them so. But what no
+link leaves lies nearer to what no link reaches, one frame later, than strangers lie to each other; or there
+is much of it, if they move farther than that. And where all fly past their neighbours, whatever is linked to
+whatever is near, and only three detections in line tell what flies how far (`flight`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..motion import Motion
+from ..neighbours import nearest
+from ..refine.candidates import pairs_of
+from ..refine.linking import Linking, LinkModel
+from ..refine.looks import BY_HEADINGS
+from ..refine.movie import Movie
+from .estimates import NeighbourDistances, first_step
+from .maximise import gate_of
+
+WIDER = 2.0
+"""How much wider the gate is in the search for them, where particles are sparse;"""
+ROOMIER = 1.3
+"""and in that for some that diffuse farther than others."""
+_KEPT, _BLUR = 10.0, 0.15
+"""Persistence, in frames, and noise, in steps, with which they are looked for."""
+_SURPLUS, _SURE = 0.2, 5.0
+"""Share of the unlinked, beyond half of them, that must be nearer than strangers usually are; and by how many
+standard deviations of that share."""
+
+_MANY = 0.3
+"""Share of the detections that no link leaves from which on particles may be overlooked that move farther
+than strangers are."""
+_BROAD, _TAILS = 0.6, (3.0, 0.4)
+"""Share of their steps with which those that diffuse are looked for, as the tails of Student's t: its degrees
+of freedom and scale."""
+_SEEN, _FRAMES, _REACH = 3500, 7, 3.2
+"""Detections, about, and frames, at least, in which flights are looked for, and how many steps far;"""
+_FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
+"""of steps, along an axis, of so much of the room that a gate has; of such persistences, in frames; of such
+noise, in steps."""
+_SHOWN, _SURPRISE, _CLEARLY = 14_000, 3.0, 0.05
+"""Detections by which it is told whether flights promise more than by chance; how much more they must promise
+over the root of how many there are, for of few chance alone gives up to 3 of it; and of any number."""
+
+
+def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:
+    """Standard deviation of a step along an axis of those that no link follows; 0 if there seem to be none.
+
+    Parameters
+    ----------
+    movie : Movie
+    linking : Linking
+        What was found of it.
+    workers : int
+        Threads; they do not change the result.
+
+    Returns
+    -------
+    float, bool
+        The former; and whether they are seen to go so far, or only must if there are any.
+
+    Examples
+    --------
+    >>> from ..detections import Detections
+    >>> from ..refine.movie import movie_of
+    >>> rng = np.random.default_rng(0)
+    >>> place = rng.uniform(0, 20, (200, 3))
+    >>> points = np.concatenate([place, place + rng.normal(0, 0.3, (200, 3))])
+    >>> movie = movie_of(Detections.from_table(np.repeat([0, 1], 200), points), (1, 1, 1))
+    >>> far, seen = overlooked(movie, Linking.none(400))
+    >>> round(far, 1), seen
+    (0.3, True)
+    """
+    frames = len(movie.frame_start) - 1
+    # Whom a link follows only over a gap was overlooked as well, if it was not missed.
+    before, frame = linking.before, movie.frame
+    starts = np.nonzero((before < 0) | (frame - frame[before] > movie.ahead[frame[before]]))[0]
+    ends = np.nonzero((linking.follower < 0) | (frame[linking.follower] - frame > movie.ahead[frame]))[0]
+    # Each frame in two: first those that no link reaches, then those that none leaves.
+    half = np.concatenate([2 * movie.frame[starts], 2 * movie.frame[ends] + 1])
+    order = np.argsort(half, kind="stable")
+    half, position = half[order], movie.position[np.concatenate([starts, ends])[order]]
+    begins = np.searchsorted(half, np.arange(2 * frames + 1)).astype(np.int64)
+    left = np.nonzero((half % 2 == 1) & (half < 2 * frames - 1))[0]
+    _, ahead = nearest(position, begins, left, 1, offset=1, workers=workers)
+    reached = np.nonzero((half % 2 == 0) & (half > 0))[0]
+    _, beside = nearest(position, begins, reached, 1, workers=workers)
+    between, within = (np.sqrt(found[np.isfinite(found)]) for found in (ahead, beside))
+    if not (len(between) and len(within)):
+        return 0.0, False
+    usual = float(np.median(within))
+    surplus = float(np.mean(between < usual)) - 0.5
+    if surplus < max(_SURPLUS, _SURE * math.sqrt(0.5 / len(between))):
+        return usual / math.sqrt(movie.axes) if len(between) > _MANY * len(movie.frame) else 0.0, False
+    near = NeighbourDistances(np.zeros(len(between), np.int64), between, within)
+    return first_step(near, movie.axes)[0], True
+
+
+def sought(model: LinkModel, far: float, room: float) -> LinkModel:
+    """The model with which to look for particles that go so far: they keep their way.
+
+    Whoever goes far and turns at once cannot be followed among others.
+
+    Parameters
+    ----------
+    model : LinkModel
+        With which all began; its rates stay.
+    far : float
+        Standard deviation of a step along an axis.
+    room : float
+        As in `gate_of`.
+    """
+    axes = model.motion.axes
+    motion = Motion((0.0,) * axes, (far,) * axes, _KEPT, (_BLUR * far,) * axes)
+    return replace(model, motion=motion, gate=gate_of(np.full(axes, far), room))
+
+
+def unequal(model: LinkModel, far: float, room: float) -> LinkModel:
+    """The model with which to look for particles that diffuse so far among others that hardly do.
+
+    Parameters
+    ----------
+    model, far, room
+        As in `sought`.
+    """
+    step = np.full(model.motion.axes, _BROAD * far)
+    return replace(
+        model, motion=Motion.static(tuple(step.tolist())), gate=gate_of(step, room), freedom=_TAILS[0],
+        scale=_TAILS[1],
+    )  # fmt: skip
+
+
+def flight(
+    movie: Movie, play: Movie, model: LinkModel, room: float, share: float, *, workers: int = 1
+) -> LinkModel | None:
+    """The model of flights past neighbours by which more can be followed, if there is one.
+
+    Some frames of the movie are linked by `headings` as if particles flew so far: if they do not, few
+    detections are in line, and few links are probable. By chance some always are: no more than in a movie
+    of particles that remember nothing, if these do not either.
+
+    Parameters
+    ----------
+    movie : Movie
+    play : Movie
+        One of particles that remember nothing, but else much the same, as `rehearsal.drawn` makes it.
+    model : LinkModel
+        With which all began; its rates stay.
+    room : float
+        As in `gate_of`.
+    share : float
+        Right links that must be expected, a detection.
+    workers : int
+        Threads; they do not change the result.
+    """
+    part = _part(movie, _SEEN)
+
+    def best_of(persistences: tuple[float, ...]) -> tuple[float, LinkModel]:
+        steps = [(far * room,) * movie.axes for far in _FLIGHTS]
+        tried = [_flying(model, step, persistence) for persistence in persistences for step in steps]
+        promised = [_promised(part, flying, workers) for flying in tried]
+        most = max(promised)
+        return most, tried[promised.index(most)]
+
+    most, best = best_of(_STRAIGHT[:1])
+    if most < share or not _surprising(movie, play, best, workers):
+        return None
+    more, other = best_of(_STRAIGHT[1:])
+    return other if more > most else best
+
+
+def _flying(model: LinkModel, step: tuple[float, ...], persistence: float) -> LinkModel:
+    """The model of particles that fly so far in a frame along each axis, and keep their way so long."""
+    noise = tuple(_SHARP * far for far in step)
+    motion = Motion((0.0,) * len(step), step, persistence, noise)
+    return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
+
+
+def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
+    """Whether such flights promise more than they would if nobody remembered anything."""
+    if not len(play.frame):  # of a few detections none may be drawn
+        return False
+    shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)
+    few = max(min(len(shown.frame), len(usual.frame)), 1)
+    chance = 1 + max(_SURPRISE / math.sqrt(few), _CLEARLY)
+    return _promised(shown, flying, workers) > chance * _promised(usual, flying, workers)
+
+
+def _promised(part: Movie, flying: LinkModel, workers: int) -> float:
+    """Right links, a detection, that must be expected by such flights."""
+    none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
+    pairs = pairs_of(part, flying.gate, workers=workers)
+    linking, _ = BY_HEADINGS.link(part, pairs, flying, none, still, workers=workers)
+    return float(linking.trust.sum()) / len(part.frame)
+
+
+def _part(movie: Movie, seen: int) -> Movie:
+    """Some frames of the movie, and a part of the room, with about so many detections."""
+    start = movie.frame_start
+    part = movie.part(0, min(max(_FRAMES, int(np.searchsorted(start, seen))), len(start) - 1))
+    frames = len(part.frame_start) - 1
+    away = np.abs(part.position - np.median(part.position, axis=0)) / np.maximum(
+        np.ptp(part.position, 0), 1e-300
+    )
+    most = int(seen * max(frames / _FRAMES, 1.0))
+    if len(away) <= most:
+        return part
+    far = away.max(axis=1)
+    kept = far <= np.partition(far, most)[most]
+    frame = part.frame[kept]
+    return replace(
+        part, frame=frame, position=part.position[kept], order=part.order[kept],
+        frame_start=np.searchsorted(frame, np.arange(frames + 1)),
+    )  # fmt: skip

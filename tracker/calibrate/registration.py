@@ -1,0 +1,126 @@
+r"""Registration: how a frame is carried onto the next one, neighbours together, with no link known.
+
+Where tissue turns or a fluid streams by more than half of what particles are apart, links are wrong together,
+and the flow that they tell (`flow`) bears them out. Here nobody is linked. Every detection is matched softly
+with all that it may be, one with one (Sinkhorn), and goes to the mean of these; its displacement is that of a
+plane through those of its neighbours. Matches begin wide and narrow down, so that first large parts find
+their place, then small ones (softassign with deterministic annealing: Chui & Rangarajan, A new point matching
+algorithm for non-rigid registration, 2003, algorithm RPM; planes instead of splines, which cost as much for
+each of many particles as for each of few).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import in_threads
+from ..neighbours import nearest
+
+NEIGHBOURS = 24
+"""Neighbours that are asked."""
+_STAGES = 12
+_WIDE, _NARROW = 0.6, 0.3
+"""Standard deviation of a match at first and at last, in distances to the nearest neighbour."""
+_CROWDS = (16, 6)
+"""Neighbours that move together: as many as foretell best."""
+_SURE = 3.0
+"""Standard errors by which each must foretell better than what was so far: fewer are led astray by what each
+does alone."""
+_LATER = 12
+"""Detections of the next frame with which each may be matched: the nearest ones."""
+_ROUNDS, _STRAY = 2, 0.02
+"""Rounds of sharing out, and what of each detection of both frames is left for no match."""
+_STIFF = 0.2
+"""How little the displacement changes from place to place, against what neighbours tell."""
+_FEWEST = 12
+"""Detections of a frame; fewer tell nothing."""
+
+
+def registered(
+    frame_start: NDArray[np.int64],
+    position: NDArray[np.float64],
+    near: NDArray[np.int32],
+    distance2: NDArray[np.float64],
+    guess: NDArray[np.float64],
+    *,
+    workers: int = 1,
+) -> NDArray[np.float64]:
+    """(N, axes) displacements that carry the detections of every frame onto those of the next.
+
+    A detection's own matches enter its own displacement only by way of others': so where it goes tells how
+    many neighbours foretell it best, and whether they do better than what was guessed. If not, that is
+    returned; in frames of a few detections, or of many at one place, it stays.
+
+    Parameters
+    ----------
+    frame_start : (F + 1,) int64 array
+        Frame f holds the rows frame_start[f] to frame_start[f + 1].
+    position : (N, axes) float64 array
+    near : (N, NEIGHBOURS) int32 array
+        The nearest others in the same frame, -1 for none.
+    distance2 : (N, NEIGHBOURS) float64 array
+        Squared distances to them.
+    guess : (N, axes) float64 array
+        Displacements to begin with.
+    workers : int
+        Threads; they do not change the result.
+
+    Examples
+    --------
+    Points that turn, most of them farther than to their neighbours:
+
+    >>> place = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    >>> turned = place @ [[np.cos(0.1), np.sin(0.1)], [-np.sin(0.1), np.cos(0.1)]]
+    >>> start, both = np.array([0, 400, 800]), np.concatenate([place, turned])
+    >>> near, distance2 = nearest(both, start, np.arange(800), NEIGHBOURS)
+    >>> ahead = registered(start, both, near, distance2, np.zeros_like(both))[:400]
+    >>> bool(np.median(np.abs(place + ahead - turned)) < 0.01)
+    True
+    """
+    from .registration_cpu import register
+
+    later, axis = _later(frame_start, position, guess, workers), (0.0,) * position.shape[1]
+    cuts = np.searchsorted(frame_start, np.linspace(0, len(position), workers + 1)[1:-1]).tolist()
+    runs = list(zip([0, *cuts], [*cuts, len(frame_start) - 1], strict=True))
+
+    def carried(crowd: int, width: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        ahead, met = guess.copy(), np.full(len(position), np.nan)
+
+        def carry(run: tuple[int, int]) -> None:
+            register(
+                *run, frame_start, position, axis, near, distance2, later, width, crowd, _ROUNDS, _STRAY,
+                _STIFF, _FEWEST, ahead, met,
+            )  # fmt: skip
+
+        list(in_threads(carry, runs, workers))
+        return ahead, met[np.isfinite(met)]
+
+    width = np.append(np.geomspace(_WIDE, _NARROW, _STAGES), _NARROW)
+    best, (_, so_far) = guess, carried(0, width[-1:])  # as it is, for no stage moves it
+    for crowd in _CROWDS:
+        ahead, met = carried(crowd, width)
+        more = met - so_far
+        if more.sum() > _SURE * np.sqrt(np.square(more).sum()):
+            best, so_far = ahead, met
+    return best
+
+
+def _later(
+    frame_start: NDArray[np.int64], position: NDArray[np.float64], guess: NDArray[np.float64], workers: int
+) -> NDArray[np.int32]:
+    """(N, _LATER) rows of the next frame nearest to where each is guessed to go, -1 for no more."""
+    later = np.full((len(position), _LATER), -1, np.int32)
+    if len(frame_start) > 2:
+        # As a movie of twice the frames: each where it is guessed to go, and then the next one as it is.
+        asking, asked = np.arange(frame_start[-2]), np.arange(frame_start[1], frame_start[-1])
+        size, more = np.diff(frame_start), frame_start[1:-1] - frame_start[1]
+        both = np.column_stack([size[:-1], size[1:]]).ravel()
+        row = asking + np.repeat(more, size[:-1])
+        twice = np.empty((len(asking) + len(asked), position.shape[1]))
+        twice[row] = position[asking] + guess[asking]
+        twice[asked + np.repeat(more, size[1:])] = position[asked]
+        near, _ = nearest(twice, np.append(0, np.cumsum(both)), row, _LATER, offset=1, workers=workers)
+        more = np.repeat(more, size[:-1]).astype(np.int32)[:, None]
+        later[: len(asking)] = np.subtract(near, more, out=near, where=near >= 0)
+    return later

@@ -1,0 +1,232 @@
+"""Rehearsal: what is learned of a movie whose truth is known, so that what learning gets wrong can be told.
+
+Where particles meet, wrong links dilute velocities, short steps are found more often than long ones, and two
+particles that swap and swap back look like noise. All that happens just so in a movie that is drawn by the
+model itself, at the places of the real one, and linked by the same model: what its true links tell less what
+its probable links tell is to be added to what those of the real movie tell (the bias corrected by a
+parametric bootstrap; Efron & Tibshirani 1993, chapter 10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..refine.bridges import with_gaps
+from ..refine.candidates import pairs_of
+from ..refine.choose import sobriety_of
+from ..refine.linking import Linking, LinkModel
+from ..refine.looks import BY_DETECTIONS, Look
+from ..refine.movie import Movie
+from ..refine.untangle import untangled
+from ..refine.weigh import link_pass
+from .maximise import Bias, bias_of
+
+_ENOUGH = 20_000
+"""Detections that are drawn, about,"""
+_FEWEST, _MOST = 14, 50
+"""and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
+near the first and the last frame; with more and fewer particles, too many are near a wall."""
+_EMPTY = 0.05
+"""Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
+_THROUGH = 1.0
+"""Rooms through which particles may fly before they turn: walls throw those back that are drawn."""
+_UNLIKE, _FEW = 1.5, 0.02
+"""How many times as many links, or as few, may be wrong in the movie drawn as in the real one, and how many
+more of all, for small shares vary from pass to pass: else particles move otherwise than the model says."""
+
+
+def rehearsed(
+    movie: Movie,
+    model: LinkModel,
+    frames: int,
+    seed: int,
+    *,
+    wrong: float,
+    doubt: float,
+    look: Look = BY_DETECTIONS,
+    last: bool = False,
+    solver: str,
+    workers: int,
+) -> Bias | None:
+    """What the links of a movie miss of its motion; None if the model draws another kind of movie.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : LinkModel
+    frames : int
+        Of the whole movie, if this is a part.
+    seed : int
+    wrong : float
+        Share of the movie's links that must be expected to be wrong.
+    doubt : float
+        As in `with_gaps`.
+    look : Look
+        How the movie is looked at.
+    last : bool
+        Whether probabilities are asked for: what was learned so far will do for them.
+    solver, workers
+        As in `link_pass`.
+    """
+    width, flight = np.ptp(movie.bounds, axis=0), model.motion.persistence * np.asarray(model.motion.speed)
+    if (
+        np.mean(np.diff(movie.frame_start) == 0) > _EMPTY
+        or np.mean(flight / np.maximum(width, 1e-300)) > _THROUGH
+    ):
+        return None
+    play, truth = drawn(movie, model, frames, seed)
+    if not len(play.frame):
+        return None
+    still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
+    pairs = pairs_of(play, model.gate, workers=workers)
+    pairs = with_gaps(play, pairs, model, still, doubt=doubt, sweep=look.sweep, workers=workers)
+    found, pairs = look.link(play, pairs, model, none, still, solver=solver, workers=workers)
+    if not min(wrong / _UNLIKE, wrong - _FEW) <= found.doubt <= max(wrong * _UNLIKE, wrong + _FEW):
+        return None
+    bias, settled = bias_of(play, found, truth, model), found
+    if not last:
+        return bias
+    if model.motion.persistence > 0:
+        better = untangled(play, model, found, pairs.log_density, still, workers=workers)
+        settled = link_pass(play, pairs, model, better, still, caution=1.0, solver=solver, workers=workers)
+    return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
+
+
+def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie, Linking]:
+    """A movie that came about as the model says, and its true links.
+
+    Particles begin where they are in a frame of the movie, walk between its walls, and are seen,
+    missed and lost; births, clutter and who is missed at first are where any detections were.
+
+    Parameters
+    ----------
+    movie : Movie
+        Of particles that do not drift.
+    model : LinkModel
+    frames : int
+        As many are drawn at most.
+    seed : int
+        Decides all that is drawn.
+
+    Examples
+    --------
+    >>> from ..detections import Detections
+    >>> from ..motion import Motion
+    >>> from ..refine.movie import movie_of
+    >>> place = np.random.default_rng(0).uniform(0, 9, (500, 3))
+    >>> still = movie_of(Detections.from_table(np.repeat(np.arange(5), 100), place), (1, 1, 1))
+    >>> model = LinkModel(Motion.static((0.1,) * 3), (0.9,), 0.1, 0.1, gate=(0.5,) * 3)
+    >>> play, truth = drawn(still, model, frames=20, seed=0)
+    >>> round(float(np.mean(truth.follower[: play.frame_start[-2]] >= 0)), 1)
+    0.9
+    """
+    rng = np.random.default_rng(seed)
+    begin, pool = _places(movie, _ENOUGH // min(_FEWEST, frames))
+    walls = np.array([pool.min(axis=0), pool.max(axis=0)])
+    real, count = 1 - model.clutter, len(begin)
+    follow = np.minimum(np.cumsum(model.follow) / real, 1.0)
+    speed, noise = np.asarray(model.motion.speed), np.asarray(model.motion.noise)
+
+    def somewhere(mean: float) -> NDArray[np.float64]:
+        place = pool[rng.integers(len(pool), size=rng.poisson(mean))]
+        # Away from where it was: what begins there is no particle that was seen there.
+        return _turned(place + rng.uniform(-1, 1, place.shape) * model.gate, walls)[0]
+
+    # Of each particle: where it is, how fast, when it is seen next, and its last detection.
+    place = begin[rng.random(count) < real]
+    # Some are not seen in the first frame, but in one of the next.
+    unseen = [somewhere(count * real * (follow[-1] - seen)) for seen in follow[:-1]]
+    due = np.repeat(np.arange(len(follow)), [len(place), *map(len, unseen)])
+    place = np.concatenate([place, *unseen])
+    last = np.full(len(place), -1)
+    velocity = speed * rng.normal(size=place.shape)
+    position, before, size = [], [], [0]
+    paces, lasting = (each[: max(len(each) - 1, 1)] for each in (movie.paces, movie.lasting(1)))
+    for frame in range(min(int(np.clip(_ENOUGH // count, _FEWEST, _MOST)), frames)):
+        seen, clutter = np.nonzero(due == frame)[0], somewhere(count * model.clutter)
+        position += [place[seen] + noise * rng.normal(size=(len(seen), movie.axes)), clutter]
+        before += [last[seen], np.full(len(clutter), -1)]
+        last[seen] = size[-1] + np.arange(len(seen))
+        size.append(size[-1] + len(seen) + len(clutter))
+        gap = 1 + np.searchsorted(follow, rng.random(len(seen)), side="right")
+        due[seen] = np.where(gap > len(follow), frame, frame + gap)
+        alive, born = due > frame, somewhere(count * real * (1 - follow[-1]))
+        place, velocity = _walked(
+            place[alive],
+            velocity[alive],
+            model.motion.transition(float(lasting[frame % len(lasting)])),
+            paces[frame % len(paces)],
+            walls,
+            rng,
+        )
+        place = np.concatenate([place, born])
+        velocity = np.concatenate([velocity, speed * rng.normal(size=born.shape)])
+        due = np.append(due[alive], np.full(len(born), frame + 1))
+        last = np.append(last[alive], np.full(len(born), -1))
+    return _movie_of(movie, np.concatenate(position), np.array(size), np.concatenate(before))
+
+
+def _walked(
+    place: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+    transition: NDArray[np.float64],
+    pace: float,
+    walls: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and velocities a frame later, by a transition of the motion, at such a pace."""
+    reach, kept, spread, mixed, fresh = transition.T
+    turn = mixed / np.sqrt(np.maximum(spread, 1e-300))
+    jerk, push = rng.normal(size=(2, *place.shape))
+    onward = kept * velocity + turn * jerk + np.sqrt(np.maximum(fresh - turn**2, 0)) * push
+    place, turned = _turned(place + pace * reach * velocity + pace * np.sqrt(spread) * jerk, walls)
+    return place, np.where(turned, -onward, onward)
+
+
+def _turned(
+    place: NDArray[np.float64], walls: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Places between the walls, and along which axes a wall threw them back."""
+    inside = np.clip(place, *walls)
+    return np.clip(2 * inside - place, *walls), inside != place
+
+
+def _places(movie: Movie, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where detections of a middle frame were, and of all frames; of many, those in a part of the room."""
+    start, size = movie.frame_start, np.diff(movie.frame_start)
+    full = np.nonzero(size >= size.mean())[0]
+    frame = full[len(full) // 2]
+    begin = movie.position[start[frame] : start[frame + 1]]
+    if len(begin) <= most:
+        return begin, movie.position
+    width = np.maximum(np.ptp(begin, axis=0), 1e-300)
+    here, there = (
+        (np.abs(places - np.median(begin, axis=0)) / width).max(axis=1) for places in (begin, movie.position)
+    )
+    reach = np.partition(here, most - 1)[most - 1]
+    return begin[np.argsort(here, kind="stable")[:most]], movie.position[there <= reach]
+
+
+def _movie_of(
+    like: Movie, position: NDArray[np.float64], start: NDArray[np.int64], before: NDArray[np.int64]
+) -> tuple[Movie, Linking]:
+    """The movie of such detections, frame by frame, and the links by the detection before each."""
+    frame = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    col = np.nonzero(before >= 0)[0]
+    row, follower = before[col], np.full(len(frame), -1)
+    follower[row] = col
+    order = np.argsort(row)
+    trust = (follower >= 0).astype(np.float64)
+    truth = replace(
+        Linking.none(len(frame)), follower=follower, before=before, trust=trust,
+        row=row[order].astype(np.int32), col=col[order].astype(np.int32), probability=np.ones(len(col)),
+    )  # fmt: skip
+    frames = len(start) - 1
+    pace = None if like.pace is None else np.resize(like.pace[:-1], frames)
+    time = (
+        None if like.time is None else np.append(0, np.cumsum(np.resize(like.lasting(1)[:-1], frames)))[:-1]
+    )
+    return Movie(frame, position, np.arange(len(frame)), start, like.names, pace=pace, time=time), truth

@@ -1,0 +1,302 @@
+"""Divisions: track starts joined to mothers, by an assignment of their own.
+
+How daughters part and how long cells live is learned from the movie. What tells a division from two particles
+that were seen as one for a while is the direction of time: such meetings begin as often as they end, so the
+movie is searched backward, too, and what is found there is what chance finds.
+
+`families`               all that might be a mother and her two daughters, measured
+`parting`                how daughters part, learned from the starts of the movie
+`generations`            how long cells live before they divide
+`relink`                 links and divisions together, as one assignment
+`merges`                 the same, in the movie run backward
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..assign.gains import best_pairs
+from ..refine.linking import Linking, shift_backward, turned
+from ..refine.movie import Movie
+from .families import Families, Nearby, usual_steps
+from .generations import Lives
+from .parting import Parting, log_odds, parting_of, probabilities, share_gain
+from .relink import Choice, choice_of, family_chances, reachable, relinked
+
+_LEAST = 0.5
+"""Least probability of a family that is believed, against chance and all other families."""
+_TRIED, _TOLD = 500, 1500
+"""Starts that tell whether it is worth to look at all, and that tell enough of how daughters part."""
+_FAMILIES = 10_000
+"""And families."""
+_CLEAR = 3.0
+"""Standard deviations by which more must be found forward than backward, if anything is."""
+_MORE = 0.05
+"""And by this share of the starts: meetings need not begin exactly as often as they end."""
+_UNSEEN = 0.25
+"""False ones expected beside as many as are found backward. Spots that cross also meet: of 288
+simulated movies of such spots, one showed some forward and none backward."""
+_NEXT_TO_NONE = 1 / 3
+"""Share of false ones below which few divisions are enough."""
+_HOPELESS = -8.0
+"""Log odds below which a family counts in no probability."""
+_ROUNDS = 2
+"""Rounds in which links are exchanged."""
+_SETTLED = 0.02
+"""Links that may still change when they end, against the starts."""
+_LIVES = 3
+"""Rounds in which ages and divisions tell of each other; more change nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    """Links to daughters, beside the links of the tracks; or from those that merge, as in `find_merges`.
+
+    Parameters
+    ----------
+    source, target : (D,) int64 arrays
+        Rows of the movie. A mother stands among the sources once, for the daughter that the tracks do not
+        link, or twice if they link none.
+    probability : (D,) float64 array
+        Of this family against a start by chance and all other families.
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    probability: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> Branches:
+        """No divisions."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def find_divisions(
+    movie: Movie, linking: Linking, log_density: NDArray[np.float64], shift: NDArray[np.float64]
+) -> tuple[Linking, Branches]:
+    """Assign starts to mothers by the odds of a division against a neighbour by chance.
+
+    Parameters
+    ----------
+    movie : Movie
+    linking : Linking
+        Its links. Starts are detections without one before, after the first frame.
+    log_density : (N,) float64 array
+        Log of the detections per volume around each.
+    shift : (N, axes) float64 array
+        Displacement in one frame that is foretold of each.
+
+    Returns
+    -------
+    Linking, Branches
+        Links are other ones where a daughter had been linked to a neighbour.
+    """
+    none = Branches.none()
+    starts = _starts(movie, linking.before)
+    every = max(1, min(len(starts) // _TRIED, len(movie.frame_start) // 2 - 1))
+    usual = usual_steps(movie, linking.follower, shift)
+    near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
+    families = near.families(linking.before, linking.follower)
+    sample = starts[movie.frame[starts] % every == 0]
+    parting = _parting(movie, families, sample)
+    if parting is None:
+        return linking, none
+    forward, odds, claimed = _found(families, parting, len(movie.frame))
+    backward = _backward(movie, linking, log_density, shift, usual, parting, every)
+    if every > 1:
+        # Where chance finds about as many, a sample tells that all would not do.
+        unsure = _CLEAR * math.sqrt(len(forward) + len(backward) + 1)
+        few = len(forward) - len(backward) + unsure < _MORE * len(sample)
+        if few or not _tell(forward, backward, claimed, unsure):
+            return linking, none
+        near = Nearby.of(movie, starts, log_density, shift, usual)
+        families = near.families(linking.before, linking.follower)
+        parting = _parting(movie, families, starts, begun=parting) or parting
+        forward, odds, claimed = _found(families, parting, len(movie.frame))
+        backward = _backward(movie, linking, log_density, shift, usual, parting)
+    few = len(forward) - len(backward) < _MORE * len(starts)
+    if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
+        return linking, none
+    among = reachable(linking, starts)
+    near = Nearby.of(movie, among, log_density, shift, usual)
+    for _ in range(_ROUNDS):
+        starts = _starts(movie, linking.before)
+        families = near.families(linking.before, linking.follower)
+        parting = _refined(movie, linking, families, starts, parting)
+        odds = log_odds(families, parting)
+        odds += np.log(np.maximum(_real(odds, forward, backward, claimed), 1e-9))
+        families, odds = families.only(odds > _HOPELESS), odds[odds > _HOPELESS]
+        choice, chance = _aged(movie, linking, families, choice_of(linking, families, odds, among), odds)
+        linking, chosen = relinked(linking, families, choice)
+        if linking.changed.sum() <= _SETTLED * len(starts):
+            break
+    chosen = chosen[chance[chosen] > _LEAST]
+    found, chance = families.only(chosen), chance[chosen]
+    also = found.ended
+    return linking, Branches(
+        np.concatenate([found.mother, found.mother[also]]),
+        np.concatenate([found.second, found.first[also]]),
+        np.concatenate([chance, chance[also]]),
+    )
+
+
+def _found(
+    families: Families, parting: Parting, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Log odds of the divisions found, (P,) log odds of all families, and the sum of their probabilities."""
+    odds = log_odds(families, parting)
+    chance, _ = probabilities(families, odds)
+    return odds[_assigned(families, odds, chance, count)], odds, float(chance.sum())
+
+
+def _aged(
+    movie: Movie, linking: Linking, families: Families, choice: Choice, odds: NDArray[np.float64]
+) -> tuple[Choice, NDArray[np.float64]]:
+    """The choice with what ages tell, and how likely each family is then."""
+    lives = Lives.of(movie, linking.before, families)
+    for _ in range(_LIVES):
+        choice = choice.by(odds + lives.gains(family_chances(choice, families)))
+    return choice, family_chances(choice, families)
+
+
+def _starts(movie: Movie, before: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.nonzero((before < 0) & (movie.frame > movie.frame[:1]))[0]
+
+
+def _parting(
+    movie: Movie,
+    families: Families,
+    starts: NDArray[np.int64],
+    earlier: NDArray[np.float64] | None = None,
+    begun: Parting | None = None,
+) -> Parting | None:
+    """How daughters part, from as many frames as tell enough."""
+    earlier = np.zeros(len(families)) if earlier is None else earlier
+    thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
+    if thin > 1:
+        told = np.unique(movie.frame[starts])[::thin]
+        some = np.isin(movie.frame[families.second], told)
+        families, earlier = families.only(some), earlier[some]
+        starts = starts[np.isin(movie.frame[starts], told)]
+    return parting_of(families, len(starts), earlier, begun)
+
+
+def _refined(
+    movie: Movie, linking: Linking, families: Families, starts: NDArray[np.int64], parting: Parting
+) -> Parting:
+    """How daughters part, with what ages tell, from the families of those that start now."""
+    families = families.only(linking.before[families.second] < 0)
+    chance, _ = probabilities(families, log_odds(families, parting))
+    aged = Lives.of(movie, linking.before, families).gains(chance)
+    return _parting(movie, families, starts, aged, parting) or parting
+
+
+def _backward(
+    movie: Movie,
+    linking: Linking,
+    log_density: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    usual: tuple[float, float],
+    parting: Parting,
+    every: int = 1,
+) -> NDArray[np.float64]:
+    """The log odds of the divisions found in the movie run backward, where their share is another."""
+    count, back = len(movie.frame), movie.backward()
+    starts = _starts(back, turned(linking.follower))
+    behind = shift_backward(linking.before, shift)
+    near = Nearby.of(back, starts, log_density[::-1], behind, usual, every=every)
+    families = near.families(turned(linking.follower), turned(linking.before))
+    odds = log_odds(families, parting)
+    own = odds + share_gain(families, odds, int((back.frame[starts] % every == 0).sum()), parting)
+    chance, _ = probabilities(families, own)
+    return odds[_assigned(families, own, chance, count)]
+
+
+def _real(
+    odds: NDArray[np.float64], forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float
+) -> NDArray[np.float64]:
+    """(P,) share of true divisions among all found forward that look as good or better.
+
+    As many false ones are expected as are found backward, and a part of one more. No share is true unless
+    clearly more are found forward, in all and where they look good.
+
+    Parameters
+    ----------
+    odds : (P,) float64 array
+        Log odds of each family.
+    forward, backward : (F,), (B,) float64 arrays
+        Log odds of what is found in the movie as it is, and run backward.
+    claimed : float
+        Sum of the probabilities of all families. What belongs to families that are not found tells of
+        chance.
+
+    Examples
+    --------
+    >>> _real(np.array([8.0, 1.0]), np.arange(10.0), np.array([2.0]), 10.0).round(2).tolist()
+    [0.96, 0.88]
+    >>> _real(np.array([8.0]), np.array([8.0]), np.empty(0), 1.0).tolist()
+    [0.75]
+    """
+    # Some threshold is crossed more often forward in every movie: all of them together must tell.
+    if not _tell(forward, backward, claimed):
+        return np.zeros(len(odds))
+    forward, backward = np.sort(forward), np.sort(backward)
+    found, seen = np.arange(len(forward), 0, -1), len(backward) - np.searchsorted(backward, forward)
+    share = np.where(_clear(found, seen), 1 - (seen + _UNSEEN) / found, 0.0)
+    # A family may look worse than others and still be in no worse company.
+    rank = np.searchsorted(forward, odds, side="right") - 1
+    return np.asarray(np.maximum.accumulate(share)[np.maximum(rank, 0)])
+
+
+def _tell(
+    forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float, unsure: float = 0.0
+) -> bool:
+    """Whether what is found forward, or so much more, is clearly more than chance finds; as in `_real`.
+
+    Examples
+    --------
+    >>> [_tell(np.full(20, 3.0), np.empty(0), 32.0, unsure) for unsure in (0.0, 13.0)]
+    [False, True]
+    """
+    vague = max(claimed - len(forward), 0.0)
+    return bool(_clear((1 / (1 + np.exp(-forward))).sum() + unsure, len(backward) + vague))
+
+
+def _clear(found: ArrayLike, seen: ArrayLike) -> NDArray[np.bool_]:
+    """Whether more were found than those seen backward can explain, or next to none was seen."""
+    forward, false = np.asarray(found), np.asarray(seen) + _UNSEEN
+    many = forward - false > _CLEAR * np.sqrt(2 * false)  # both numbers vary
+    return np.asarray(many | (false < _NEXT_TO_NONE * forward))
+
+
+def _assigned(
+    families: Families, odds: NDArray[np.float64], chance: NDArray[np.float64], count: int
+) -> NDArray[np.int64]:
+    """The families that belong to the best assignment of starts to mothers."""
+    useful = np.nonzero((odds > 0) & (chance > _LEAST))[0]
+    if not len(useful):
+        return useful
+    useful = useful[np.argsort(families.second[useful], kind="stable")]
+    mother, start = families.mother[useful], families.second[useful]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(start, minlength=count))]).astype(np.int64)
+    answer, _ = best_pairs(indptr, mother.astype(np.int32), odds[useful], (count, count))
+    return _each_once(families, useful[answer.col_of_row[start] == mother], odds)
+
+
+def _each_once(families: Families, chosen: NDArray[np.int64], odds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Without those whose first daughter starts, too, and belongs to a likelier family."""
+    chosen = chosen[np.argsort(-odds[chosen], kind="stable")]
+    ended = families.ended[chosen]
+    daughters = np.column_stack([families.second[chosen], np.where(ended, families.first[chosen], -1)])
+    rank = np.arange(len(chosen))
+    best = np.full(int(daughters.max()) + 1, len(chosen))
+    for side in daughters.T:
+        np.minimum.at(best, side[side >= 0], rank[side >= 0])
+    return np.sort(chosen[(best[daughters[:, 0]] == rank) & ((best[daughters[:, 1]] == rank) | ~ended)])

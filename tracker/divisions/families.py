@@ -1,0 +1,253 @@
+"""Families: all that might be a mother and her two daughters, measured.
+
+A mother is linked to one daughter, and the other starts near by; or she ends, and two tracks start.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..gating import pairs_within
+from ..refine.movie import Movie
+
+_REACH = 1.25
+"""Farthest that a daughter is looked for, in spacings of the detections."""
+_MOST = 24
+"""Starts that are looked at near a detection, at most: where more crowd together none is told from others."""
+_STEPS = 10_000
+"""Steps that tell enough of what is usual."""
+FREEDOM = 4.0
+"""Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
+_MIDDLE = {1: 0.5486322, 2: 0.8284271, 3: 0.9405348}
+"""Median of the mean square of such a step along one, two or three axes, in its variance: that of F."""
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Candidates for divisions, P of them, sorted by mother.
+
+    Parameters
+    ----------
+    mother, first, second : (P,) int64 arrays
+        Rows of the movie; the daughters are in the frame after the mother's.
+    ended : (P,) bool array
+        Whether she is linked to none. Otherwise she is linked to the first.
+    along2, aside2 : (P,) float64 arrays
+        Squared distance of the point midway between the daughters from where the mother is foretold, along
+        the line between them and across it.
+    apart2 : (P, axes) float64 array
+        Squares of the way from the first daughter to the second, axis by axis.
+    growth : (P,) float64 array
+        By how much farther they are apart in the next frame; NaN where that is not known.
+    chance : (P,) float64 array
+        Log density of two such places for a particle that goes on as usual and a start by chance.
+    usual_growth : (P,) float64 array
+        Log density of the growth for two that have nothing to do with each other.
+    crowd : (P,) float64 array
+        Log of the spacing around the mother, against the usual one.
+    spacing : float
+        Of the detections, in the unit of the positions.
+    usual2 : float
+        Variance of what is not foretold of the usual steps.
+    """
+
+    mother: NDArray[np.int64]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    ended: NDArray[np.bool_]
+    along2: NDArray[np.float64]
+    aside2: NDArray[np.float64]
+    apart2: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    usual_growth: NDArray[np.float64]
+    crowd: NDArray[np.float64]
+    spacing: float
+    usual2: float
+
+    def __len__(self) -> int:
+        return len(self.mother)
+
+    def only(self, which: NDArray) -> Families:
+        """Those of these rows or of this mask."""
+        rows = np.nonzero(which)[0] if which.dtype == np.bool_ else which
+        values = [getattr(self, field.name) for field in fields(self)]
+        kept: list[Any] = [value[rows] if isinstance(value, np.ndarray) else value for value in values]
+        return Families(*kept)
+
+
+def usual_steps(movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> tuple[float, float]:
+    """Variance of what is not foretold of the usual steps, and share of the detections without a next one.
+
+    Parameters
+    ----------
+    movie : Movie
+    follower : (N,) int64 array
+        The detection linked after each; -1 for none.
+    shift : (N, axes) float64 array
+        Displacement in one frame that is foretold of each.
+    """
+    linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
+    some = linked[:: max(1, len(linked) // _STEPS)]
+    steps = movie.position[follower[some]] - movie.position[some] - shift[some]
+    steps2 = float(np.median(np.einsum("ij,ij->i", steps, steps))) if len(some) else 0.0
+    return steps2 / (movie.axes * _MIDDLE[movie.axes]), 1 - len(linked) / max(len(follower), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """Detections and the starts of the next frame near where they are foretold: all that may be families.
+
+    Parameters
+    ----------
+    movie : Movie
+    log_density, shift
+        As in `find_divisions`.
+    mother, start : (Q,) int64 arrays
+        Sorted by mother.
+    spacing, usual2 : float
+        As in `Families`.
+    lost : float
+        Density of starts by chance behind ends by chance, against that of detections.
+    """
+
+    movie: Movie
+    log_density: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    mother: NDArray[np.int64]
+    start: NDArray[np.int64]
+    spacing: float
+    usual2: float
+    lost: float
+
+    @classmethod
+    def of(
+        cls,
+        movie: Movie,
+        starts: NDArray[np.int64],
+        log_density: NDArray[np.float64],
+        shift: NDArray[np.float64],
+        usual: tuple[float, float],
+        *,
+        every: int = 1,
+    ) -> Nearby:
+        """Look for the mothers of starts.
+
+        Parameters
+        ----------
+        movie, log_density, shift
+            As in `find_divisions`.
+        starts : (S,) int64 array
+            Those that may be daughters, sorted.
+        usual : (float, float)
+            What `usual_steps` tells.
+        every : int
+            Only daughters in every so many-th frame: a sample.
+        """
+        lost = usual[1] * len(starts) / max(len(movie.frame), 1)
+        starts = starts[movie.frame[starts] % every == 0]
+        spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
+        mother, start = _near(movie, starts, shift, _REACH * spacing, every)
+        usual2 = max(usual[0], (1e-6 * spacing) ** 2, 1e-300)
+        return cls(movie, np.ascontiguousarray(log_density), shift, mother, start, spacing, usual2, lost)
+
+    def families(self, before: NDArray[np.int64], follower: NDArray[np.int64]) -> Families:
+        """Measure every pair of a mother and a start, or two starts if she ends.
+
+        Parameters
+        ----------
+        before, follower : (N,) int64 arrays
+            The detections linked before and after each; -1 for none.
+        """
+        movie, after = self.movie, follower[self.mother]
+        goes_on = (after >= 0) & (after != self.start)
+        goes_on &= movie.frame[after] == movie.frame[self.start]
+        ends = np.nonzero((after < 0) & (before[self.start] < 0))[0]
+        left, right = (ends[side] for side in _twos(self.mother[ends]))
+        mother = np.concatenate([self.mother[goes_on], self.mother[left]])
+        first = np.concatenate([after[goes_on], self.start[left]])
+        second = np.concatenate([self.start[goes_on], self.start[right]])
+        order = np.argsort(mother, kind="stable")
+        return self._measured(mother[order], first[order], second[order], follower)
+
+    def _measured(
+        self,
+        mother: NDArray[np.int64],
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        follower: NDArray[np.int64],
+    ) -> Families:
+        from .families_cpu import measure
+
+        movie, axes, ended = self.movie, self.movie.axes, follower[mother] < 0
+        along2, aside2, growth, chance, usual_growth, crowd = np.empty((6, len(mother)))
+        apart2 = np.empty((len(mother), axes))
+        numbers = self.spacing, self.usual2, math.log(max(self.lost, 1e-300)), FREEDOM
+        none = np.zeros(1)
+        constants = (
+            float(log_t(none, axes, self.usual2, FREEDOM)[0]),
+            float(log_t(none, 1, 2 * self.usual2, FREEDOM)[0]),
+        )
+        measure(
+            mother, first, second, ended, follower, movie.frame, movie.position, self.shift, self.log_density,
+            numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+        )  # fmt: skip
+        return Families(
+            mother, first, second, ended, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+            self.spacing, self.usual2,
+        )  # fmt: skip
+
+
+def _near(
+    movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float, every: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Detections and the starts of the next frame near where they are foretold, sorted by the former."""
+    before = np.nonzero((movie.frame + 1) % every == 0)[0]
+    flat = ((0, 0), (0, 3 - movie.axes))
+    points = np.pad(movie.position[starts], flat)
+    ahead = np.pad((movie.position + shift)[before], flat)
+    numbers = np.arange(movie.frame[0], movie.frame[-1] + 2) if len(movie.frame) else np.zeros(1)
+    here, there = (np.searchsorted(movie.frame[taken], numbers) for taken in (before, starts))
+    # Starts are few: to look from them is quicker.
+    near = pairs_within(points, ahead, radius, there, here, (-1, -1))
+    start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
+    mother = before[near.cols.order[near.indices]]
+    if np.bincount(mother).max(initial=0) > _MOST:
+        way = movie.position[start] - movie.position[mother] - shift[mother]
+        order = np.lexsort((np.einsum("ij,ij->i", way, way), mother))
+        order = order[np.arange(len(order)) - np.searchsorted(mother[order], mother[order]) < _MOST]
+        mother, start = mother[order], start[order]
+    order = np.argsort(mother * len(movie.frame) + start)
+    return mother[order], start[order]
+
+
+def _twos(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of two places of `group`, which is sorted, that hold the same value.
+
+    Examples
+    --------
+    >>> [side.tolist() for side in _twos(np.array([4, 4, 4, 7, 9, 9]))]
+    [[0, 0, 1, 4], [1, 2, 2, 5]]
+    """
+    later = np.searchsorted(group, group, side="right") - np.arange(len(group)) - 1
+    left = np.repeat(np.arange(len(group)), later)
+    nth = np.arange(len(left)) - np.repeat(np.cumsum(later) - later, later)
+    return left, left + 1 + nth
+
+
+def log_t(square: NDArray[np.float64], axes: int, variance: float, freedom: float) -> NDArray[np.float64]:
+    """Log density of Student's t, of vectors with these squares.
+
+    Examples
+    --------
+    >>> float(log_t(np.array([0.0]), 1, 1.0, 1.0)[0])  # Cauchy: 1 / pi
+    -1.144...
+    """
+    constant = math.lgamma((freedom + axes) / 2) - math.lgamma(freedom / 2)
+    constant -= axes / 2 * math.log(freedom * math.pi * variance)
+    return np.asarray(constant - (freedom + axes) / 2 * np.log1p(square / (freedom * variance)))

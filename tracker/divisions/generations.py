@@ -1,0 +1,133 @@
+r"""Generations: how long cells live before they divide, and what that says of every division.
+
+With the hazard h(a) of a division at the age of a frames, and H its sum, a cell that divides at age a has the
+likelihood h(a) exp(-H(a - 1)), and one that was followed so long without dividing exp(-H(a)). A division in
+the middle of a life makes two of it; the ratio of their likelihoods to that of the one is what it gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..refine.movie import Movie
+from .families import Families
+
+_DOUBT = 1.0
+"""Divisions of no particular age that are taken to be seen at every age."""
+_WIDTH = 0.15
+"""Ages are told apart by this share of themselves."""
+_LARGEST = 200.0
+"""Log likelihoods are cut there: products of three must be finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """Chains of links, and the frames in which families would cut them.
+
+    Parameters
+    ----------
+    families : Families
+    begins : (L,) int64 array
+        The first detection of each life.
+    first, final : (N,) int64 arrays
+        Frames of the first and last detection of the life that begins at each.
+    point_of : (P,) int64 array
+        Which point each family is.
+    point_start : (N + 1,) int64 array
+        The points of the life that begins at each.
+    frame : (K,) int64 array
+        Frame of each point.
+    last : int
+        Last frame.
+    """
+
+    families: Families
+    begins: NDArray[np.int64]
+    first: NDArray[np.int64]
+    final: NDArray[np.int64]
+    point_of: NDArray[np.int64]
+    point_start: NDArray[np.int64]
+    frame: NDArray[np.int64]
+    last: int
+
+    @classmethod
+    def of(cls, movie: Movie, before: NDArray[np.int64], families: Families) -> Lives:
+        """The lives that links make.
+
+        Parameters
+        ----------
+        movie : Movie
+        before : (N,) int64 array
+            The detection linked before each; -1 for none.
+        families : Families
+        """
+        from . import generations_cpu as kernels
+
+        count, last = len(movie.frame), int(movie.frame[-1])
+        chain, final = np.arange(count), movie.frame.copy()
+        kernels.follow(movie.frame, before, chain, final)
+        key = chain[families.mother] * (last + 2) + movie.frame[families.mother]
+        points, point_of = np.unique(key, return_inverse=True)
+        chain_of, frame = np.divmod(points, last + 2)
+        point_start = np.cumsum(np.bincount(chain_of + 1, minlength=count + 1))
+        begins = np.nonzero(before < 0)[0]
+        return cls(families, begins, movie.frame, final, point_of, point_start, frame, last)
+
+    def gains(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(P,) log odds that the ages of the mother and of both daughters add to each family.
+
+        Parameters
+        ----------
+        chance : (P,) float64 array
+            Probability of each; what is learned of ages, and other divisions of the same life, count by it.
+        """
+        from . import generations_cpu as kernels
+
+        count, ended = len(self.first), self.families.ended
+        divides = np.minimum(np.bincount(self.point_of, chance, len(self.frame)), 1.0)
+        born = np.bincount(self.families.second, chance, count)
+        born += np.bincount(self.families.first[ended], chance[ended], count)
+        born = np.minimum(born, 1.0)
+        known = (self.begins, self.first, self.final, born, self.point_start, self.frame, divides)
+        seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
+        kernels.count_ages(*known, seen, lived)
+        frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
+        mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
+        hazard = _hazard(seen, np.cumsum(lived), mean)
+        of_point, of_birth = np.zeros(len(self.frame)), np.zeros(count)
+        kernels.gains(*known, *_likelihoods(hazard, mean), of_point, of_birth)
+        gain = mean + of_point[self.point_of] + of_birth[self.families.second]
+        gain[ended] += of_birth[self.families.first[ended]]
+        return gain
+
+
+def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """Divisions by age over cells so old; ages that are much alike share one value."""
+    group = _alike(len(seen))
+    pooled = (np.bincount(group, seen) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
+    return np.minimum(pooled, 1.0)[group]
+
+
+@lru_cache(8)
+def _alike(ages: int) -> NDArray[np.int64]:
+    """(ages,) numbers of groups of ages that are much alike."""
+    age, few = np.arange(ages), round(1 / _WIDTH)
+    group = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
+    return np.unique(group, return_inverse=True)[1]
+
+
+def _likelihoods(hazard: NDArray[np.float64], mean: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By age: how likely it is to divide then, and to live so long, against cells of one hazard at all ages.
+
+    Examples
+    --------
+    >>> [by_age.tolist() for by_age in _likelihoods(np.full(3, 0.25), 0.25)]
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    survived = np.append(0.0, np.cumsum(hazard[1:])) - mean * np.arange(len(hazard))
+    lasted = np.exp(-np.clip(survived, -_LARGEST, _LARGEST))
+    return hazard / mean * np.append(1.0, lasted[:-1]), lasted

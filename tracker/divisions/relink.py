@@ -1,0 +1,240 @@
+"""Links and divisions together: a daughter that was linked to a neighbour may be given back.
+
+Every mother has a second place, whose costs are those of her second daughter, so links and divisions make one
+assignment. Only what may be reached from a start by a few exchanges of links is weighed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assign.gains import best_pairs
+from ..refine.linking import Linking
+from .families import Families
+
+_EXCHANGES = 3
+"""Links that may be exchanged in a row, from a start on."""
+_WORTH = 12.0
+"""Log odds that these exchanges may cost: few divisions are as sure."""
+_ROUNDS, _MESSAGE = 4, 1e-3
+"""Rounds of belief propagation, and change of its messages that is none."""
+
+
+def reachable(linking: Linking, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The starts and the detections that might start if those were linked, sorted.
+
+    Parameters
+    ----------
+    linking : Linking
+    starts : (S,) int64 array
+    """
+    count = len(linking.follower)
+    cost = np.full(count, np.inf)
+    cost[starts] = 0.0
+    # Links are optimal, so that exchanges from a start on never gain.
+    loss = linking.gain[linking.row] - linking.odds
+    cheap = np.nonzero(loss <= _WORTH)[0]
+    col, loss, held = linking.col[cheap], loss[cheap], linking.follower[linking.row[cheap]]
+    other = (held >= 0) & (held != col)
+    col, loss, held = col[other], loss[other], held[other]
+    for _ in range(_EXCHANGES):
+        cost = np.minimum(cost, _least(held, cost[col] + loss, count))
+    return np.nonzero(cost <= _WORTH)[0]
+
+
+def _least(place: NDArray[np.int64], value: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """(count,) least of the values at each place; inf where there are none."""
+    least = np.full(count, np.inf)
+    np.minimum.at(least, place, value)
+    return least
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Pairs of links and families that exclude each other.
+
+    Rows below N are detections and what they may be linked to, those from N on mothers and their second
+    daughters. Sorted by row, then by column.
+
+    Parameters
+    ----------
+    row, col : (K,) int64 arrays
+    gain : (K,) float64 array
+        Log odds.
+    family : (K,) int64 array
+        The family that each is of; -1 for links.
+    share : (K,) float64 array
+        Of its log odds that each has: half if two start.
+    """
+
+    row: NDArray[np.int64]
+    col: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    family: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    @cached_property
+    def chance(self) -> NDArray[np.float64]:
+        """(K,) probability of each, by belief propagation over all choices."""
+        from .. import motion_cpu as kernels
+
+        indptr, col, shape = _compressed(self.row, self.col)
+        chance = np.empty(len(col))
+        kernels.pair_probabilities(indptr, col, shape[1], self.gain, _ROUNDS, _MESSAGE, chance)
+        return chance
+
+    def by(self, odds: NDArray[np.float64]) -> Choice:
+        """The same with these log odds (P,) of the families."""
+        return replace(self, gain=np.where(self.family < 0, self.gain, self.share * odds[self.family]))
+
+
+def choice_of(
+    linking: Linking, families: Families, odds: NDArray[np.float64], among: NDArray[np.int64]
+) -> Choice:
+    """The links and families that may be chosen.
+
+    Parameters
+    ----------
+    linking : Linking
+    families : Families
+    odds : (P,) float64 array
+        Log odds of each family; of a mother of two that start all but the likeliest are left out.
+    among : (S,) int64 array
+        Detections whose links may change, those that start included.
+    """
+    given = _given(linking, among)
+    family = np.nonzero(_likeliest_of_ended(families, odds))[0]
+    both = family[families.ended[family]]
+    count, links = len(linking.follower), len(given)
+    row = np.concatenate([linking.row[given], families.mother[both], families.mother[family] + count])
+    col = np.concatenate([linking.col[given], families.first[both], families.second[family]])
+    of = np.concatenate([np.full(links, -1), both, family])
+    share = np.where(of < 0, 0.0, np.where(families.ended[of], 0.5, 1.0))
+    gain = np.concatenate([linking.odds[given], share[links:] * odds[of[links:]]])
+    order = np.argsort(row * count + col, kind="stable")
+    return Choice(row[order], col[order], gain[order], of[order], share[order])
+
+
+def family_chances(choice: Choice, families: Families) -> NDArray[np.float64]:
+    """(P,) probability of each family."""
+    probability = np.zeros(len(families))
+    told = choice.family >= 0
+    probability[choice.family[told]] = choice.chance[told]
+    return probability
+
+
+def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Linking, NDArray[np.int64]]:
+    """The best links and families together.
+
+    Parameters
+    ----------
+    linking : Linking
+    families : Families
+    choice : Choice
+
+    Returns
+    -------
+    linking : Linking
+        With other links where that is better. The mothers of two that start stay without any.
+    chosen : (D,) int64 array
+        Which families are true.
+    """
+    count = len(linking.follower)
+    kept = np.ones(len(choice.row), dtype=np.bool_)
+    while True:
+        taken, margin, gap = _solved(choice, kept)
+        follower = linking.follower.copy()
+        follower[choice.row[choice.row < count]] = -1
+        plain = taken & (choice.row < count)  # firsts of two that start included
+        follower[choice.row[plain]] = choice.col[plain]
+        chosen = choice.family[taken & (choice.row >= count)]
+        # A family holds only with both daughters.
+        alone = follower[families.mother[chosen]] != families.first[chosen]
+        half = np.setdiff1d(choice.family[plain & (choice.family >= 0)], chosen)
+        broken = np.concatenate([chosen[alone], half])
+        if not len(broken):
+            break
+        kept &= ~np.isin(choice.family, broken)
+    # Two that start are told as daughters, not as a link.
+    pairs = families.mother[chosen][families.ended[chosen]]
+    follower[pairs] = -1
+    plain &= ~np.isin(choice.row, pairs)
+    new = _with_links(linking, follower, choice, plain, margin)
+    return replace(new, gap=max(linking.gap, gap)), chosen
+
+
+def _given(linking: Linking, among: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pairs that lead to some detections, and the links of the rows that have any."""
+    open_to = np.zeros(len(linking.follower), dtype=np.bool_)
+    open_to[among] = True
+    near = open_to[linking.col]
+    rows = np.zeros(len(linking.follower), dtype=np.bool_)
+    rows[linking.row[near]] = True
+    return np.nonzero(near | (rows[linking.row] & (linking.follower[linking.row] == linking.col)))[0]
+
+
+def _likeliest_of_ended(families: Families, odds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """All families of mothers that go on, and one of each that ends."""
+    kept, ended = ~families.ended, np.nonzero(families.ended)[0]
+    best = ended[np.lexsort((-odds[ended], families.mother[ended]))]
+    kept[best[np.diff(families.mother[best], prepend=-1) != 0]] = True
+    return kept
+
+
+def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.float64], float]:
+    """Which of those kept are taken; the margin of each that is; and the gap to the lower bound."""
+    useful = np.nonzero(kept & (choice.gain > 0))[0]
+    # A pair may be a link and half of a family as well: it counts as what gains more.
+    gain, same = choice.gain[useful], np.diff(choice.row[useful]) == 0
+    twice = np.nonzero(same & (np.diff(choice.col[useful]) == 0))[0]
+    useful = np.delete(useful, twice + (gain[twice] >= gain[twice + 1]))
+    taken, margin = np.zeros(len(kept), dtype=np.bool_), np.zeros(len(kept))
+    indptr, col, shape = _compressed(choice.row[useful], choice.col[useful])
+    answer, unit = best_pairs(indptr, col, choice.gain[useful], shape)
+    row = np.repeat(np.arange(shape[0]), np.diff(indptr))
+    taken[useful] = answer.col_of_row[row] == col
+    margin[useful] = answer.margin[row] * unit
+    return taken, margin, float(answer.gap * unit)
+
+
+def _compressed(
+    row: NDArray[np.int64], col: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[int, int]]:
+    """Starts of the rows, columns and shape of sorted pairs, without empty rows and columns."""
+    begin = np.nonzero(np.diff(row, prepend=-1))[0]
+    indptr = np.append(begin, len(row)).astype(np.int64)
+    used = np.zeros(int(col.max(initial=-1)) + 1, dtype=np.bool_)
+    used[col] = True
+    number = np.cumsum(used) - 1
+    return indptr, number[col].astype(np.int32), (len(begin), int(used.sum()))
+
+
+def _with_links(
+    linking: Linking,
+    follower: NDArray[np.int64],
+    choice: Choice,
+    plain: NDArray[np.bool_],
+    margin: NDArray[np.float64],
+) -> Linking:
+    """The linking with these links; what is known of them is set for the rows whose link is another."""
+    before = np.full(len(follower), -1, dtype=np.int64)
+    linked = np.nonzero(follower >= 0)[0]
+    before[follower[linked]] = linked
+    changed = follower != linking.follower
+    other = np.nonzero(plain)[0]
+    other = other[changed[choice.row[other]]]
+    known = []
+    for old, new in (
+        (linking.trust, choice.chance), (linking.gain, choice.gain), (linking.margin, margin)
+    ):  # fmt: skip
+        values = np.where(follower < 0, 0.0, old)
+        values[choice.row[other]] = new[other]
+        known.append(values)
+    trust, gain, margins = known
+    return replace(
+        linking, follower=follower, before=before, trust=trust, gain=gain, margin=margins, changed=changed
+    )
