@@ -227,6 +227,17 @@ def test_a_daughter_is_given_back_if_that_is_likelier(odds, given_back):
     assert chance[1] < 0.5
 
 
+@pytest.mark.parametrize(("rarer", "taken"), [(0.0, True), (1.5, True), (2.5, False)])
+def test_links_gain_where_starts_by_chance_are_rarer(rarer, taken):
+    # Mother 0 goes on to 2; 3 is her other daughter or follows 1, who ends otherwise.
+    known = linking([0, 1], [2, 3], [5.0, 4.0], [2, 3, -1, -1])
+    seen = families([0], [2], [3])
+    choice = choice_of(known, seen, np.array([6.0]), np.array([3]), rarer)
+    new, chosen = relinked(known, seen, choice)
+    assert new.follower.tolist() == [2, -1 if taken else 3, -1, -1]
+    assert len(chosen) == taken
+
+
 def test_two_that_start_are_both_daughters_or_none():
     # Mother 0 ends; 1 goes on to 4, of which she is sure; 2 and 3 start.
     known = linking([1], [4], [9.0], [-1, 4, -1, -1, -1])

@@ -133,7 +133,10 @@ def find_divisions(
         odds = log_odds(families, parting)
         odds += np.log(np.maximum(_real(odds, forward, backward, claimed), 1e-9))
         families, odds = families.only(odds > _HOPELESS), odds[odds > _HOPELESS]
-        choice, chance = _aged(movie, linking, families, choice_of(linking, families, odds, among), odds)
+        # Links were weighed against starts of all kinds, families are against those by chance.
+        rarer = -math.log(1 - parting.share)
+        choice = choice_of(linking, families, odds, among, rarer)
+        choice, chance = _aged(movie, linking, families, choice, odds)
         linking, chosen = relinked(linking, families, choice)
         if linking.changed.sum() <= _SETTLED * len(starts):
             break

@@ -93,7 +93,11 @@ class Choice:
 
 
 def choice_of(
-    linking: Linking, families: Families, odds: NDArray[np.float64], among: NDArray[np.int64]
+    linking: Linking,
+    families: Families,
+    odds: NDArray[np.float64],
+    among: NDArray[np.int64],
+    rarer: float = 0.0,
 ) -> Choice:
     """The links and families that may be chosen.
 
@@ -105,6 +109,8 @@ def choice_of(
         Log odds of each family; of a mother of two that start all but the likeliest are left out.
     among : (S,) int64 array
         Detections whose links may change, those that start included.
+    rarer : float
+        Log of how much rarer starts by chance are than the starts against which links were weighed.
     """
     given = _given(linking, among)
     family = np.nonzero(_likeliest_of_ended(families, odds))[0]
@@ -114,7 +120,7 @@ def choice_of(
     col = np.concatenate([linking.col[given], families.first[both], families.second[family]])
     of = np.concatenate([np.full(links, -1), both, family])
     share = np.where(of < 0, 0.0, np.where(families.ended[of], 0.5, 1.0))
-    gain = np.concatenate([linking.odds[given], share[links:] * odds[of[links:]]])
+    gain = np.concatenate([linking.odds[given] + rarer, share[links:] * odds[of[links:]]])
     order = np.argsort(row * count + col, kind="stable")
     return Choice(row[order], col[order], gain[order], of[order], share[order])
 
