@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from outbid.tracker.divisions import generations_cpu as kernels
-from outbid.tracker.divisions.families import FREEDOM, Families, Nearby, log_t
+from outbid.tracker.divisions.families import FREEDOM, Families, Nearby, Usual, log_t
 from outbid.tracker.divisions.generations import Lives, _likelihoods
 from outbid.tracker.divisions.parting import log_odds, parting_of, probabilities
 from outbid.tracker.divisions.relink import choice_of, family_chances, reachable, relinked
@@ -22,7 +22,19 @@ def families(mother: list[int], first: list[int], second: list[int]) -> Families
     rows = [np.array(side, dtype=np.int64) for side in (mother, first, second)]
     zero = np.zeros(len(mother))
     return Families(
-        *rows, zero > 0, zero, zero, np.zeros((len(mother), 3)), zero, zero, zero, zero, 1.0, 1e-4
+        *rows,
+        zero > 0,
+        zero > 0,
+        zero,
+        zero,
+        np.zeros((len(mother), 3)),
+        zero,
+        zero,
+        zero,
+        zero,
+        1.0,
+        1e-4,
+        0.0,
     )
 
 
@@ -66,8 +78,9 @@ def test_strangers_alone_are_no_daughters():
     assert parting_of(seen, 300, np.zeros(len(seen))) is None
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("axes", [1, 2, 3])
-def test_families_are_all_that_are_near_each_measured_by_itself(axes):
+def test_families_are_all_that_are_near_each_measured_by_itself(axes, late):
     rng = np.random.default_rng(axes)
     count, frames = 60, 4
     frame, position = np.repeat(np.arange(frames), count), rng.uniform(0, 3, (frames * count, axes))
@@ -77,45 +90,85 @@ def test_families_are_all_that_are_near_each_measured_by_itself(axes):
         linked = rng.permutation(count)[:40]
         follower[first + linked] = first + count + rng.permutation(count)[:40]
     before[follower[follower >= 0]] = np.nonzero(follower >= 0)[0]
+    for first in range(0, len(frame) - 2 * count, count):  # some are missed in the next frame
+        free = [
+            np.nonzero(side[k : k + count] < 0)[0] + k
+            for side, k in ((follower, first), (before, first + 2 * count))
+        ]
+        follower[free[0][:5]], before[free[1][:5]] = free[1][:5], free[0][:5]
     shift, log_density = rng.normal(0, 0.1, position.shape), rng.normal(0, 0.1, len(frame))
     starts = np.nonzero((before < 0) & (frame > 0))[0]
-    among, usual = np.union1d(starts, [70, 75, 130]), (0.04, 0.2)
-    near = Nearby.of(movie, among, log_density, shift, usual)
+    among, usual = np.union1d(starts, [70, 75, 130]), Usual(0.04, 0.2, 0.1)
+    near = Nearby.of(movie, among, log_density, shift, usual, late=late)
     seen = near.families(before, follower)
 
-    ahead = position + shift
     reach = 1.25 * np.exp(-np.median(log_density[among]) / axes)
     wanted = []
     for mother in range(len(frame)):
-        found = [j for j in among if frame[j] == frame[mother] + 1]
-        found = [j for j in found if np.linalg.norm(position[j] - ahead[mother]) <= reach]
-        if follower[mother] >= 0:
-            wanted += [(mother, follower[mother], j) for j in found if j != follower[mother]]
-        else:
-            wanted += [(mother, *two) for two in combinations([j for j in found if before[j] < 0], 2)]
+        for gap in (1, 2) if late else (1,):
+            ahead, one = position[mother] + gap * shift[mother], follower[mother]
+            found = [j for j in among if frame[j] == frame[mother] + gap]
+            found = [j for j in found if np.linalg.norm(position[j] - ahead) <= reach]
+            if one >= 0:
+                other = follower[one] if gap == 2 and frame[one] == frame[mother] + 1 else one
+                found = [j for j in found if other >= 0 and frame[other] == frame[j] and other != j]
+                wanted += [(mother, one, j) for j in found]
+            elif gap == 1:
+                wanted += [(mother, *two) for two in combinations([j for j in found if before[j] < 0], 2)]
     rows = zip(seen.mother.tolist(), seen.first.tolist(), seen.second.tolist(), strict=True)
     assert sorted(rows) == sorted(wanted)
     assert (seen.ended == (follower[seen.mother] < 0)).all()
     assert seen.ended.any()
+    gap = frame[seen.second] - frame[seen.mother]
+    assert (seen.late == (gap == 2)).all()
+    assert set(frame[seen.first[seen.late]] - frame[seen.mother[seen.late]]) == ({1, 2} if late else set())
 
-    here, there = position[seen.first], position[seen.second]
-    apart, middle = there - here, (here + there) / 2 - ahead[seen.mother]
+    beside = np.where(frame[seen.first] < frame[seen.second], follower[seen.first], seen.first)
+    here, there = position[beside], position[seen.second]
+    ahead = position[seen.mother] + gap[:, None] * shift[seen.mother]
+    apart, middle = there - here, (here + there) / 2 - ahead
     far = np.linalg.norm(apart, axis=1)
     along = (middle * apart).sum(axis=1) / far
     np.testing.assert_allclose(seen.along2, along**2)
     np.testing.assert_allclose(seen.aside2, (middle**2).sum(axis=1) - along**2, atol=1e-12)
     np.testing.assert_allclose(seen.apart2, apart**2)
     np.testing.assert_allclose(np.exp(seen.crowd) * seen.spacing, np.exp(-log_density[seen.mother] / axes))
-    after = np.column_stack([follower[seen.first], follower[seen.second]])
+    after = np.column_stack([follower[beside], follower[seen.second]])
     wider = ((position[after[:, 1]] - position[after[:, 0]] - apart) * apart).sum(axis=1) / far
-    wider[(after < 0).any(axis=1)] = np.nan
+    wider[(after < 0).any(axis=1) | (frame[after] != frame[seen.second][:, None] + 1).any(axis=1)] = np.nan
     np.testing.assert_allclose(seen.growth, wider)
     of_growth = log_t(np.nan_to_num(wider) ** 2, 1, 2 * 0.04, FREEDOM)
     np.testing.assert_allclose(seen.usual_growth, of_growth)
     lost = log_density[seen.first] + np.log(0.2 * len(among) / len(frame))
-    step2 = ((here - ahead[seen.mother]) ** 2).sum(axis=1)
-    chance = np.where(seen.ended, lost, log_t(step2, axes, 0.04, FREEDOM)) + log_density[seen.second]
+    frames = (frame[seen.first] - frame[seen.mother])[:, None]
+    step2 = ((position[seen.first] - position[seen.mother] - frames * shift[seen.mother]) ** 2 / frames).sum(
+        axis=1
+    )
+    usual_step = log_t(step2, axes, 0.04, FREEDOM) - axes / 2 * np.log(frames[:, 0])
+    chance = np.where(seen.ended, lost, usual_step) + log_density[seen.second]
     np.testing.assert_allclose(seen.chance, chance)
+
+
+def test_daughters_two_frames_after_the_mother_are_as_rare_as_misses_and_farther_apart():
+    seen = some(np.random.default_rng(0), 300, 3000)
+    found = parting_of(seen, 300, np.zeros(len(seen)))
+    late = replace(seen, late=np.ones(len(seen)) > 0, missed=0.1)
+    gained = log_odds(late, found) - log_odds(seen, found)
+    wider = replace(found, apart=np.log(np.exp(found.apart) + found.growth), along=found.along + 1e-4)
+    wider = replace(wider, aside=found.aside + 1e-4)
+    np.testing.assert_allclose(gained, np.log(0.1) + log_odds(seen, wider) - log_odds(seen, found), atol=1e-9)
+
+
+@pytest.mark.parametrize(("missed", "looked"), [(0.0, False), (0.2, True)])
+def test_families_over_a_frame_are_looked_for_where_detections_are_missed(missed, looked):
+    # 0 goes on to 1 and 2; her other daughter 3 was missed beside 1, or is that of 1.
+    usual = Usual(1e-4, 0.1, missed)
+    place = np.array([[0.0], [0.1], [0.2], [-0.2]])
+    movie = Movie(np.array([0, 1, 2, 2]), place, np.arange(4), np.array([0, 1, 2, 4]), "x")
+    near = Nearby.of(movie, np.array([3]), np.zeros(4), np.zeros((4, 1)), usual, late=True)
+    seen = near.families(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]))
+    found = list(zip(seen.mother.tolist(), seen.first.tolist(), seen.second.tolist(), strict=True))
+    assert found == ([(0, 1, 3), (1, 2, 3)] if looked else [(1, 2, 3)])
 
 
 def lineage(ages: list[int], frames: int) -> tuple[Movie, np.ndarray, Families]:
@@ -288,7 +341,9 @@ def test_of_a_heap_of_starts_the_nearest_are_looked_at():
     place = np.random.default_rng(0).normal(0, 1, (101, 3)) * (np.arange(101) > 0)[:, None]
     frame, start = np.minimum(np.arange(101), 1), np.array([0, 1, 101])
     movie, none = Movie(frame, place, np.arange(101), start, "zyx"), np.full(101, -1)
-    near = Nearby.of(movie, np.arange(1, 101), np.full(101, -6.0), np.zeros_like(place), (0.04, 0.2))
+    near = Nearby.of(
+        movie, np.arange(1, 101), np.full(101, -6.0), np.zeros_like(place), Usual(0.04, 0.2, 0.0)
+    )
     nearest = 1 + np.argsort(np.square(place[1:]).sum(axis=1))
     assert set(near.start.tolist()) == set(nearest[:24].tolist())
     assert len(near.families(none, none)) == 24 * 23 / 2

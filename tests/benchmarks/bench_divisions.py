@@ -2,8 +2,9 @@
 
 Identities are removed and no option is set. At every k-th frame a true division is one from a frame to
 the next that is left. With ``--pieces`` movies are cut into pieces of some frames, of which many hold
-few divisions: those that are true, found and right, by how many are true in a piece. The movies are
-found as in `bench_real`.
+few divisions: those that are true, found and right, by how many are true in a piece. With ``--missed`` such a
+share of the detections is left out at random, and links go over what is missed. The movies are found as in
+`bench_real`.
 """
 
 from __future__ import annotations
@@ -32,13 +33,26 @@ PIECES = (
 HELD = ("none", "one", "2 to 4", "5 to 9", "more")
 
 
-def found(name: str, stride: int) -> measure.Row:
-    truth = every(read_tracks(DATA / name), stride)
+def found(name: str, stride: int, missed: float) -> measure.Row:
+    truth = thinned(every(read_tracks(DATA / name), stride), missed)
     seconds, run = measure.best_of(2, lambda: track(truth.detections, TrackingSettings()))
     without, _ = measure.best_of(2, lambda: track(truth.detections, TrackingSettings(divisions=False)))
     values = score(run.tracks, truth, families=("divisions", "links")).values
     shown = ("division_f1", "division_precision", "division_recall", "n_true_divisions", "link_f1")
     return {"seconds": seconds, "without": without} | {name: values[name] for name in shown}
+
+
+def thinned(truth: Tracks, missed: float, seed: int = 0) -> Tracks:
+    """The truth without such a share of the detections."""
+    seen, track_id = np.random.default_rng(seed).random(len(truth.detections)) >= missed, truth.track_id
+    source, target = track_id[truth.links.T]
+    parent = np.full(track_id.max() + 1, -1)
+    parent[target[source != target]] = source[source != target]
+    parents = parent[track_id[seen]]
+    left = Detections.from_table(truth.detections.frame[seen], truth.detections.position[seen])
+    return Tracks.from_track_ids(
+        left, track_id[seen], np.where(np.isin(parents, track_id[seen]), parents, -1)
+    )
 
 
 def pieces(name: str, stride: int, frames: int) -> Iterator[Tracks]:
@@ -69,16 +83,19 @@ def table_of_pieces(limit: float) -> Iterator[measure.Row]:
         yield {"movie": name, "every": stride, "frames": frames, "shown": "pieces/true/found/right"} | told
 
 
-def table(limit: float) -> Iterator[measure.Row]:
+def table(limit: float, missed: float) -> Iterator[measure.Row]:
     for stride in STRIDES:
         for name in MOVIES:
-            yield {"movie": name, "every": stride} | measure.in_process(found, name, stride, limit=limit)
+            row = measure.in_process(found, name, stride, missed, limit=limit)
+            yield {"movie": name, "every": stride, "missed": missed} | row
 
 
 if __name__ == "__main__":
     parser = measure.options(__doc__)
     parser.add_argument("--pieces", action="store_true", help="few divisions: movies in pieces")
+    parser.add_argument("--missed", type=float, default=0.0, metavar="SHARE", help="detections left out")
     chosen = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit(f"There is no folder {DATA}. Name the one with the movies: OUTBID_DATA=folder.")
-    measure.show((table_of_pieces if chosen.pieces else table)(chosen.limit), chosen.csv)
+    rows = table_of_pieces(chosen.limit) if chosen.pieces else table(chosen.limit, chosen.missed)
+    measure.show(rows, chosen.csv)

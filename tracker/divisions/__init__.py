@@ -14,7 +14,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..assign.gains import best_pairs
 from ..refine.linking import Linking, shift_backward, turned
 from ..refine.movie import Movie
-from .families import Families, Nearby, usual_steps
+from .families import Families, Nearby, Usual
 from .generations import Lives
 from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
@@ -101,7 +101,7 @@ def find_divisions(
     none = Branches.none()
     starts = _starts(movie, linking.before)
     every = max(1, min(len(starts) // _TRIED, len(movie.frame_start) // 2 - 1))
-    usual = usual_steps(movie, linking.follower, shift)
+    usual = Usual.of(movie, linking.follower, shift)
     near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
     families = near.families(linking.before, linking.follower)
     sample = starts[movie.frame[starts] % every == 0]
@@ -125,7 +125,7 @@ def find_divisions(
     if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
         return linking, none
     among = reachable(linking, starts)
-    near = Nearby.of(movie, among, log_density, shift, usual)
+    near = Nearby.of(movie, among, log_density, shift, usual, late=True)
     for _ in range(_ROUNDS):
         starts = _starts(movie, linking.before)
         families = near.families(linking.before, linking.follower)
@@ -180,7 +180,7 @@ def _parting(
     earlier: NDArray[np.float64] | None = None,
     begun: Parting | None = None,
 ) -> Parting | None:
-    """How daughters part, from as many frames as tell enough."""
+    """How daughters part, from as many frames as tell enough; those two frames on tell their share alone."""
     earlier = np.zeros(len(families)) if earlier is None else earlier
     thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
     if thin > 1:
@@ -188,7 +188,12 @@ def _parting(
         some = np.isin(movie.frame[families.second], told)
         families, earlier = families.only(some), earlier[some]
         starts = starts[np.isin(movie.frame[starts], told)]
-    return parting_of(families, len(starts), earlier, begun)
+    soon = ~families.late
+    found = parting_of(families.only(soon), len(starts), earlier[soon], begun)
+    if found is None or soon.all():
+        return found
+    gain = share_gain(families, log_odds(families, found) + earlier, len(starts), found)
+    return replace(found, share=1 / (1 + (1 / found.share - 1) * math.exp(-gain)))
 
 
 def _refined(
@@ -206,7 +211,7 @@ def _backward(
     linking: Linking,
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
-    usual: tuple[float, float],
+    usual: Usual,
     parting: Parting,
     every: int = 1,
 ) -> NDArray[np.float64]:

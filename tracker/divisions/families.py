@@ -1,6 +1,8 @@
 """Families: all that might be a mother and her two daughters, measured.
 
-A mother is linked to one daughter, and the other starts near by; or she ends, and two tracks start.
+A mother is linked to one daughter, and the other starts near by; or she ends, and two tracks start. Where
+detections are missed, so may be the mother in the frame before them, or the other daughter in the frame after
+her: then the daughters are looked at two frames after the mother.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ _REACH = 1.25
 """Farthest that a daughter is looked for, in spacings of the detections."""
 _MOST = 24
 """Starts that are looked at near a detection, at most: where more crowd together none is told from others."""
+_MISSED = 0.01
+"""Share of links over a missed frame from which on families are looked for over one, too."""
 _STEPS = 10_000
 """Steps that tell enough of what is usual."""
 FREEDOM = 4.0
@@ -34,9 +38,12 @@ class Families:
     Parameters
     ----------
     mother, first, second : (P,) int64 arrays
-        Rows of the movie; the daughters are in the frame after the mother's.
+        Rows of the movie.
     ended : (P,) bool array
         Whether she is linked to none. Otherwise she is linked to the first.
+    late : (P,) bool array
+        Whether the second daughter is two frames after the mother, not one. Where the first is seen in
+        between, what is measured is where she is then.
     along2, aside2 : (P,) float64 arrays
         Squared distance of the point midway between the daughters from where the mother is foretold, along
         the line between them and across it.
@@ -54,12 +61,15 @@ class Families:
         Of the detections, in the unit of the positions.
     usual2 : float
         Variance of what is not foretold of the usual steps.
+    missed : float
+        Share of the links that are over a missed frame.
     """
 
     mother: NDArray[np.int64]
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     ended: NDArray[np.bool_]
+    late: NDArray[np.bool_]
     along2: NDArray[np.float64]
     aside2: NDArray[np.float64]
     apart2: NDArray[np.float64]
@@ -69,6 +79,7 @@ class Families:
     crowd: NDArray[np.float64]
     spacing: float
     usual2: float
+    missed: float
 
     def __len__(self) -> int:
         return len(self.mother)
@@ -81,27 +92,48 @@ class Families:
         return Families(*kept)
 
 
-def usual_steps(movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> tuple[float, float]:
-    """Variance of what is not foretold of the usual steps, and share of the detections without a next one.
+@dataclass(frozen=True)
+class Usual:
+    """What particles do that do not divide.
 
     Parameters
     ----------
-    movie : Movie
-    follower : (N,) int64 array
-        The detection linked after each; -1 for none.
-    shift : (N, axes) float64 array
-        Displacement in one frame that is foretold of each.
+    variance : float
+        Of what is not foretold of their steps, along each axis.
+    lost : float
+        Share of the detections without a link to the next frame.
+    missed : float
+        Share of the links that are over a missed frame.
     """
-    linked = np.nonzero((follower >= 0) & (movie.frame[follower] == movie.frame + 1))[0]
-    some = linked[:: max(1, len(linked) // _STEPS)]
-    steps = movie.position[follower[some]] - movie.position[some] - shift[some]
-    steps2 = float(np.median(np.einsum("ij,ij->i", steps, steps))) if len(some) else 0.0
-    return steps2 / (movie.axes * _MIDDLE[movie.axes]), 1 - len(linked) / max(len(follower), 1)
+
+    variance: float
+    lost: float
+    missed: float
+
+    @classmethod
+    def of(cls, movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> Usual:
+        """Read it off links.
+
+        Parameters
+        ----------
+        movie : Movie
+        follower : (N,) int64 array
+            The detection linked after each; -1 for none.
+        shift : (N, axes) float64 array
+            Displacement in one frame that is foretold of each.
+        """
+        ahead = np.where(follower < 0, 0, movie.frame[follower] - movie.frame)
+        linked, over = np.nonzero(ahead == 1)[0], int((ahead == 2).sum())
+        some = linked[:: max(1, len(linked) // _STEPS)]
+        steps = movie.position[follower[some]] - movie.position[some] - shift[some]
+        steps2 = float(np.median(np.einsum("ij,ij->i", steps, steps))) if len(some) else 0.0
+        lost, missed = 1 - len(linked) / max(len(follower), 1), over / max(len(linked) + over, 1)
+        return cls(steps2 / (movie.axes * _MIDDLE[movie.axes]), lost, missed)
 
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """Detections and the starts of the next frame near where they are foretold: all that may be families.
+    """Detections and the starts of the next frames near where they are foretold: all that may be families.
 
     Parameters
     ----------
@@ -114,6 +146,8 @@ class Nearby:
         As in `Families`.
     lost : float
         Density of starts by chance behind ends by chance, against that of detections.
+    missed : float
+        As in `Families`.
     """
 
     movie: Movie
@@ -124,6 +158,7 @@ class Nearby:
     spacing: float
     usual2: float
     lost: float
+    missed: float
 
     @classmethod
     def of(
@@ -132,9 +167,10 @@ class Nearby:
         starts: NDArray[np.int64],
         log_density: NDArray[np.float64],
         shift: NDArray[np.float64],
-        usual: tuple[float, float],
+        usual: Usual,
         *,
         every: int = 1,
+        late: bool = False,
     ) -> Nearby:
         """Look for the mothers of starts.
 
@@ -144,17 +180,21 @@ class Nearby:
             As in `find_divisions`.
         starts : (S,) int64 array
             Those that may be daughters, sorted.
-        usual : (float, float)
-            What `usual_steps` tells.
+        usual : Usual
         every : int
             Only daughters in every so many-th frame: a sample.
+        late : bool
+            Two frames after the mothers as well, if detections are missed.
         """
-        lost = usual[1] * len(starts) / max(len(movie.frame), 1)
+        lost = usual.lost * len(starts) / max(len(movie.frame), 1)
         starts = starts[movie.frame[starts] % every == 0]
         spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
-        mother, start = _near(movie, starts, shift, _REACH * spacing, every)
-        usual2 = max(usual[0], (1e-6 * spacing) ** 2, 1e-300)
-        return cls(movie, np.ascontiguousarray(log_density), shift, mother, start, spacing, usual2, lost)
+        gaps = (1, 2) if late and usual.missed > _MISSED else (1,)
+        near = [_near(movie, starts, shift, _REACH * spacing, every, gap) for gap in gaps]
+        mother, start = (np.concatenate(side) for side in zip(*near, strict=True))
+        usual2 = max(usual.variance, (1e-6 * spacing) ** 2, 1e-300)
+        log_density = np.ascontiguousarray(log_density)
+        return cls(movie, log_density, shift, mother, start, spacing, usual2, lost, usual.missed)
 
     def families(self, before: NDArray[np.int64], follower: NDArray[np.int64]) -> Families:
         """Measure every pair of a mother and a start, or two starts if she ends.
@@ -164,22 +204,24 @@ class Nearby:
         before, follower : (N,) int64 arrays
             The detections linked before and after each; -1 for none.
         """
-        movie, after = self.movie, follower[self.mother]
-        goes_on = (after >= 0) & (after != self.start)
-        goes_on &= movie.frame[after] == movie.frame[self.start]
-        ends = np.nonzero((after < 0) & (before[self.start] < 0))[0]
-        left, right = (ends[side] for side in _twos(self.mother[ends]))
+        frame, after = self.movie.frame, follower[self.mother]
+        beside = np.where((after >= 0) & (frame[after] < frame[self.start]), follower[after], after)
+        goes_on = (beside >= 0) & (beside != self.start) & (frame[beside] == frame[self.start])
+        ends = (after < 0) & (before[self.start] < 0) & (frame[self.start] == frame[self.mother] + 1)
+        left, right = (np.nonzero(ends)[0][side] for side in _twos(self.mother[ends]))
         mother = np.concatenate([self.mother[goes_on], self.mother[left]])
         first = np.concatenate([after[goes_on], self.start[left]])
         second = np.concatenate([self.start[goes_on], self.start[right]])
+        beside = np.concatenate([beside[goes_on], self.start[left]])
         order = np.argsort(mother, kind="stable")
-        return self._measured(mother[order], first[order], second[order], follower)
+        return self._measured(mother[order], first[order], second[order], beside[order], follower)
 
     def _measured(
         self,
         mother: NDArray[np.int64],
         first: NDArray[np.int64],
         second: NDArray[np.int64],
+        beside: NDArray[np.int64],
         follower: NDArray[np.int64],
     ) -> Families:
         from .families_cpu import measure
@@ -194,31 +236,32 @@ class Nearby:
             float(log_t(none, 1, 2 * self.usual2, FREEDOM)[0]),
         )
         measure(
-            mother, first, second, ended, follower, movie.frame, movie.position, self.shift, self.log_density,
-            numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+            mother, first, beside, second, ended, follower, movie.frame, movie.position, self.shift,
+            self.log_density, numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
         )  # fmt: skip
+        late = movie.frame[second] > movie.frame[mother] + 1
         return Families(
-            mother, first, second, ended, along2, aside2, apart2, growth, chance, usual_growth, crowd,
-            self.spacing, self.usual2,
+            mother, first, second, ended, late, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+            self.spacing, self.usual2, self.missed,
         )  # fmt: skip
 
 
 def _near(
-    movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float, every: int
+    movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float, every: int, gap: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Detections and the starts of the next frame near where they are foretold, sorted by the former."""
-    before = np.nonzero((movie.frame + 1) % every == 0)[0]
+    """Detections and the starts so many frames on near where they are foretold, sorted by the former."""
+    before = np.nonzero((movie.frame + gap) % every == 0)[0]
     flat = ((0, 0), (0, 3 - movie.axes))
     points = np.pad(movie.position[starts], flat)
-    ahead = np.pad((movie.position + shift)[before], flat)
+    ahead = np.pad((movie.position + gap * shift)[before], flat)
     numbers = np.arange(movie.frame[0], movie.frame[-1] + 2) if len(movie.frame) else np.zeros(1)
     here, there = (np.searchsorted(movie.frame[taken], numbers) for taken in (before, starts))
     # Starts are few: to look from them is quicker.
-    near = pairs_within(points, ahead, radius, there, here, (-1, -1))
+    near = pairs_within(points, ahead, radius, there, here, (-gap, -gap))
     start = starts[np.repeat(near.rows.order, np.diff(near.indptr))]
     mother = before[near.cols.order[near.indices]]
     if np.bincount(mother).max(initial=0) > _MOST:
-        way = movie.position[start] - movie.position[mother] - shift[mother]
+        way = movie.position[start] - movie.position[mother] - gap * shift[mother]
         order = np.lexsort((np.einsum("ij,ij->i", way, way), mother))
         order = order[np.arange(len(order)) - np.searchsorted(mother[order], mother[order]) < _MOST]
         mother, start = mother[order], start[order]

@@ -12,30 +12,32 @@ from numba import njit
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def measure(
-    mother, first, second, ended, follower, frame, position, shift, log_density, numbers, constants, along2,
-    aside2, apart2, growth, chance, usual_growth, crowd,
+    mother, first, beside, second, ended, follower, frame, position, shift, log_density, numbers, constants,
+    along2, aside2, apart2, growth, chance, usual_growth, crowd,
 ):  # pragma: no cover  # fmt: skip
     """Measure families, as `Families` holds them.
 
-    mother, first, second (P,) i8 rows, ended (P,) bool; follower, frame (N,) i8, position, shift (N, A) f8,
-    log_density (N,) f8 of the movie; numbers: spacing, usual variance, log of the share of starts by chance
-    behind ends by chance, freedom of Student's t; constants: log densities at the middle of that t, of a step
-    and of a growth. Written: along2, aside2, growth, chance, usual_growth, crowd (P,), apart2 (P, A) f8.
+    mother, first, second (P,) i8 rows, beside (P,) i8 where the first is in the frame of the second, ended
+    (P,) bool; follower, frame (N,) i8, position, shift (N, A) f8, log_density (N,) f8 of the movie; numbers:
+    spacing, usual variance, log of the share of starts by chance behind ends by chance, freedom of Student's
+    t; constants: log densities at the middle of that t, of a step and of a growth. Written: along2, aside2,
+    growth, chance, usual_growth, crowd (P,), apart2 (P, A) f8.
     """
     spacing, usual2, log_lost, freedom = numbers
     axes = position.shape[1]
     log_spacing = math.log(max(spacing, 1e-300))
     for e in range(len(mother)):
-        m, a, b = mother[e], first[e], second[e]
+        m, one, a, b = mother[e], first[e], beside[e], second[e]
         mixed, middle2, distance2, step2 = 0.0, 0.0, 1e-300, 0.0
+        gap, step = frame[b] - frame[m], frame[one] - frame[m]
         for k in range(axes):
-            ahead = position[m, k] + shift[m, k]
+            ahead = position[m, k] + gap * shift[m, k]
             apart = position[b, k] - position[a, k]
             middle = position[a, k] + apart / 2 - ahead
             mixed += middle * apart
             middle2 += middle * middle
             distance2 += apart * apart
-            step2 += (position[a, k] - ahead) ** 2
+            step2 += (position[one, k] - position[m, k] - step * shift[m, k]) ** 2
             apart2[e, k] = apart * apart
         along2[e] = mixed * mixed / distance2
         aside2[e] = max(middle2 - along2[e], 0.0)
@@ -52,6 +54,8 @@ def measure(
         if ended[e]:
             chance[e] = log_density[a] + log_lost
         else:
-            chance[e] = constants[0] - 0.5 * (freedom + axes) * math.log1p(step2 / (freedom * usual2))
+            far2 = step2 / (step * usual2)
+            chance[e] = constants[0] - 0.5 * (freedom + axes) * math.log1p(far2 / freedom)
+            chance[e] -= 0.5 * axes * math.log(step)
         chance[e] += log_density[b]
         crowd[e] = -log_density[m] / axes - log_spacing

@@ -143,7 +143,23 @@ def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
 
     Either daughter may be the nearer one.
     """
-    return _log_odds(families, replace(parting, both=1.0))
+    parting = replace(parting, both=1.0)
+    odds, late = _log_odds(families, parting), np.nonzero(families.late)[0]
+    if len(late):
+        odds[late] = _log_odds(families.only(late), _later(families, parting))
+    return odds
+
+
+def _later(families: Families, parting: Parting) -> Parting:
+    """How far daughters are from each other, and the middle from where it is foretold, one frame later."""
+    daughters = parting.share * families.missed
+    return replace(
+        parting,
+        share=daughters / (daughters + 1 - parting.share),
+        along=parting.along + families.usual2,
+        aside=parting.aside + families.usual2,
+        apart=math.log(max(math.exp(parting.apart) + parting.growth, 1e-6 * families.spacing)),
+    )
 
 
 def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
