@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from outbid.simulate.experiments.calibration import expected_calibration_error
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
 from outbid.tracker import (
     Detections,
@@ -39,6 +40,17 @@ def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=
 def f1_of(links, truth: Tracks) -> float:
     found = Tracks(truth.detections, links.pairs)
     return score(found, truth, families=("links",)).values["link_f1"]
+
+
+@pytest.mark.parametrize(("step", "persistence"), [(0.5, 5), (0.6, 10)])
+def test_the_unit_of_length_changes_nothing(step, persistence):
+    """A tenth of the links were others: gates below 1e-8 counted as alike, and rounding chose times."""
+    seen = Scene(step, persistence, 0, 0, particles=300, frames=20).film(1).detections
+    learned, links = calibrate(seen)
+    for power in (-40, 30):
+        other, found = calibrate(Detections.from_table(seen.frame, np.ldexp(seen.position, power)))
+        np.testing.assert_array_equal(found.pairs, links.pairs)
+        np.testing.assert_allclose(np.ldexp(other.step, -power), learned.step, rtol=1e-9)
 
 
 def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):

@@ -91,6 +91,7 @@ def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
         ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),
         ("track one.csv", 0, "Nothing could be learned"),
+        ("track one.csv --set noise=5 --set step=1", 0, "with noise, step as told"),
     ],
 )
 def test_what_newcomers_try(

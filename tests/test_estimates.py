@@ -34,6 +34,16 @@ def test_the_first_step_is_found_before_anything_is_linked(sigma):
     assert found == pytest.approx(sigma, rel=0.12)
 
 
+@pytest.mark.parametrize("sigma", [0.005, 0.03, 0.1])
+def test_all_are_seen_again_in_a_movie_that_none_leaves(sigma):
+    """Where no stranger is as near as the farthest step, any share explains how the steps spread."""
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        place = rng.uniform(0, 8, (500, 3)) + np.cumsum(rng.normal(0, sigma, (15, 500, 3)), axis=0)
+        near = neighbour_distances(place.reshape(-1, 3), 500 * np.arange(16))
+        assert first_step(near, 3)[1] == 1
+
+
 def test_least_squares_without_negative_parts_are_those_of_scipy():
     """Also where two unknowns are one and the same: then the squares tell."""
     rng = np.random.default_rng(4)

@@ -162,6 +162,21 @@ def test_a_drift_that_is_not_followed_is_refused() -> None:
         Live(learned(seen))
 
 
+@pytest.mark.parametrize(("ahead", "refused"), [(0.0, False), (1.5, False), (2.5, True)])
+def test_a_drift_that_a_vote_took_out_is_refused(ahead: float, refused: bool) -> None:
+    """Within a roomy gate strangers were linked, with a probability of .95."""
+    rng = np.random.default_rng(1)
+    place = rng.uniform(0, 30, (300, 3)) + np.cumsum(rng.normal(0, 0.2, (15, 300, 3)), axis=0)
+    place += ahead * np.arange(15)[:, None, None] * np.array([0, 0, 1])
+    told = learned(Detections.from_table(np.repeat(np.arange(15), 300), place.reshape(-1, 3)))
+    if refused:
+        with pytest.raises(SettingsError, match="Take the drift out"):
+            Live(told)
+    else:
+        live = Live(told)
+        assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
+
+
 def test_clutter_of_the_first_frame_is_as_likely_as_any() -> None:
     live = Live(learned(movie(miss=0.1).detections))
     live.add(movie().detections.position[:300])

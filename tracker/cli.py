@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
+_NOTHING_SO = (
+    "Nothing was linked with {} as told. Tell --set other values, or leave out those that you do not know."
+)
 
 
 @click.group(
@@ -228,7 +231,8 @@ def _in_memory(
     lap("write")
     if run.learned is not None:
         merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
-        learnt = run.learned if run.stats["links"] else _NOTHING
+        nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
+        learnt = run.learned if run.stats["links"] else nothing
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
     return {**run.stats, **learned}
 

@@ -18,6 +18,9 @@ from .refine.movie import HOLE, Movie
 from .refine.sweep import Beliefs
 from .refine.weigh import solved, weighed
 
+_CARRIED = 3.0
+"""Steps that frames may usually drift by, if what neighbours do carries them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Joined:
@@ -59,7 +62,8 @@ class Live:
     Raises
     ------
     SettingsError
-        If whole frames of that recording drift by more than the gate: what is live is not asked for a drift.
+        If whole frames of that recording drift by more than the gate, or usually by far more than a step:
+        what is live is not asked for a drift.
 
     Examples
     --------
@@ -81,10 +85,13 @@ class Live:
         spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
         solver: str = "bid_and_augment",
     ) -> None:
-        drift = np.zeros((1, 1)) if learned.drift is None else learned.drift
-        if (np.abs(np.diff(drift, axis=0)).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any():
+        ahead = np.zeros((1, 1)) if learned.drift is None else np.diff(learned.drift, axis=0)
+        usual = float(np.sqrt(np.square(ahead).sum(axis=1).mean())) if len(ahead) else 0.0
+        beyond = (np.abs(ahead).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any()
+        # Steps tell what neighbours carry; what a vote took out of them is many times as far.
+        if beyond or usual > _CARRIED * float(np.linalg.norm(learned.step)):
             raise SettingsError(
-                "Whole frames drift by more than the gate, which live linking does not follow. "
+                "Whole frames drift by more than particles move, which live linking does not follow. "
                 "Take the drift out of the positions, or track the recording as a whole."
             )
         self._model = replace(learned.model, two_sided=False)

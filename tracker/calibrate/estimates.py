@@ -23,6 +23,8 @@ LONGEST = 300.0
 _TIMES = (0.0, *np.geomspace(0.3, LONGEST, 61).tolist())
 """Persistences that are tried, in frames."""
 _BINS = 60
+_SAME = 1e-6
+"""Difference of weighted squares that is none."""
 _LEAST = 20
 """Fewer pairs of steps than this tell nothing of a covariance."""
 _ALL, _NO_DIFFUSION = [0, 1, 2], [0, 2]
@@ -147,7 +149,9 @@ def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
     shares = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])[:, None, None]
     chance = np.maximum(-np.diff((1 - shares * reached) * alone), 1e-12)
     likelihood = (seen * np.log(chance / chance.sum(axis=-1, keepdims=True))).sum(axis=-1)
-    share, sigma = np.unravel_index(np.argmax(likelihood), likelihood.shape)
+    sigma = int(np.argmax(likelihood)) % len(sigmas)
+    # Where strangers are far it is that nobody is farther than the farthest that tells who is seen again.
+    share = int(np.argmax((seen * np.log(chance[:, sigma])).sum(axis=-1)))
     return float(sigmas[sigma]), float(shares[share, 0, 0])
 
 
@@ -186,7 +190,7 @@ def motion_from(
 
     def likeliest(used: list[int]) -> tuple[float, float, NDArray[np.float64]]:
         """Squares that are left, persistence, and parts."""
-        best = int(np.argmin(fitted(_TIMES, used)[1]))
+        best = _first_of_least(fitted(_TIMES, used)[1])
         around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
         times = tuple(np.geomspace(*around, 13).tolist())
         time, parts = _lowest(times, fitted(times, used)[1]), np.zeros((3, len(variance)))
@@ -203,6 +207,17 @@ def motion_from(
     return _motion_of(parts, time, variance)
 
 
+def _first_of_least(squares: NDArray[np.float64]) -> int:
+    """The first of those as small: of few covariances many times explain all, but for rounding.
+
+    Examples
+    --------
+    >>> _first_of_least(np.array([3.0, 1e-28, 2e-29, 1e-28]))
+    1
+    """
+    return int(np.argmax(squares <= squares.min() + _SAME))
+
+
 def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
     """Where squares at evenly spaced logarithms of times are least, by a parabola.
 
@@ -212,7 +227,7 @@ def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
     >>> round(_lowest(times, np.square(np.log(times) - np.log(2.2))), 3)
     2.2
     """
-    best = int(np.argmin(squares))
+    best = _first_of_least(squares)
     if best in {0, len(times) - 1}:
         return times[best]
     left, here, right = squares[best - 1 : best + 2].tolist()

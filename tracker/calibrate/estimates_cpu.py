@@ -13,11 +13,14 @@ import numpy as np
 from numba import njit
 
 _SINGULAR = 1e-9  # share of the product of a matrix's diagonal below which its determinant is none
+_SAME = 1e-12  # share of all squares by which none are fewer: of few lags several supports explain all
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def least_squares(design, seen, best, least):  # pragma: no cover
     """Non-negative least squares: the best solution is the plain one on its own support, so all are tried.
+
+    Of those that are as good the first is taken.
 
     design (T, L, K), seen (L, A) f8. Written: best (T, K, A) f8 solutions, least (T, A) f8 their squares.
     """
@@ -35,6 +38,7 @@ def least_squares(design, seen, best, least):  # pragma: no cover
             least[t, a] = 0.0
             for lag in range(lags):
                 least[t, a] += seen[lag, a] ** 2
+            same = _SAME * least[t, a]
             for m in range(unknowns):
                 right[m] = 0.0
                 for lag in range(lags):
@@ -75,7 +79,7 @@ def least_squares(design, seen, best, least):  # pragma: no cover
                     for m in range(size):
                         rest -= design[t, lag, number[m]] * found[m]
                     square += rest * rest
-                if square < least[t, a]:
+                if square < least[t, a] - same:
                     least[t, a] = square
                     best[t, :, a] = 0.0
                     for m in range(size):

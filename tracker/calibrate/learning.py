@@ -220,7 +220,7 @@ class _Learning:
         while len(self._before.follow) > 1 and 0 < longest < len(follow) and follow[longest] < _RARE:
             longest, follow = longest - 1, follow[:-1]
         self._max_gap, self._model = longest, replace(self._model, follow=follow)
-        if not np.allclose(self._gate, self._model.gate, rtol=_SAME_GATE):
+        if not np.allclose(self._gate, self._model.gate, rtol=_SAME_GATE, atol=0):
             self._near = pairs_of(self._movie, self._model.gate, **self._means.looking)
             self._gate = self._model.gate
 
@@ -298,4 +298,4 @@ class _Learning:
 def _alike(one: LinkModel, other: LinkModel) -> bool:
     """Whether what is worth a look for the one model is so for the other."""
     here, there = ((*each.gate, each.motion.persistence, each.end, each.start) for each in (one, other))
-    return len(one.follow) == len(other.follow) and np.allclose(here, there, rtol=_ALIKE)
+    return len(one.follow) == len(other.follow) and np.allclose(here, there, rtol=_ALIKE, atol=0)

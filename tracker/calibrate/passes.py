@@ -161,7 +161,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         if alike == (movie.pace is None) and int(linking.changed.sum()) <= _SETTLED * count:
             break
         wider = _looking_so_far(model, movie, before, means)
-        if not np.allclose(wider.gate, model.gate, rtol=_SAME_GATE):
+        if not np.allclose(wider.gate, model.gate, rtol=_SAME_GATE, atol=0):
             model, near = wider, pairs_of(movie, wider.gate, **means.looking)
     # Links over gaps that are unlikely were left out: the part knows better how many there are.
     learnt = means.held(motion_learned(movie, linking, shift, model, means.room, before.bias))
