@@ -149,6 +149,7 @@ def test_a_crowd_is_not_searched_where_a_sample_tells_of_chance_alone(monkeypatc
     seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(2000 ** (1 / 3),) * 3, seed=0)
     looks, told, find, tell = [], [], divisions._found, divisions._tell
     monkeypatch.setattr(divisions, "_TRIED", 100)
+    monkeypatch.setattr(divisions, "_KEPT", 2.0)  # where steps tell, no family looks good
     monkeypatch.setattr(divisions, "_tell", lambda *given: told.append(given) or tell(*given))
     monkeypatch.setattr(divisions, "_found", lambda *given: looks.append(find(*given)) or looks[-1])
     _, links = calibrate(seen.detections)
@@ -157,6 +158,19 @@ def test_a_crowd_is_not_searched_where_a_sample_tells_of_chance_alone(monkeypatc
     ((forward, backward, _, unsure),) = told
     assert unsure == pytest.approx(3 * (len(forward) + len(backward) + 1) ** 0.5)
     assert (np.bincount(links.pairs[:, 0]) < 2).all()
+
+
+@pytest.mark.parametrize(("resting", "speed", "miss"), [(150, 0.5, 0.03), (150, 1.0, 0.1), (0, 1.0, 0.1)])
+def test_a_cloud_that_disperses_does_not_divide(resting, speed, miss):
+    """Who was missed at first starts near one that flies: its steps were as long as those of daughters."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        place, velocity = rng.uniform(0, 30, (300, 3)), rng.normal(0, speed, (300, 3))
+        velocity[:resting] = 0
+        way = place + np.arange(20)[:, None, None] * velocity + rng.normal(0, 0.05, (20, 300, 3))
+        seen = rng.random((20, 300)) >= miss
+        _, links = calibrate(Detections.from_table(np.nonzero(seen)[0], way[seen]))
+        assert np.bincount(links.pairs[:, 0]).max() == 1
 
 
 @pytest.mark.parametrize("rate", [0.0001, 0.0005, 0.001])

@@ -100,7 +100,8 @@ def test_families_are_all_that_are_near_each_measured_by_itself(axes, late):
     starts = np.nonzero((before < 0) & (frame > 0))[0]
     among, usual = np.union1d(starts, [70, 75, 130]), Usual(0.04, 0.2, 0.1)
     near = Nearby.of(movie, among, log_density, shift, usual, late=late)
-    seen = near.families(before, follower)
+    going = rng.normal(-1, 3, len(frame))
+    seen = near.families(before, follower, going)
 
     reach = 1.25 * np.exp(-np.median(log_density[among]) / axes)
     wanted = []
@@ -139,13 +140,16 @@ def test_families_are_all_that_are_near_each_measured_by_itself(axes, late):
     np.testing.assert_allclose(seen.growth, wider)
     of_growth = log_t(np.nan_to_num(wider) ** 2, 1, 2 * 0.04, FREEDOM)
     np.testing.assert_allclose(seen.usual_growth, of_growth)
-    lost = log_density[seen.first] + np.log(0.2 * len(among) / len(frame))
+    late = np.array([0, 6, 0.6, 0.06])  # missed at first
+    log_starts = log_density + np.log1p(late / ((len(among) - late.sum()) / 3))[frame]
+    lost = log_starts[seen.first] + np.log(0.2 * len(among) / len(frame))
     frames = (frame[seen.first] - frame[seen.mother])[:, None]
     step2 = ((position[seen.first] - position[seen.mother] - frames * shift[seen.mother]) ** 2 / frames).sum(
         axis=1
     )
     usual_step = log_t(step2, axes, 0.04, FREEDOM) - axes / 2 * np.log(frames[:, 0])
-    chance = np.where(seen.ended, lost, usual_step) + log_density[seen.second]
+    usual_step = np.maximum(usual_step, going[seen.mother])
+    chance = np.where(seen.ended, lost, usual_step) + log_starts[seen.second]
     np.testing.assert_allclose(seen.chance, chance)
 
 
@@ -166,7 +170,7 @@ def test_families_over_a_frame_are_looked_for_where_detections_are_missed(missed
     place = np.array([[0.0], [0.1], [0.2], [-0.2]])
     movie = Movie(np.array([0, 1, 2, 2]), place, np.arange(4), np.array([0, 1, 2, 4]), "x")
     near = Nearby.of(movie, np.array([3]), np.zeros(4), np.zeros((4, 1)), usual, late=True)
-    seen = near.families(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]))
+    seen = near.families(np.array([-1, 0, 1, -1]), np.array([1, 2, -1, -1]), np.full(4, -np.inf))
     found = list(zip(seen.mother.tolist(), seen.first.tolist(), seen.second.tolist(), strict=True))
     assert found == ([(0, 1, 3), (1, 2, 3)] if looked else [(1, 2, 3)])
 
@@ -346,4 +350,4 @@ def test_of_a_heap_of_starts_the_nearest_are_looked_at():
     )
     nearest = 1 + np.argsort(np.square(place[1:]).sum(axis=1))
     assert set(near.start.tolist()) == set(nearest[:24].tolist())
-    assert len(near.families(none, none)) == 24 * 23 / 2
+    assert len(near.families(none, none, np.full(101, -np.inf))) == 24 * 23 / 2

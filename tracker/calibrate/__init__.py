@@ -193,7 +193,7 @@ def _branched(movie: Movie, found: Found, *, divisions: bool, merges: bool) -> t
     linking, branches = found.linking, Branches.none()
     for asked, find in ((divisions, find_divisions), (merges, find_merges)):
         if asked and not len(branches):
-            linking, branches = find(movie, found.linking, found.pairs.log_density, found.shift)
+            linking, branches = find(movie, found.linking, found.model, found.pairs.log_density, found.shift)
     return linking, branches
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..assign.gains import best_pairs
-from ..refine.linking import Linking, shift_backward, turned
+from ..refine.linking import Linking, LinkModel, shift_backward, turned
 from ..refine.movie import Movie
 from .families import Families, Nearby, Usual
 from .generations import Lives
@@ -48,6 +48,10 @@ _ROUNDS = 2
 """Rounds in which links are exchanged."""
 _SETTLED = 0.02
 """Links that may still change when they end, against the starts."""
+_KEPT = 2 / 3
+"""Correlation of a particle's steps from which on its own way tells where it goes on, not only how far others
+go: beside particles at rest each step of one that flies is long. In what links tell are daughters' steps as
+well; cells keep up to .56."""
 _LIVES = 3
 """Rounds in which ages and divisions tell of each other; more change nothing."""
 
@@ -79,7 +83,11 @@ class Branches:
 
 
 def find_divisions(
-    movie: Movie, linking: Linking, log_density: NDArray[np.float64], shift: NDArray[np.float64]
+    movie: Movie,
+    linking: Linking,
+    model: LinkModel,
+    log_density: NDArray[np.float64],
+    shift: NDArray[np.float64],
 ) -> tuple[Linking, Branches]:
     """Assign starts to mothers by the odds of a division against a neighbour by chance.
 
@@ -88,6 +96,8 @@ def find_divisions(
     movie : Movie
     linking : Linking
         Its links. Starts are detections without one before, after the first frame.
+    model : LinkModel
+        By which they were weighed.
     log_density : (N,) float64 array
         Log of the detections per volume around each.
     shift : (N, axes) float64 array
@@ -103,13 +113,14 @@ def find_divisions(
     every = max(1, min(len(starts) // _TRIED, len(movie.frame_start) // 2 - 1))
     usual = Usual.of(movie, linking.follower, shift)
     near = Nearby.of(movie, starts, log_density, shift, usual, every=every)
-    families = near.families(linking.before, linking.follower)
+    going = _going(movie, linking, model, log_density)
+    families = near.families(linking.before, linking.follower, going)
     sample = starts[movie.frame[starts] % every == 0]
     parting = _parting(movie, families, sample)
     if parting is None:
         return linking, none
     forward, odds, claimed = _found(families, parting, len(movie.frame))
-    backward = _backward(movie, linking, log_density, shift, usual, parting, every)
+    backward = _backward(movie, linking, model, log_density, shift, usual, parting, every)
     if every > 1:
         # Where chance finds about as many, a sample tells that all would not do.
         unsure = _CLEAR * math.sqrt(len(forward) + len(backward) + 1)
@@ -117,10 +128,10 @@ def find_divisions(
         if few or not _tell(forward, backward, claimed, unsure):
             return linking, none
         near = Nearby.of(movie, starts, log_density, shift, usual)
-        families = near.families(linking.before, linking.follower)
+        families = near.families(linking.before, linking.follower, going)
         parting = _parting(movie, families, starts, begun=parting) or parting
         forward, odds, claimed = _found(families, parting, len(movie.frame))
-        backward = _backward(movie, linking, log_density, shift, usual, parting)
+        backward = _backward(movie, linking, model, log_density, shift, usual, parting)
     few = len(forward) - len(backward) < _MORE * len(starts)
     if few or not (_real(odds, forward, backward, claimed) > _LEAST).any():
         return linking, none
@@ -128,7 +139,8 @@ def find_divisions(
     near = Nearby.of(movie, among, log_density, shift, usual, late=True)
     for _ in range(_ROUNDS):
         starts = _starts(movie, linking.before)
-        families = near.families(linking.before, linking.follower)
+        going = _going(movie, linking, model, log_density)
+        families = near.families(linking.before, linking.follower, going)
         parting = _refined(movie, linking, families, starts, parting)
         odds = log_odds(families, parting)
         odds += np.log(np.maximum(_real(odds, forward, backward, claimed), 1e-9))
@@ -167,6 +179,22 @@ def _aged(
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
     return choice, family_chances(choice, families)
+
+
+def _going(
+    movie: Movie, linking: Linking, model: LinkModel, log_density: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(N,) log density of the follower of each where it is, by what past and future tell; see `_KEPT`."""
+    going = np.full(len(movie.frame), -np.inf)
+    kept = model.motion.step_covariance(1) / np.maximum(model.motion.step_variance(1), 1e-300)
+    if kept.mean() < _KEPT:
+        return going
+    linked = np.nonzero(linking.follower >= 0)[0]
+    after = linking.follower[linked]
+    gap = np.minimum(movie.frame[after] - movie.frame[linked], len(model.follow))
+    seen = np.maximum(model.follow, 1e-12)[gap - 1] / (model.end * model.start)
+    going[linked] = linking.gain[linked] - np.log(seen) + log_density[after]
+    return going
 
 
 def _starts(movie: Movie, before: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -209,6 +237,7 @@ def _refined(
 def _backward(
     movie: Movie,
     linking: Linking,
+    model: LinkModel,
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
     usual: Usual,
@@ -216,11 +245,12 @@ def _backward(
     every: int = 1,
 ) -> NDArray[np.float64]:
     """The log odds of the divisions found in the movie run backward, where their share is another."""
-    count, back = len(movie.frame), movie.backward()
-    starts = _starts(back, turned(linking.follower))
-    behind = shift_backward(linking.before, shift)
+    count, back, linking = len(movie.frame), movie.backward(), linking.backward()
+    starts = _starts(back, linking.before)
+    behind = shift_backward(turned(linking.follower), shift)
     near = Nearby.of(back, starts, log_density[::-1], behind, usual, every=every)
-    families = near.families(turned(linking.follower), turned(linking.before))
+    going = _going(back, linking, model, log_density[::-1])
+    families = near.families(linking.before, linking.follower, going)
     odds = log_odds(families, parting)
     own = odds + share_gain(families, odds, int((back.frame[starts] % every == 0).sum()), parting)
     chance, _ = probabilities(families, own)

@@ -23,6 +23,8 @@ _MOST = 24
 """Starts that are looked at near a detection, at most: where more crowd together none is told from others."""
 _MISSED = 0.01
 """Share of links over a missed frame from which on families are looked for over one, too."""
+_ONE = 0.5
+"""Starts that are expected at least, but for those who were missed at first."""
 _STEPS = 10_000
 """Steps that tell enough of what is usual."""
 FREEDOM = 4.0
@@ -140,6 +142,8 @@ class Nearby:
     movie : Movie
     log_density, shift
         As in `find_divisions`.
+    log_starts : (N,) float64 array
+        Log density around each of starts by chance, against how many there are in a usual frame.
     mother, start : (Q,) int64 arrays
         Sorted by mother.
     spacing, usual2 : float
@@ -152,6 +156,7 @@ class Nearby:
 
     movie: Movie
     log_density: NDArray[np.float64]
+    log_starts: NDArray[np.float64]
     shift: NDArray[np.float64]
     mother: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -187,6 +192,7 @@ class Nearby:
             Two frames after the mothers as well, if detections are missed.
         """
         lost = usual.lost * len(starts) / max(len(movie.frame), 1)
+        log_starts = log_density + _more_starts(movie, len(starts), usual.missed)
         starts = starts[movie.frame[starts] % every == 0]
         spacing = float(np.exp(-np.median(log_density[starts]) / movie.axes)) if len(starts) else 0.0
         gaps = (1, 2) if late and usual.missed > _MISSED else (1,)
@@ -194,15 +200,19 @@ class Nearby:
         mother, start = (np.concatenate(side) for side in zip(*near, strict=True))
         usual2 = max(usual.variance, (1e-6 * spacing) ** 2, 1e-300)
         log_density = np.ascontiguousarray(log_density)
-        return cls(movie, log_density, shift, mother, start, spacing, usual2, lost, usual.missed)
+        return cls(movie, log_density, log_starts, shift, mother, start, spacing, usual2, lost, usual.missed)
 
-    def families(self, before: NDArray[np.int64], follower: NDArray[np.int64]) -> Families:
+    def families(
+        self, before: NDArray[np.int64], follower: NDArray[np.int64], going: NDArray[np.float64]
+    ) -> Families:
         """Measure every pair of a mother and a start, or two starts if she ends.
 
         Parameters
         ----------
         before, follower : (N,) int64 arrays
             The detections linked before and after each; -1 for none.
+        going : (N,) float64 array
+            Log density of the latter where it is, by what tracks tell; minus infinity for none.
         """
         frame, after = self.movie.frame, follower[self.mother]
         beside = np.where((after >= 0) & (frame[after] < frame[self.start]), follower[after], after)
@@ -214,7 +224,7 @@ class Nearby:
         second = np.concatenate([self.start[goes_on], self.start[right]])
         beside = np.concatenate([beside[goes_on], self.start[left]])
         order = np.argsort(mother, kind="stable")
-        return self._measured(mother[order], first[order], second[order], beside[order], follower)
+        return self._measured(mother[order], first[order], second[order], beside[order], follower, going)
 
     def _measured(
         self,
@@ -223,6 +233,7 @@ class Nearby:
         second: NDArray[np.int64],
         beside: NDArray[np.int64],
         follower: NDArray[np.int64],
+        going: NDArray[np.float64],
     ) -> Families:
         from .families_cpu import measure
 
@@ -236,14 +247,24 @@ class Nearby:
             float(log_t(none, 1, 2 * self.usual2, FREEDOM)[0]),
         )
         measure(
-            mother, first, beside, second, ended, follower, movie.frame, movie.position, self.shift,
-            self.log_density, numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
+            mother, first, beside, second, ended, follower, going, movie.frame, movie.position, self.shift,
+            self.log_density, self.log_starts, numbers, constants, along2, aside2, apart2, growth, chance,
+            usual_growth, crowd,
         )  # fmt: skip
         late = movie.frame[second] > movie.frame[mother] + 1
         return Families(
             mother, first, second, ended, late, along2, aside2, apart2, growth, chance, usual_growth, crowd,
             self.spacing, self.usual2, self.missed,
         )  # fmt: skip
+
+
+def _more_starts(movie: Movie, starts: int, missed: float) -> NDArray[np.float64]:
+    """(N,) log of how much more often tracks start in the frame of each: some are missed at first."""
+    frame = movie.frame - movie.frame[:1]
+    late = np.bincount(frame) * missed ** np.arange(int(frame.max(initial=-1)) + 1)
+    late[:1] = 0
+    usual = max(starts - float(late.sum()), _ONE) / max(len(late) - 1, 1)
+    return np.log1p(late / usual)[frame]
 
 
 def _near(

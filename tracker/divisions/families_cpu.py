@@ -12,16 +12,16 @@ from numba import njit
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def measure(
-    mother, first, beside, second, ended, follower, frame, position, shift, log_density, numbers, constants,
-    along2, aside2, apart2, growth, chance, usual_growth, crowd,
+    mother, first, beside, second, ended, follower, going, frame, position, shift, log_density, log_starts,
+    numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
 ):  # pragma: no cover  # fmt: skip
     """Measure families, as `Families` holds them.
 
     mother, first, second (P,) i8 rows, beside (P,) i8 where the first is in the frame of the second, ended
-    (P,) bool; follower, frame (N,) i8, position, shift (N, A) f8, log_density (N,) f8 of the movie; numbers:
-    spacing, usual variance, log of the share of starts by chance behind ends by chance, freedom of Student's
-    t; constants: log densities at the middle of that t, of a step and of a growth. Written: along2, aside2,
-    growth, chance, usual_growth, crowd (P,), apart2 (P, A) f8.
+    (P,) bool; follower, frame (N,) i8, going, log_density, log_starts (N,), position, shift (N, A) f8 of the
+    movie; numbers: spacing, usual variance, log of the share of starts by chance behind ends by chance,
+    freedom of Student's t; constants: log densities at the middle of that t, of a step and of a growth.
+    Written: along2, aside2, growth, chance, usual_growth, crowd (P,), apart2 (P, A) f8.
     """
     spacing, usual2, log_lost, freedom = numbers
     axes = position.shape[1]
@@ -52,10 +52,10 @@ def measure(
             far2 = growth[e] * growth[e] / (2 * usual2)
             usual_growth[e] -= 0.5 * (freedom + 1) * math.log1p(far2 / freedom)
         if ended[e]:
-            chance[e] = log_density[a] + log_lost
+            chance[e] = log_starts[a] + log_lost
         else:
             far2 = step2 / (step * usual2)
             chance[e] = constants[0] - 0.5 * (freedom + axes) * math.log1p(far2 / freedom)
-            chance[e] -= 0.5 * axes * math.log(step)
-        chance[e] += log_density[b]
+            chance[e] = max(chance[e] - 0.5 * axes * math.log(step), going[m])
+        chance[e] += log_starts[b]
         crowd[e] = -log_density[m] / axes - log_spacing
