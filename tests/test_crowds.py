@@ -84,6 +84,29 @@ def test_a_few_fast_among_slow_ones_are_not_overlooked():
     assert f1_of(Tracks(truth.detections, links.pairs), truth) > 0.97
 
 
+@pytest.mark.parametrize(("fast", "miss", "clutter"), [(15, 0.1, 0.0), (30, 0.2, 0.0), (15, 0.0, 0.1)])
+def test_a_few_that_fly_past_many_at_rest_are_not_overlooked(fast, miss, clutter):
+    """Among the others that were missed, or clutter, they did not show; none was followed."""
+    rng = np.random.default_rng(3)
+    place, velocity = rng.uniform(0, 30, (300, 3)), rng.normal(0, 1, (300, 3))
+    velocity[fast:] = 0
+    frame, position, name = [], [], []
+    for t in range(20):
+        seen, strays = rng.random(300) >= miss, rng.poisson(300 * clutter)
+        frame += [t] * (seen.sum() + strays)
+        position += [place[seen] + rng.normal(0, 0.05, (seen.sum(), 3)), rng.uniform(0, 30, (strays, 3))]
+        name += [*np.flatnonzero(seen), *[-1] * strays]
+        place = place + velocity
+        turned = (place < 0) | (place > 30)
+        velocity[turned] *= -1
+        place = np.where(place < 0, -place, np.where(place > 30, 60 - place, place))
+    truth = Tracks.from_track_ids(Detections.from_table(frame, np.concatenate(position)), name)
+    flown = truth.links[np.isin(np.array(name)[truth.links[:, 0]], np.arange(fast))]
+    _, links = calibrate(truth.detections)
+    found = set(map(tuple, links.pairs.tolist()))
+    assert np.mean([tuple(link) in found for link in flown.tolist()]) > 0.9
+
+
 def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
     """Steps of a Student's t of 1.5 degrees of freedom: one in 20 is longer than the spacing."""
     rng, count, frames = np.random.default_rng(2), 300, 25

@@ -12,6 +12,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..motion import Motion
 from ..neighbours import nearest
@@ -28,7 +29,7 @@ ROOMIER = 1.3
 """and in that for some that diffuse farther than others."""
 _KEPT, _BLUR = 10.0, 0.15
 """Persistence, in frames, and noise, in steps, with which they are looked for."""
-_SURPLUS, _SURE = 0.2, 5.0
+_SURPLUS, _SURE = 0.1, 5.0
 """Share of the unlinked, beyond half of them, that must be nearer than strangers usually are; and by how many
 standard deviations of that share."""
 
@@ -76,11 +77,22 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
     >>> round(far, 1), seen
     (0.3, True)
     """
+    # Whom a link follows only over a gap was overlooked as well, if it was not missed; many may have been.
+    starts, ends = linking.before < 0, linking.follower < 0
+    frame, gap = movie.frame, movie.ahead[movie.frame]
+    late = ~starts & (frame - frame[linking.before] > gap[linking.before])
+    soon = ~ends & (frame[linking.follower] - frame > gap)
+    far, seen = _far_ahead(movie, starts | late, ends | soon, workers)
+    unlinked = (far, seen) if seen else _far_ahead(movie, starts, ends, workers)
+    return unlinked if unlinked[1] else (far, seen)
+
+
+def _far_ahead(
+    movie: Movie, starting: NDArray[np.bool_], ending: NDArray[np.bool_], workers: int
+) -> tuple[float, bool]:
+    """How far those go that start and end, as `overlooked` tells it."""
     frames = len(movie.frame_start) - 1
-    # Whom a link follows only over a gap was overlooked as well, if it was not missed.
-    before, frame = linking.before, movie.frame
-    starts = np.nonzero((before < 0) | (frame - frame[before] > movie.ahead[frame[before]]))[0]
-    ends = np.nonzero((linking.follower < 0) | (frame[linking.follower] - frame > movie.ahead[frame]))[0]
+    starts, ends = np.nonzero(starting)[0], np.nonzero(ending)[0]
     # Each frame in two: first those that no link reaches, then those that none leaves.
     half = np.concatenate([2 * movie.frame[starts], 2 * movie.frame[ends] + 1])
     order = np.argsort(half, kind="stable")
