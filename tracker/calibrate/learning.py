@@ -31,11 +31,11 @@ _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
-_DOUBTFUL, _EVERY, _HEED = 0.04, 2, 0.7
+_WRONG, _EVERY, _HEED = 0.025, 2, 0.7
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
-_CLOSE_DOUBT = 0.01
-"""The same share where links are found by `headings`."""
+_DOUBTFUL, _CLOSE_WRONG = 0.04, 0.01
+"""The same share from which on links are found by `headings`; and for rehearsals of those."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
 """The same share from which on frames are registered at last, if neighbours foretell so much of the variance
 of steps, and more than so much of that share, for links that are all wrong make a flow as well; and passes in
@@ -120,8 +120,12 @@ class _Learning:
         return look_of(self._model, closely=self._closely)
 
     @property
+    def _misled(self) -> bool:
+        return self._linking.doubt > (_CLOSE_WRONG if self._closely else _WRONG)
+
+    @property
     def _doubtful(self) -> bool:
-        return self._linking.doubt > (_CLOSE_DOUBT if self._closely else _DOUBTFUL)
+        return self._linking.doubt > (_CLOSE_WRONG if self._closely else _DOUBTFUL)
 
     @property
     def _settled(self) -> bool:
@@ -164,7 +168,7 @@ class _Learning:
         # Where hardly a link changes any more, the last one is to come; but the little that noise is where
         # nobody remembers a velocity, only many tell.
         due = due and (self._done == _FEWEST or not (remembered and self._settled))
-        if due and self._doubtful and not self._turning:
+        if due and self._misled and not self._turning:
             self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
 
     def _rehearsed(self, frames: int, seed: int, doubt: float, *, last: bool = False) -> None:
@@ -278,7 +282,7 @@ class _Learning:
         """What was found, after a last rehearsal where many links must be wrong."""
         # The longest gaps may have been given up at last.
         self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
-        if self._doubtful:
+        if self._misled:
             self._rehearsed(self._means.frames, 0, DOUBT, last=True)
             self._learnt = self._told(
                 motion_learned(
