@@ -13,11 +13,11 @@ from outbid.simulate.scenes import Scene
 from outbid.tracker.calibrate import calibrate
 from outbid.tracker.calibrate.rates import _Lots
 from outbid.tracker.calibrate.sampling_cpu import sample_matchings
-from outbid.tracker.motion_cpu import pair_probabilities
 from outbid.tracker.refine.candidates_cpu import looked_up
 from outbid.tracker.refine.choose import chosen, sobered, sobriety_of
 from outbid.tracker.refine.choose_cpu import fractional_probabilities
 from outbid.tracker.refine.linking import Linking
+from outbid.tracker.refine.weigh_cpu import pair_probabilities
 
 
 def matchings(row, col):

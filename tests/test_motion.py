@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
-from outbid.tracker import SettingsError, motion_cpu
+from outbid.tracker import SettingsError
 from outbid.tracker.calibrate.estimates import ROWS
 from outbid.tracker.calibrate.maximise_cpu import step_products
 from outbid.tracker.motion import Motion, first_state, negative_log_likelihood, predict, update
+from outbid.tracker.refine import weigh_cpu
 
 WALK = Motion((0.2, 0.3, 0.1), (0.5, 0.4, 0.9), 4.0, (0.1, 0.05, 0.2))
 amounts = st.floats(0.01, 3.0)
@@ -135,7 +136,7 @@ def test_probabilities_of_pairs_agree_with_the_sum_over_all_matchings(seed, rows
                 exact[row, col] += weight
     found = np.empty(rows * cols)
     indptr, indices = np.arange(rows + 1) * cols, np.tile(np.arange(cols, dtype=np.int32), rows)
-    motion_cpu.pair_probabilities(indptr, indices, cols, gain.ravel(), 30, 0.0, found)
+    weigh_cpu.pair_probabilities(indptr, indices, cols, gain.ravel(), 30, 0.0, found)
     # Exact where there is no loop; elsewhere propagation is an approximation.
     np.testing.assert_allclose(found, exact.ravel() / total, atol=1e-9 if min(rows, cols) == 1 else 0.15)
 
@@ -166,7 +167,7 @@ def filtered(motion, seen, frame, before, *, backward=False, trust=None, pace=(1
     trust = np.ones(count) if trust is None else trust
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     shift = np.zeros_like(seen)
-    motion_cpu.filter_tracks(
+    weigh_cpu.filter_tracks(
         seen, frame, before, shift, trust, table_of(motion, pace), speed2, noise2, backward, mean, cov
     )
     return mean, cov
@@ -181,11 +182,11 @@ def pair_gain(motion, seen, frame, first, freedom=0.0, pace=(1.0,)) -> float:
     future = filtered(motion, seen, frame, follower, backward=True, pace=pace)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
-    motion_cpu.messages(seen, follower, *future, speed2, noise2, place, weight, constant)
+    weigh_cpu.messages(seen, follower, *future, speed2, noise2, place, weight, constant)
     indptr, frames = np.zeros(count + 1, dtype=np.int64), frame.astype(np.int32)
     indptr[first:] = 1
     distance2, gain = np.empty(1), np.empty(1)
-    motion_cpu.weigh_pairs(
+    weigh_cpu.weigh_pairs(
         0, count, indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight,
         constant, table_of(motion, pace), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0,
         distance2, gain,

@@ -10,7 +10,6 @@ from scipy.stats import multivariate_t
 from test_pace import REST, walks
 
 from outbid.tracker.motion import Motion
-from outbid.tracker.motion_cpu import weigh_still
 from outbid.tracker.refine.bridges import with_gaps
 from outbid.tracker.refine.candidates import pairs_of
 from outbid.tracker.refine.exchanged import doubted
@@ -19,6 +18,7 @@ from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
 from outbid.tracker.refine.movie import movie_of
 from outbid.tracker.refine.untangle import untangled
 from outbid.tracker.refine.weigh import link_pass, possible
+from outbid.tracker.refine.weigh_cpu import weigh_still
 
 
 @pytest.fixture(scope="module")

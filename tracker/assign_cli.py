@@ -94,10 +94,11 @@ def _problem(
     from .assign import AssignmentProblem, DenseCosts, PointCosts
     from .assign.check import check_problem
     from .errors import InputError
+    from .formats.matrix import read_matrix
 
     costs: DenseCosts | PointCosts
     if target is None:
-        costs = DenseCosts(_matrix(source))
+        costs = DenseCosts(read_matrix(source))
     else:
         costs = PointCosts(_points(source), _points(target), metric)
     problem = AssignmentProblem(costs)
@@ -169,36 +170,11 @@ def _solve(
         raise SolverError(str(error)) from None
 
 
-def _matrix(path: Path) -> NDArray:
-    import numpy as np
-
-    from ._arrays import free_memory
-    from .errors import InputError, ResourceError
-
-    if path.suffix != ".npy":
-        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
-    try:
-        # A map first: a header that promises more than the file holds is refused before memory is taken.
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
-        if stored.nbytes > 0.8 * free_memory():
-            raise ResourceError(
-                f"{path} holds {stored.nbytes / 2**30:.1f} GiB, more than is free. Give two point sets, "
-                "whose costs are not stored, or take a larger machine."
-            )
-        values = np.array(stored)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist. Check the name.") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path} cannot be read as an array: {error}") from None
-    if values.ndim != 2:
-        raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")
-    return values
-
-
 def _points(path: Path) -> NDArray:
     """(N, D) float64 positions."""
     from . import formats
     from .errors import InputError
+    from .formats.matrix import read_matrix
 
     if path.suffix != ".npy":
         seen = formats.read_detections(path)
@@ -208,7 +184,7 @@ def _points(path: Path) -> NDArray:
                 "its rows to a file of their own, or link all frames with outbid track."
             )
         return seen.position
-    values = _matrix(path)
+    values = read_matrix(path)
     if values.dtype.kind not in "iuf":
         raise InputError(f"{path} holds {values.dtype}; coordinates must be real numbers.")
     return values.astype(float)

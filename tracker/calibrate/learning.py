@@ -1,8 +1,8 @@
 """Learning: a part of a movie is linked, the links tell the model, and by that it is linked again.
 
-Until the links stop changing. Where many of them must be wrong, `headings` tell them apart, and a movie that
-is drawn by what was learned so far shows what they hide (`rehearsed`). Where a flow is told by links of which
-some must be wrong, frames are registered once (`registration`), and it is told anew.
+Until the links stop changing. Where many of them must be wrong, `refine.headings` tell them apart, and a
+movie that is drawn by what was learned so far shows what they hide (`rehearsed`). Where a flow is told by
+links of which some must be wrong, frames are registered once (`registration`), and it is told anew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WRONG, _EVERY, _HEED = 0.025, 2, 0.7
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
 _DOUBTFUL, _CLOSE_WRONG = 0.04, 0.01
-"""The same share from which on links are found by `headings`; and for rehearsals of those."""
+"""The same share from which on links are found by `refine.headings`; and for rehearsals of those."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
 """The same share from which on frames are registered at last, if neighbours foretell so much of the variance
 of steps, and more than so much of that share, for links that are all wrong make a flow as well; and passes in
@@ -78,8 +78,8 @@ def learnt_from(
     tell : callable
         Told how many detections were linked, after every pass.
     flying : bool
-        Whether that model is one of flights: then by `headings` from the first pass on, and no further once
-        fewer links are right.
+        Whether that model is one of flights: then by `refine.headings` from the first pass on, and no further
+        once fewer links are right.
     flow : Flow, optional
         Of the movie, of which nothing is known yet.
     """

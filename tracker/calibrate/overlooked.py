@@ -152,7 +152,7 @@ def flight(
 ) -> LinkModel | None:
     """The model of flights past neighbours by which more can be followed, if there is one.
 
-    Some frames of the movie are linked by `headings` as if particles flew so far: if they do not, few
+    Some frames of the movie are linked by `refine.headings` as if particles flew so far: if they do not, few
     detections are in line, and few links are probable. By chance some always are: no more than in a movie
     of particles that remember nothing, if these do not either.
 

@@ -37,7 +37,7 @@ _FLOWING = 4
 _NEARER = 0.9
 """How near to the next frame's detections a part's flow must carry, in how near that of links does."""
 _DOUBTLESS = 0.02
-"""Share of wrong links up to which `headings` tell nothing more of a whole movie."""
+"""Share of wrong links up to which `refine.headings` tell nothing more of a whole movie."""
 _SAME_GATE = 0.1
 """Candidates are kept while the gate stays the same but for such a share."""
 _SETTLED, _LAST = 0.005, 0.002
@@ -109,7 +109,7 @@ class Found:
     flow: Flow
     passes: int
     bias: Bias
-    closely: bool  # whether by `headings`
+    closely: bool  # whether by `refine.headings`
     registered: bool  # whether `registration` told the flow first
     pace: NDArray[np.float64] | None  # of each frame of that movie, as `pace_of` tells it
 

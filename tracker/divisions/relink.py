@@ -80,7 +80,7 @@ class Choice:
     @cached_property
     def chance(self) -> NDArray[np.float64]:
         """(K,) probability of each, by belief propagation over all choices."""
-        from .. import motion_cpu as kernels
+        from ..refine import weigh_cpu as kernels
 
         indptr, col, shape = _compressed(self.row, self.col)
         chance = np.empty(len(col))

@@ -8,7 +8,7 @@ import math
 
 from numba import njit
 
-from ..motion_cpu import at_frame
+from .weigh_cpu import at_frame
 
 
 @njit(nogil=True, cache=True)
@@ -41,7 +41,7 @@ def expect(
     """Where detections are expected by those before and after them, and the variance to be seen.
 
     inner, before, after (K,) i8 rows; frame (N,) i8; past, future (N, A, 2), past_cov, future_cov (N, A, 3)
-    f8: beliefs from either side; shift (N, A) f8 foretold in a frame; table as motion_cpu.at_frame takes it;
+    f8: beliefs from either side; shift (N, A) f8 foretold in a frame; table as weigh_cpu.at_frame takes it;
     usual, noise2 (A,) f8: inverse variance of velocities, variance of the noise; least: share of its parts
     that a difference is at least. Written: expected, variance (K, A) f8.
     """

@@ -17,8 +17,8 @@ import math
 import numpy as np
 from numba import njit
 
-from ..motion_cpu import at_frame
 from .sweep_cpu import _propagate, _weigh, fallen
+from .weigh_cpu import at_frame
 
 _LEAST = 1e-2  # links less likely than this carry no belief
 _MOST = 102  # and so no detection has more of them, and a beginning

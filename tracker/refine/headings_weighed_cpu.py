@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numba import njit
 
-from ..motion_cpu import at_frame
 from .headings_cpu import _AT_ONCE, _FIVE, _FOUR, _MOST, _ONE, _THREE, _TWO, _apart, _expected, _form
 from .sweep_cpu import fallen
+from .weigh_cpu import at_frame
 
 _HOPELESS = -700.0  # log odds of all pairs that are less likely
 _TINY = 1e-300  # likelihoods below are none, of which there is a log
@@ -24,7 +24,7 @@ _MOST_LOG = 600.0  # logs are cut there, for floats are
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def futures(slot, stop, chance, belief, speed2, noise2, heavy, near):  # pragma: no cover
-    """What a detection and each of its futures say of the state there, as `motion_cpu.messages` tells.
+    """What a detection and each of its futures say of the state there, as `weigh_cpu.messages` tells.
 
     Beliefs from the future, as in `headings_cpu`; heavy: whether tails are. Written, of each future, in the
     place of its belief along each axis the peak of its likelihood and the inverse covariance; of its chance

@@ -25,14 +25,14 @@ class LinkModel:
         Probability that it is never seen again within that time: it left, died or was missed.
     start : float
         Probability that a detection has none before it: a birth, an arrival, or clutter.
+    gate : tuple of float
+        Radii along the axes, in the unit of the positions, outside of which no particle is looked for
+        in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
     freedom : float
         Degrees of freedom of Student's t that replaces the Gaussian of the filter; 0 keeps it. Real
         particles jump now and then; a Gaussian would not forgive them.
     scale : float
         Square of the width of that t against the filter's own.
-    gate : tuple of float
-        Radii along the axes, in the unit of the positions, outside of which no particle is looked for
-        in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
     two_sided : bool
         Whether the future of a detection counts as its past does; live data have none.
     clutter : float

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from ..motion_cpu import at_frame
+from .weigh_cpu import at_frame
 
 _HOPELESS = 3e-7  # odds from which on a pair is none
 _LARGEST = 1e87  # odds are cut there: their products must be finite
@@ -299,7 +299,7 @@ def sweep(
     mixed as likely.
     position (N, A) f8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
     u8, indices (P,) u4: pairs by the detection that comes first in this direction, shorter gaps first; shift
-    (N, A) f8 known displacement in a frame from each, forward; table as motion_cpu.at_frame takes it;
+    (N, A) f8 known displacement in a frame from each, forward; table as weigh_cpu.at_frame takes it;
     speed2, noise2: A floats; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
     an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs;
     clutter f8 share of the detections that are no particle, strangers f8 of those without one before;

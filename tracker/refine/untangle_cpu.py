@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import njit
 
-from ..motion_cpu import at_frame, messages
+from .weigh_cpu import at_frame, messages
 
 _LEAST = 0.01  # nats that an exchange must gain
 _HOPELESS = -15.0  # nats that two tracks may lose where they part and win where they meet again

@@ -150,7 +150,7 @@ def _gain_of_still(
     movie: Movie, near: Pairs, model: LinkModel, step: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(P,) log odds of the pairs by their distances."""
-    from .. import motion_cpu as kernels
+    from . import weigh_cpu as kernels
 
     gain = np.empty(len(near.indices))
     gain_of_col = np.log(max(model.follow[0], 1e-12) / (model.end * model.start)) - near.log_density
@@ -181,7 +181,7 @@ def weighed(
     movie, pairs, model, shift, workers
         As in `link_pass`.
     """
-    from .. import motion_cpu as kernels
+    from . import weigh_cpu as kernels
 
     motion, axes = model.motion.floored(), movie.axes
     table = movie.transitions(motion, len(model.follow), shift) if table is None else table
@@ -221,7 +221,7 @@ def futures(
     weight : (N, axes, 3) float64 array
     constant : (N,) float64 array
     """
-    from ..motion_cpu import messages
+    from .weigh_cpu import messages
 
     count, axes = movie.position.shape
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
@@ -275,7 +275,7 @@ def chained(
     movie, model, shift, workers
         As in `link_pass`.
     """
-    from .. import motion_cpu as kernels
+    from . import weigh_cpu as kernels
 
     motion, (count, axes) = model.motion.floored(), movie.position.shape
     follower = known.follower if model.two_sided else np.full(count, -1, dtype=np.int64)
@@ -318,7 +318,7 @@ def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment", *, w
     workers : int
         Threads; they do not change the result.
     """
-    from .. import motion_cpu as kernels
+    from . import weigh_cpu as kernels
 
     pairs, gain, count = found.pairs, found.gain, len(known.follower)
     probability = np.empty(len(gain))

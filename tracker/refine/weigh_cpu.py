@@ -1,4 +1,4 @@
-"""CPU kernels of motion: the Kalman filter along tracks, and what two halves of a track say of each other.
+"""CPU kernels of weighing: the Kalman filter along tracks, and what two halves of a track say of each other.
 
 Serial, without the GIL; no result depends on the order of threads.
 """

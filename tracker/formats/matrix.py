@@ -1,0 +1,53 @@
+"""Matrices of numbers, as ``numpy.save`` writes them: costs of pairs, or points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, ResourceError
+from .memory import free_memory
+
+_SHARE = 0.8
+"""Of the free memory that a matrix may take."""
+
+
+def read_matrix(path: Path) -> NDArray:
+    """Read rows and columns of numbers.
+
+    Parameters
+    ----------
+    path : Path
+        A .npy file.
+
+    Returns
+    -------
+    (R, C) array
+
+    Raises
+    ------
+    InputError
+        If there is no such array in it.
+    ResourceError
+        If it does not fit into memory.
+    """
+    if path.suffix != ".npy":
+        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
+    try:
+        # A map first: a header that promises more than the file holds is refused before memory is taken.
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        if stored.nbytes > _SHARE * free_memory():
+            raise ResourceError(
+                f"{path} holds {stored.nbytes / 2**30:.1f} GiB, more than is free. Give two point sets, "
+                "whose costs are not stored, or take a larger machine."
+            )
+        values = np.array(stored)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist. Check the name.") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path} cannot be read as an array: {error}") from None
+    if values.ndim != 2:
+        raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")
+    return values
