@@ -54,7 +54,7 @@ def test_particles_that_rest_in_the_middle_are_not_taken_for_slow_ones():
 def test_misses_that_come_late_are_learned():
     whole = walked(steps(0.08))
     kept = (whole.detections.frame < 15) | (np.random.default_rng(2).random(len(whole.detections)) > 0.3)
-    truth = Tracks.from_track_ids(whole.detections.take(kept), whole.track_id[kept])
+    truth = whole.take(kept)
     assert f1_of(truth) > 0.97
 
 

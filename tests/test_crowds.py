@@ -140,7 +140,7 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
     for seed in (5, 6, 7):
         whole = Scene(0.15, 8.0, particles=400, frames=40).film(seed)
         kept = whole.detections.frame % 3 < 2
-        truth = Tracks.from_track_ids(whole.detections.take(kept), whole.track_id[kept])
+        truth = whole.take(kept)
         learned, links = calibrate(truth.detections)
         assert learned.model.motion.persistence > 3
         reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))

@@ -209,10 +209,8 @@ def divisions_of(truth: Tracks) -> dict[str, float]:
 
 def between(truth: Tracks, first: int, last: int) -> Tracks:
     """The truth from one frame to another."""
-    seen = truth.detections
-    kept = (seen.frame >= first) & (seen.frame <= last)
-    links = truth.links[kept[truth.links].all(axis=1)]
-    return Tracks(Detections.from_table(seen.frame[kept], seen.position[kept]), (np.cumsum(kept) - 1)[links])
+    frame = truth.detections.frame
+    return truth.take((frame >= first) & (frame <= last))
 
 
 def test_what_is_found_backward_as_well_is_not_real():

@@ -21,7 +21,7 @@ from outbid.tracker.refine.movie import movie_of
 def lost(truth: Tracks, frames) -> Tracks:
     """The movie without some frames; the others keep their numbers."""
     kept = ~np.isin(truth.detections.frame, frames)
-    return Tracks.from_track_ids(truth.detections.take(kept), truth.track_id[kept])
+    return truth.take(kept)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,25 @@ def test_labels_of_any_size_are_followed(labels):
     assert tracks.links.tolist() == [list(link) for link in expected]
 
 
+@given(st.data(), st.integers(0, 10))
+def test_what_leads_over_others_is_a_link_of_those_that_are_kept(data, count):
+    pairs = [(a, b) for b in range(count) for a in range(b)]
+    links = sorted(data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
+    tracks = Tracks(still(list(range(count))), np.array(links, dtype=np.int64).reshape(-1, 2))
+    kept = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=np.bool_)
+    left = np.array(links, dtype=np.int64).reshape(-1, 2)
+    way = np.zeros((count, count), dtype=np.bool_)
+    way[left[:, 0], left[:, 1]] = True
+    for between in np.flatnonzero(~kept):  # as Warshall finds what can be reached
+        way |= np.outer(way[:, between], way[between])
+    taken = tracks.take(kept)
+    assert taken.detections.frame.tolist() == np.flatnonzero(kept).tolist()
+    assert taken.links.tolist() == np.argwhere(way[np.ix_(kept, kept)]).tolist()
+    assert tracks.take(np.flatnonzero(kept)).links.tolist() == taken.links.tolist()
+    assert tracks.every(3).links.tolist() == tracks.take(slice(None, None, 3)).links.tolist()
+    assert tracks.every(3).detections.frame.tolist() == list(range(len(range(0, count, 3))))
+
+
 @pytest.mark.parametrize("scale", [1, 10**9])
 def test_parents_are_found_by_their_labels(scale):
     label = scale * np.array([3, 3, 1, 7])

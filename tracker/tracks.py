@@ -122,6 +122,45 @@ class Tracks:
             links = links[np.lexsort((links[:, 1], links[:, 0]))]
         return cls(detections, links)
 
+    def take(self, rows: NDArray | slice) -> Tracks:
+        """The tracks of some of the detections: what led from one to another over others is one link.
+
+        Parameters
+        ----------
+        rows : slice, (N,) bool array or increasing indices
+            The detections, as in `Detections.take`.
+
+        Examples
+        --------
+        >>> seen = Detections.from_table([0, 1, 2, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2], [0, 1, 1]])
+        >>> divided = Tracks(seen, np.array([[0, 1], [1, 2], [1, 3]]))
+        >>> divided.take(np.array([True, False, True, True])).links.tolist()
+        [[0, 1], [0, 2]]
+        """
+        kept = np.zeros(len(self.detections), dtype=np.bool_)
+        kept[rows] = True
+        number, (source, target) = np.cumsum(kept) - 1, self.links.T
+        first_link = np.searchsorted(source, np.arange(len(kept) + 1))
+        chains, found = self.links[kept[source]], []
+        while len(chains):
+            done = kept[chains[:, 1]]
+            found.append(chains[done])
+            chains = chains[~done]
+            # Each chain with every link that leaves its end: where that divides, so does the chain.
+            ways = np.diff(first_link)[chains[:, 1]]
+            nth = np.arange(ways.sum()) - np.repeat(np.cumsum(ways) - ways, ways)
+            ends = target[np.repeat(first_link[chains[:, 1]], ways) + nth]
+            chains = np.column_stack([np.repeat(chains[:, 0], ways), ends])
+        # Two ways that part and meet again are one.
+        one = np.unique(np.concatenate([np.empty((0, 2), np.int64), *found]) @ [len(kept), 1])
+        links = number[np.column_stack(np.divmod(one, max(len(kept), 1)))]
+        return Tracks(self.detections.take(rows), links)
+
+    def every(self, stride: int) -> Tracks:
+        """The tracks in every `stride`-th frame from the first one on, renumbered 0, 1, 2, …"""
+        kept = (self.detections.frame - self.detections.first_frame) % stride == 0
+        return Tracks(self.detections.every(stride), self.take(kept).links)
+
     @property
     def measures(self) -> dict[str, NDArray[np.float64]]:
         """What is known of the links, by name: those of `LINK_MEASURES` that are there, (E,) float64 each."""

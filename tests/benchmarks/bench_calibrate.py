@@ -94,7 +94,7 @@ def simulated(kappa: float, persistence: float, miss: float, frames: int) -> mea
 
 
 def real(name: str, stride: int) -> measure.Row:
-    truth = bench_real.every(read_tracks(bench_real.DATA / name), stride)
+    truth = read_tracks(bench_real.DATA / name).every(stride)
     return compared(truth, 1.5 * bench_real.median_neighbour_distance(truth.detections))
 
 

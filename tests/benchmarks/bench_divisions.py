@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import measure
 import numpy as np
-from bench_real import DATA, every
+from bench_real import DATA
 
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import TrackingSettings, Tracks, read_tracks, score, track
 
 MOVIES = (
     *(f"celegans/{name}.csv" for name in ("L1", "L2", "L5")),
@@ -34,7 +34,8 @@ HELD = ("none", "one", "2 to 4", "5 to 9", "more")
 
 
 def found(name: str, stride: int, missed: float) -> measure.Row:
-    truth = thinned(every(read_tracks(DATA / name), stride), missed)
+    truth = read_tracks(DATA / name).every(stride)
+    truth = truth.take(np.random.default_rng(0).random(len(truth.detections)) >= missed)
     seconds, run = measure.best_of(2, lambda: track(truth.detections, TrackingSettings()))
     without, _ = measure.best_of(2, lambda: track(truth.detections, TrackingSettings(divisions=False)))
     values = score(run.tracks, truth, families=("divisions", "links")).values
@@ -42,29 +43,14 @@ def found(name: str, stride: int, missed: float) -> measure.Row:
     return {"seconds": seconds, "without": without} | {name: values[name] for name in shown}
 
 
-def thinned(truth: Tracks, missed: float, seed: int = 0) -> Tracks:
-    """The truth without such a share of the detections."""
-    seen, track_id = np.random.default_rng(seed).random(len(truth.detections)) >= missed, truth.track_id
-    source, target = track_id[truth.links.T]
-    parent = np.full(track_id.max() + 1, -1)
-    parent[target[source != target]] = source[source != target]
-    parents = parent[track_id[seen]]
-    left = Detections.from_table(truth.detections.frame[seen], truth.detections.position[seen])
-    return Tracks.from_track_ids(
-        left, track_id[seen], np.where(np.isin(parents, track_id[seen]), parents, -1)
-    )
-
-
 def pieces(name: str, stride: int, frames: int) -> Iterator[Tracks]:
     """The truth in so many frames after the other; pieces of hardly any detections are left out."""
-    truth = every(read_tracks(DATA / name), stride)
+    truth = read_tracks(DATA / name).every(stride)
     seen = truth.detections
     for first in range(seen.first_frame, int(seen.frame[-1]), frames * stride):
         kept = (seen.frame >= first) & (seen.frame < first + frames * stride)
-        number = np.cumsum(kept) - 1
-        if number[-1] >= 20:
-            piece = Detections.from_table(seen.frame[kept], seen.position[kept])
-            yield Tracks(piece, number[truth.links[kept[truth.links].all(axis=1)]])
+        if kept.sum() >= 20:
+            yield truth.take(kept)
 
 
 def found_in_pieces(name: str, stride: int, frames: int) -> measure.Row:

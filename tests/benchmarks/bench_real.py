@@ -16,10 +16,9 @@ from pathlib import Path
 
 import measure
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.tracker import Detections, TrackingSettings, read_tracks, score, track
 
 DATA = Path(os.environ.get("OUTBID_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 MOVIES = (
@@ -38,30 +37,8 @@ def median_neighbour_distance(detections: Detections) -> float:
     return float(np.median(np.concatenate([cKDTree(f).query(f, 2)[0][:, 1] for f in frames if len(f) > 1])))
 
 
-def every(truth: Tracks, stride: int) -> Tracks:
-    """The truth at every `stride`-th frame; a chain of links between two of them is one link."""
-    kept = (truth.detections.frame - truth.detections.first_frame) % stride == 0
-    first_link = np.searchsorted(truth.links[:, 0], np.arange(len(kept) + 1))
-
-    def followed(chains: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Each chain (source, end) with all links that leave its end: a chain splits at a division."""
-        ways = np.diff(first_link)[chains[:, 1]]
-        nth = np.arange(ways.sum()) - np.repeat(np.cumsum(ways) - ways, ways)
-        links = np.repeat(first_link[chains[:, 1]], ways) + nth
-        return np.column_stack([np.repeat(chains[:, 0], ways), truth.links[links, 1]])
-
-    links, open_chains = [], followed(np.repeat(np.flatnonzero(kept)[:, None], 2, axis=1))
-    while len(open_chains):
-        done = kept[open_chains[:, 1]]
-        links.append(open_chains[done])
-        open_chains = followed(open_chains[~done])
-    number = np.cumsum(kept) - 1
-    found = number[np.concatenate(links)]
-    return Tracks(truth.detections.every(stride), found[np.lexsort((found[:, 1], found[:, 0]))])
-
-
 def linked(name: str, stride: int, cost: str) -> measure.Row:
-    truth = every(read_tracks(DATA / name), stride)
+    truth = read_tracks(DATA / name).every(stride)
     distance = 1.5 * median_neighbour_distance(truth.detections)
     settings = TrackingSettings(max_distance=distance, cost=cost)
     seconds, run = measure.best_of(2, lambda: track(truth.detections, settings))
