@@ -20,22 +20,8 @@ from outbid.tracker.refine.movie import Movie
 def families(mother: list[int], first: list[int], second: list[int]) -> Families:
     """Families of which nothing but the rows is known."""
     rows = [np.array(side, dtype=np.int64) for side in (mother, first, second)]
-    zero = np.zeros(len(mother))
-    return Families(
-        *rows,
-        zero > 0,
-        zero > 0,
-        zero,
-        zero,
-        np.zeros((len(mother), 3)),
-        zero,
-        zero,
-        zero,
-        zero,
-        1.0,
-        1e-4,
-        0.0,
-    )
+    none, zero, axes = np.zeros(len(mother), dtype=np.bool_), np.zeros(len(mother)), (len(mother), 3)
+    return Families(*rows, none, none, zero, zero, np.zeros(axes), *[zero] * 4, 1.0, 1e-4, 0.0)
 
 
 def some(rng: np.random.Generator, daughters: int, strangers: int) -> Families:

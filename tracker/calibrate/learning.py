@@ -31,7 +31,7 @@ _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
-_WRONG, _EVERY, _HEED = 0.025, 2, 0.7
+_MISLED, _EVERY, _HEED = 0.025, 2, 0.7
 """Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
 how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
 _DOUBTFUL, _CLOSE_WRONG = 0.04, 0.01
@@ -119,13 +119,9 @@ class _Learning:
     def _look(self) -> Look:
         return look_of(self._model, closely=self._closely)
 
-    @property
-    def _misled(self) -> bool:
-        return self._linking.doubt > (_CLOSE_WRONG if self._closely else _WRONG)
-
-    @property
-    def _doubtful(self) -> bool:
-        return self._linking.doubt > (_CLOSE_WRONG if self._closely else _DOUBTFUL)
+    def _wrong(self, share: float) -> bool:
+        """Whether so many links must be wrong; once headings tell them apart, far fewer are many."""
+        return self._linking.doubt > (_CLOSE_WRONG if self._closely else share)
 
     @property
     def _settled(self) -> bool:
@@ -163,12 +159,12 @@ class _Learning:
         # A flow takes longer to be known, and then may tell where particles go.
         known_by = _FEWEST if self._crowd is None else _PATIENT
         remembered = self._model.motion.persistence > 0
-        self._turning = self._doubtful and not self._closely and remembered and self._done >= known_by
+        self._turning = self._wrong(_DOUBTFUL) and not self._closely and remembered and self._done >= known_by
         due = self._done >= _FEWEST and (self._done - _FEWEST) % _EVERY == 0
         # Where hardly a link changes any more, the last one is to come; but the little that noise is where
         # nobody remembers a velocity, only many tell.
         due = due and (self._done == _FEWEST or not (remembered and self._settled))
-        if due and self._misled and not self._turning:
+        if due and self._wrong(_MISLED) and not self._turning:
             self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
 
     def _rehearsed(self, frames: int, seed: int, doubt: float, *, last: bool = False) -> None:
@@ -202,7 +198,7 @@ class _Learning:
 
     def _told(self, learnt: Learnt) -> Learnt:
         """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
-        if self._crowd is None and self._doubtful and (self._flying or self._done >= _FEWEST):
+        if self._crowd is None and self._wrong(_DOUBTFUL) and (self._flying or self._done >= _FEWEST):
             learnt = self._means.surveyed(learnt, self._linking.doubt, self._movie)
         return self._means.held(learnt)
 
@@ -238,7 +234,7 @@ class _Learning:
     def _lengthen(self) -> bool:
         """Once, look over longer gaps as well where the longest are many, and links not in doubt."""
         means = self._means
-        if self._doubtful or self._max_gap != means.max_gap:
+        if self._wrong(_DOUBTFUL) or self._max_gap != means.max_gap:
             return False
         frame, follower = self._movie.frame, self._linking.follower
         gap = np.where(follower >= 0, frame[follower] - frame, 0)
@@ -282,7 +278,7 @@ class _Learning:
         """What was found, after a last rehearsal where many links must be wrong."""
         # The longest gaps may have been given up at last.
         self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
-        if self._misled:
+        if self._wrong(_MISLED):
             self._rehearsed(self._means.frames, 0, DOUBT, last=True)
             self._learnt = self._told(
                 motion_learned(

@@ -82,9 +82,11 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
     frame, gap = movie.frame, movie.ahead[movie.frame]
     late = ~starts & (frame - frame[linking.before] > gap[linking.before])
     soon = ~ends & (frame[linking.follower] - frame > gap)
-    far, seen = _far_ahead(movie, starts | late, ends | soon, workers)
-    unlinked = (far, seen) if seen else _far_ahead(movie, starts, ends, workers)
-    return unlinked if unlinked[1] else (far, seen)
+    found = _far_ahead(movie, starts | late, ends | soon, workers)
+    if found[1]:
+        return found
+    unlinked = _far_ahead(movie, starts, ends, workers)
+    return unlinked if unlinked[1] else found
 
 
 def _far_ahead(
