@@ -14,7 +14,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -208,7 +208,7 @@ def _parting(
     earlier: NDArray[np.float64] | None = None,
     begun: Parting | None = None,
 ) -> Parting | None:
-    """How daughters part, from as many frames as tell enough; those two frames on tell their share alone."""
+    """How daughters part, from as many frames as tell enough, and of those one frame on."""
     earlier = np.zeros(len(families)) if earlier is None else earlier
     thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
     if thin > 1:
@@ -217,11 +217,7 @@ def _parting(
         families, earlier = families.only(some), earlier[some]
         starts = starts[np.isin(movie.frame[starts], told)]
     soon = ~families.late
-    found = parting_of(families.only(soon), len(starts), earlier[soon], begun)
-    if found is None or soon.all():
-        return found
-    gain = share_gain(families, log_odds(families, found) + earlier, len(starts), found)
-    return replace(found, share=1 / (1 + (1 / found.share - 1) * math.exp(-gain)))
+    return parting_of(families.only(soon), len(starts), earlier[soon], begun)
 
 
 def _refined(
