@@ -237,10 +237,20 @@ def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
     assert track(seen, TrackingSettings()).stats["divisions"] <= 5
 
 
-@pytest.mark.parametrize("name", ["ascidian/Pm05.csv", "ascidian/Pm08.csv"])
-def test_cells_of_real_embryos_divide(real_data, name):
-    truth = read_tracks(real_data / name)
-    assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9
+@pytest.mark.parametrize(
+    ("name", "stride", "least"),
+    [
+        ("ascidian/Pm05.csv", 1, 0.99),
+        ("ascidian/Pm08.csv", 1, 0.99),
+        ("celegans/L1.csv", 1, 0.955),  # .951 where sisters tell nothing, .92 where ages do not
+        ("celegans/L5.csv", 1, 0.975),
+        ("celegans/L2.csv", 3, 0.6),  # .56 without sisters
+        ("ascidian/Pm07.csv", 5, 0.94),
+    ],
+)
+def test_cells_of_real_embryos_divide(real_data, name, stride, least):
+    truth = read_tracks(real_data / name).every(stride)
+    assert division_f1(calibrate(truth.detections)[1].pairs, truth) > least
 
 
 def merged(seen: Detections, apart: float, rng: np.random.Generator) -> Detections:
@@ -279,12 +289,6 @@ def test_a_division_beyond_doubt_has_a_finite_cost():
     links = _with_branches(link, movie, Branches(np.array([0]), np.array([2]), np.array([1.0])))
     assert links.pairs.tolist() == [[0, 1], [0, 2]]
     assert -40 < links.cost[1] < -30
-
-
-@pytest.mark.parametrize("name", ["celegans/L1.csv", "celegans/L5.csv"])
-def test_crowded_cells_of_real_embryos_divide(real_data, name):
-    truth = read_tracks(real_data / name)
-    assert division_f1(calibrate(truth.detections)[1].pairs, truth) > 0.9
 
 
 def test_what_never_divides_shows_no_division(real_data):

@@ -7,6 +7,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 `families`               all that might be a mother and her two daughters, measured
 `parting`                how daughters part, learned from the starts of the movie
 `generations`            how long cells live before they divide
+`sisters`                how much alike the ages are at which sisters do
 `relink`                 links and divisions together, as one assignment
 `merges`                 the same, in the movie run backward
 """
@@ -26,6 +27,7 @@ from .families import Families, Nearby, Usual
 from .generations import Lives
 from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
+from .sisters import sister_gains
 
 _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
@@ -53,7 +55,8 @@ _KEPT = 2 / 3
 go: beside particles at rest each step of one that flies is long. In what links tell are daughters' steps as
 well; cells keep up to .56."""
 _LIVES = 3
-"""Rounds in which ages and divisions tell of each other; more change nothing."""
+"""Rounds in which ages and divisions tell of each other, without sisters and with what these told once: what
+they told would come back to them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +181,9 @@ def _aged(
     lives = Lives.of(movie, linking.before, families)
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
+    odds = odds + sister_gains(lives, family_chances(choice, families))
+    for _ in range(_LIVES):
+        choice = choice.by(odds + lives.gains(family_chances(choice, families)))
     return choice, family_chances(choice, families)
 
 
@@ -226,7 +232,8 @@ def _refined(
     """How daughters part, with what ages tell, from the families of those that start now."""
     families = families.only(linking.before[families.second] < 0)
     chance, _ = probabilities(families, log_odds(families, parting))
-    aged = Lives.of(movie, linking.before, families).gains(chance)
+    lives = Lives.of(movie, linking.before, families)
+    aged = lives.gains(chance) + sister_gains(lives, chance)
     return _parting(movie, families, starts, aged, parting) or parting
 
 

@@ -31,6 +31,8 @@ class Lives:
     Parameters
     ----------
     families : Families
+    chain : (N,) int64 array
+        The first detection of the life of each.
     begins : (L,) int64 array
         The first detection of each life.
     first, final : (N,) int64 arrays
@@ -46,6 +48,7 @@ class Lives:
     """
 
     families: Families
+    chain: NDArray[np.int64]
     begins: NDArray[np.int64]
     first: NDArray[np.int64]
     final: NDArray[np.int64]
@@ -75,7 +78,7 @@ class Lives:
         chain_of, frame = np.divmod(points, last + 2)
         point_start = np.cumsum(np.bincount(chain_of + 1, minlength=count + 1))
         begins = np.nonzero(before < 0)[0]
-        return cls(families, begins, movie.frame, final, point_of, point_start, frame, last)
+        return cls(families, chain, begins, movie.frame, final, point_of, point_start, frame, last)
 
     def gains(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(P,) log odds that the ages of the mother and of both daughters add to each family.
@@ -87,22 +90,40 @@ class Lives:
         """
         from . import generations_cpu as kernels
 
-        count, ended = len(self.first), self.families.ended
-        divides = np.minimum(np.bincount(self.point_of, chance, len(self.frame)), 1.0)
-        born = np.bincount(self.families.second, chance, count)
-        born += np.bincount(self.families.first[ended], chance[ended], count)
-        born = np.minimum(born, 1.0)
-        known = (self.begins, self.first, self.final, born, self.point_start, self.frame, divides)
-        seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
-        kernels.count_ages(*known, seen, lived)
-        frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
-        mean = min(max(float(divides.sum()) / frames, 1e-9), 0.5)
-        hazard = _hazard(seen, np.cumsum(lived), mean)
-        of_point, of_birth = np.zeros(len(self.frame)), np.zeros(count)
-        kernels.gains(*known, *_likelihoods(hazard, mean), of_point, of_birth)
+        ended, mean = self.families.ended, self._mean(chance)
+        of_point, of_birth = np.zeros(len(self.frame)), np.zeros(len(self.first))
+        by_age = _likelihoods(self.hazard(chance), mean)
+        kernels.gains(*self._known(chance), *by_age, of_point, of_birth)
         gain = mean + of_point[self.point_of] + of_birth[self.families.second]
         gain[ended] += of_birth[self.families.first[ended]]
         return gain
+
+    def divides(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(K,) probability of a division at each point, by those of the families (P,)."""
+        return np.minimum(np.bincount(self.point_of, chance, len(self.frame)), 1.0)
+
+    def hazard(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(last + 3,) divisions at each age over cells so old, by the probabilities of the families (P,)."""
+        from . import generations_cpu as kernels
+
+        seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
+        kernels.count_ages(*self._known(chance), seen, lived)
+        return _hazard(seen, np.cumsum(lived), self._mean(chance))
+
+    def _mean(self, chance: NDArray[np.float64]) -> float:
+        """Divisions of a cell in a frame, at any age."""
+        frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
+        return min(max(float(self.divides(chance).sum()) / frames, 1e-9), 0.5)
+
+    def _known(self, chance: NDArray[np.float64]) -> tuple[NDArray, ...]:
+        """As the kernels want it."""
+        count, ended = len(self.first), self.families.ended
+        born = np.bincount(self.families.second, chance, count)
+        born += np.bincount(self.families.first[ended], chance[ended], count)
+        born = np.minimum(born, 1.0)
+        return (
+            self.begins, self.first, self.final, born, self.point_start, self.frame, self.divides(chance),
+        )  # fmt: skip
 
 
 def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
