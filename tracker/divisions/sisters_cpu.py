@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-_NONE = 1e-3  # what is less likely than this counts for nothing
+_NONE = 0.01  # what is less likely than this counts for nothing; with a tenth of it nothing gets better
 _ROUNDED = 0.4  # frames: standard deviation of the difference of two ages that are whole numbers
 
 
