@@ -93,7 +93,7 @@ class Lives:
         ended, mean = self.families.ended, self._mean(chance)
         of_point, of_birth = np.zeros(len(self.frame)), np.zeros(len(self.first))
         by_age = _likelihoods(self.hazard(chance), mean)
-        kernels.gains(*self._known(chance), *by_age, of_point, of_birth)
+        kernels.gains(*(*self._known(chance), *by_age, of_point, of_birth))
         gain = mean + of_point[self.point_of] + of_birth[self.families.second]
         gain[ended] += of_birth[self.families.first[ended]]
         return gain
@@ -107,7 +107,7 @@ class Lives:
         from . import generations_cpu as kernels
 
         seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
-        kernels.count_ages(*self._known(chance), seen, lived)
+        kernels.count_ages(*(*self._known(chance), seen, lived))
         return _hazard(seen, np.cumsum(lived), self._mean(chance))
 
     def _mean(self, chance: NDArray[np.float64]) -> float:

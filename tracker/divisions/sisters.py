@@ -75,7 +75,7 @@ class Sisters:
         found = cls(_known(lives, chance), _ages(lives.hazard(chance)), size, _SPREAD, _APART)
         for _ in range(_ROUNDS):
             told = np.zeros(4)
-            kernels.count_alike(*found._told(), told)
+            kernels.count_alike(*found._and(told))
             pairs, alike, both, squares = told.tolist()
             spread = (_BEFORE * _SPREAD + squares) / (_BEFORE + both)
             apart = (_BEFORE * _APART + pairs - alike) / (_BEFORE + pairs)
@@ -87,13 +87,13 @@ class Sisters:
         from . import sisters_cpu as kernels
 
         of_point, of_family = np.zeros(len(self.known[6])), np.zeros(len(self.known[0]))
-        kernels.gains(*self._told(), of_point, of_family)
+        kernels.gains(*self._and(of_point, of_family))
         return of_point, of_family
 
-    def _told(self) -> tuple[Any, ...]:
-        """As the kernels want it, with room for the ages and weights of the ways of three lives."""
+    def _and(self, *written: NDArray[np.float64]) -> tuple[Any, ...]:
+        """What the kernels want: with room for the ages and weights of the ways of three lives."""
         room = np.empty((3, self.size + 1), np.int64), np.empty((3, self.size + 1))
-        return *self.known, (*self.ages, self.spread, self.apart), *room
+        return *self.known, (*self.ages, self.spread, self.apart), *room, *written
 
 
 def sister_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
