@@ -7,7 +7,7 @@ movie is searched backward, too, and what is found there is what chance finds.
 `families`               all that might be a mother and her two daughters, measured
 `parting`                how daughters part, learned from the starts of the movie
 `generations`            how long cells live before they divide
-`sisters`                how much alike the ages are at which sisters do
+`kin`                    how much alike the ages are at which sisters do, and mothers and daughters
 `relink`                 links and divisions together, as one assignment
 `merges`                 the same, in the movie run backward
 """
@@ -25,9 +25,9 @@ from ..refine.linking import Linking, LinkModel, shift_backward, turned
 from ..refine.movie import Movie
 from .families import Families, Nearby, Usual
 from .generations import Lives
+from .kin import kin_gains
 from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
-from .sisters import sister_gains
 
 _LEAST = 0.5
 """Least probability of a family that is believed, against chance and all other families."""
@@ -55,8 +55,8 @@ _KEPT = 2 / 3
 go: beside particles at rest each step of one that flies is long. In what links tell are daughters' steps as
 well; cells keep up to .56."""
 _LIVES = 3
-"""Rounds in which ages and divisions tell of each other, without sisters and with what these told once: what
-they told would come back to them."""
+"""Rounds in which ages and divisions tell of each other, without kin and with what these told once: what they
+told would come back to them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def _aged(
     lives = Lives.of(movie, linking.before, families)
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
-    odds = odds + sister_gains(lives, family_chances(choice, families))
+    odds = odds + kin_gains(lives, family_chances(choice, families))
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
     return choice, family_chances(choice, families)
@@ -233,7 +233,7 @@ def _refined(
     families = families.only(linking.before[families.second] < 0)
     chance, _ = probabilities(families, log_odds(families, parting))
     lives = Lives.of(movie, linking.before, families)
-    aged = lives.gains(chance) + sister_gains(lives, chance)
+    aged = lives.gains(chance) + kin_gains(lives, chance)
     return _parting(movie, families, starts, aged, parting) or parting
 
 

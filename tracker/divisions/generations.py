@@ -115,15 +115,17 @@ class Lives:
         frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
         return min(max(float(self.divides(chance).sum()) / frames, 1e-9), 0.5)
 
-    def _known(self, chance: NDArray[np.float64]) -> tuple[NDArray, ...]:
-        """As the kernels want it."""
+    def born(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) probability that each begins in a division, by those of the families (P,)."""
         count, ended = len(self.first), self.families.ended
         born = np.bincount(self.families.second, chance, count)
         born += np.bincount(self.families.first[ended], chance[ended], count)
-        born = np.minimum(born, 1.0)
-        return (
-            self.begins, self.first, self.final, born, self.point_start, self.frame, self.divides(chance),
-        )  # fmt: skip
+        return np.minimum(born, 1.0)
+
+    def _known(self, chance: NDArray[np.float64]) -> tuple[NDArray, ...]:
+        """As the kernels want it."""
+        born, divides = self.born(chance), self.divides(chance)
+        return self.begins, self.first, self.final, born, self.point_start, self.frame, divides
 
 
 def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:

@@ -1,0 +1,178 @@
+"""CPU kernels of kin. Serial, without the GIL; no result depends on the order of threads.
+
+The ways of a life are the ages at which it may end in a division, and at last that at which it was seen last
+without one. Those of a mother are the ages that she may have had, and at last that hers is not known. Lists
+of ways are (age (M,) i8, weight (M,) f8, point (M,) i8, sure (M,) f8): the weights, of which the sum is 1;
+the point at which each divides, -1 for none; and how probable that is by itself.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+_NONE = 0.01  # what is less likely than this counts for nothing; with a tenth of it nothing gets better
+_ALL = 0.999  # no division is surer than this
+_ROUNDED = 0.4  # frames: standard deviation of the difference of two ages that are whole numbers
+
+
+@njit(nogil=True, cache=True)
+def list_ends(life, begun, lives, ways):  # pragma: no cover
+    """List how a life may end that begins after the frame `begun`; returns how many of these divide.
+
+    lives: as in `gains`. Written: ways.
+    """
+    final, point_start, frame, divides = lives[:4]
+    age, weight, point, sure = ways
+    count, rest = 0, 1.0
+    for k in range(point_start[life], point_start[life + 1]):
+        if frame[k] > begun and divides[k] >= _NONE and rest >= _NONE:
+            age[count], point[count], sure[count] = frame[k] - begun, k, min(divides[k], _ALL)
+            weight[count] = rest * sure[count]
+            rest *= 1 - sure[count]
+            count += 1
+    age[count], weight[count], point[count] = max(final[life] - begun, 0), rest, -1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def list_begins(life, until, lives, ways):  # pragma: no cover
+    """List since when a life may have lasted that divides in the frame `until`; as `list_ends`."""
+    _, point_start, frame, divides, first, born = lives
+    age, weight, point, sure = ways
+    count, rest = 0, 1.0
+    for k in range(point_start[life + 1] - 1, point_start[life] - 2, -1):
+        # At last the life begins itself.
+        here, chance = (frame[k], divides[k]) if k >= point_start[life] else (first[life] - 1, born[life])
+        if here < until and chance >= _NONE and rest >= _NONE:
+            age[count], sure[count] = until - here, min(chance, _ALL)
+            point[count] = k if k >= point_start[life] else -1
+            weight[count] = rest * sure[count]
+            rest *= 1 - sure[count]
+            count += 1
+    age[count], weight[count], point[count] = 0, rest, -1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _alike(here, divides, there, also, kin):  # pragma: no cover
+    """How much likelier kin end so, one at least in a division, if they are alike than each by itself."""
+    dies, lasts, spread, _, grown = kin
+    if not divides:
+        here, there, also = there, here, divides
+    wide = math.sqrt(spread + (_ROUNDED / here) ** 2)
+    if also:
+        off = (math.log(there / here) - grown) / wide
+        return math.exp(-0.5 * off * off) / (there * wide * math.sqrt(2 * math.pi) * dies[there])
+    return 0.5 * math.erfc((math.log((there + 0.5) / here) - grown) / (wide * math.sqrt(2))) / lasts[there]
+
+
+@njit(nogil=True, cache=True)
+def compare(here, ways, ratio, many, others, counts, kin, mother):  # pragma: no cover
+    """How much likelier each of some ways is beside those of kin, and these beside it.
+
+    here, others: how many of the lists ways and many divide; mother: whether the first list is hers, of whom
+    the last way tells nothing. Written: ratio (M,), counts (M,) f8. Returns the mean of the former.
+    """
+    age, weight, ages, weights, apart = ways[0], ways[1], many[0], many[1], kin[3]
+    counts[: others + 1] = 0.0
+    mean = 0.0
+    for j in range(here + 1):
+        ratio[j] = 0.0
+        for k in range(others + 1):
+            each = 1.0
+            if j < here or (k < others and not mother):
+                each = apart + (1 - apart) * _alike(age[j], j < here, ages[k], k < others, kin)
+            ratio[j] += weights[k] * each
+            counts[k] += weight[j] * each
+        mean += weight[j] * ratio[j]
+    return mean
+
+
+@njit(nogil=True, cache=True)
+def tell(count, ways, ratio, mean, chance, of_point):  # pragma: no cover
+    """Tell the points of a life what its ways gain, (M,) f8 and in the mean; they are its kin by a chance."""
+    _, weight, point, sure = ways
+    sooner, rest = 0.0, chance
+    for w in range(count):
+        later = (mean - sooner - weight[w] * ratio[w]) / (1 - sure[w])
+        if point[w] >= 0:
+            no = max(sooner + later, 0.0)
+            of_point[point[w]] += math.log((1 - rest + rest * ratio[w]) / (1 - rest + rest * no))
+        sooner += weight[w] * ratio[w]
+        rest *= 1 - sure[w]
+
+
+@njit(nogil=True, cache=True)
+def _count(here, ways, others, many, chance, kin, mother, told):  # pragma: no cover
+    """Add to told (5,) what two lists say of how much kin are alike; as in `compare` and `count_alike`."""
+    apart = kin[3]
+    for j in range(here + 1):
+        for k in range(others + 1):
+            if j == here and (k == others or mother):
+                continue
+            pairs = chance * ways[1][j] * many[1][k]
+            alike = (1 - apart) * _alike(ways[0][j], j < here, many[0][k], k < others, kin)
+            alike *= pairs / (alike + apart)
+            told[0] += pairs
+            told[1] += alike
+            if j < here and k < others:
+                off = math.log(many[0][k] / ways[0][j])
+                told[2] += alike
+                told[3] += alike * off
+                told[4] += alike * max(off * off - (_ROUNDED / ways[0][j]) ** 2, 0.0)
+
+
+@njit(nogil=True, cache=True)
+def count_alike(mother, one, other, begun, chance, lives, sisters, mothers, ways, told):  # pragma: no cover
+    """How many kin are alike, and how much their ages differ.
+
+    As in `gains`. Added to: told (2, 5) f8, of sisters and of mothers: pairs of which one divides, those of
+    them that are alike, those of these of which both do, and sums of the logs of the ratios of their ages,
+    and of the squares of these.
+    """
+    old, left, right = ways
+    for f in range(len(one)):
+        if chance[f] >= _NONE:
+            before = list_begins(mother[f], begun[f], lives, old)
+            ends = list_ends(one[f], begun[f], lives, left), list_ends(other[f], begun[f], lives, right)
+            _count(ends[0], left, ends[1], right, chance[f], sisters, False, told[0])
+            _count(before, old, ends[0], left, chance[f], mothers, True, told[1])
+            _count(before, old, ends[1], right, chance[f], mothers, True, told[1])
+
+
+@njit(nogil=True, cache=True)
+def gains(
+    mother, one, other, begun, chance, lives, sisters, mothers, ways, of_point, of_family
+):  # pragma: no cover
+    """Log ratio that kin add to a division at each point, and to their being kin.
+
+    mother, one, other, begun (P,) i8, chance (P,) f8: the lives of the mother and of both daughters of each
+    family, the frame of the mother, and its probability. lives: final (N,) i8, point_start (N+1,) i8, frame
+    (K,) i8, divides (K,) f8, first (N,) i8, born (N,) f8 as in `generations_cpu`. sisters, mothers: how
+    likely a life ends at each age, (F,) f8, and lasts longer, (F,) f8; spread, apart and grown, as in `Kin`.
+    ways: three lists. Added to: of_point (K,) f8, of_family (P,) f8.
+    """
+    old, left, right = ways
+    ratio, other_ratio = np.empty(len(old[0])), np.empty(len(old[0]))
+    for f in range(len(one)):
+        if chance[f] < _NONE:
+            continue
+        before = list_begins(mother[f], begun[f], lives, old)
+        ends = list_ends(one[f], begun[f], lives, left), list_ends(other[f], begun[f], lives, right)
+        if ends[0] + ends[1] > 0:
+            mean = compare(ends[0], left, ratio, right, ends[1], other_ratio, sisters, False)
+            of_family[f] += math.log(mean)
+            tell(ends[0], left, ratio, mean, chance[f], of_point)
+            tell(ends[1], right, other_ratio, mean, chance[f], of_point)
+        if before > 0:
+            for side in range(2):
+                child = left if side == 0 else right
+                mean = compare(before, old, ratio, child, ends[side], other_ratio, mothers, True)
+                of_family[f] += math.log(mean)
+                tell(before, old, ratio, mean, chance[f], of_point)
+                tell(ends[side], child, other_ratio, mean, chance[f], of_point)
