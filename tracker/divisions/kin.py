@@ -78,7 +78,7 @@ def kin_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
     known, ages, ways = _known(lives, chance), _ages(lives.hazard(chance)), _room(lives)
     of_point, of_family = np.zeros(len(lives.frame)), np.zeros(len(chance))
     models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in kin_of(lives, chance)]
-    kernels.gains(*known, *models, ways, of_point, of_family)
+    kernels.gains(*(*known, *models, ways, of_point, of_family))
     return of_point[lives.point_of] + of_family
 
 
@@ -97,7 +97,7 @@ def kin_of(lives: Lives, chance: NDArray[np.float64]) -> tuple[Kin, Kin]:
     for _ in range(_ROUNDS):
         told = np.zeros((2, 5))
         models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in (sisters, mothers)]
-        kernels.count_alike(*known, *models, ways, told)
+        kernels.count_alike(*(*known, *models, ways, told))
         sisters, mothers = _SISTERS.seen(told[0], grows=False), _MOTHERS.seen(told[1], grows=True)
     return sisters, mothers
 
