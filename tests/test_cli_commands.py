@@ -22,8 +22,9 @@ from outbid.tracker import (
     write_detections,
 )
 from outbid.tracker.cli import main
+from outbid.tracker.device import DEVICES
 from outbid.tracker.match import COSTS
-from outbid.tracker.track import DEVICES, WORTH_A_GPU
+from outbid.tracker.track import WORTH_A_GPU
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from outbid.tracker.formats import read_record, read_tracks, write_detections
 from outbid.tracker.formats.parquet import packed
 from outbid.tracker.formats.parts import Parts
 from outbid.tracker.stream import track_stream
-from outbid.tracker.track import links_of
+from outbid.tracker.track import gated_links
 
 SETTINGS = TrackingSettings(0.6, device="cpu")
 RECORD = {"command": "track", "settings": SETTINGS.as_dict()}
@@ -69,9 +69,9 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
         if len(done) == 4:
             raise KeyboardInterrupt
         done.append(given)
-        return links_of(*given)
+        return gated_links(*given)
 
-    monkeypatch.setattr(streaming, "links_of", linked)
+    monkeypatch.setattr(streaming, "gated_links", linked)
     out = tmp_path / "out.parquet"
     with pytest.raises(KeyboardInterrupt):
         track_stream(path, out, SETTINGS, record=RECORD, rows=100)
@@ -83,9 +83,9 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
 
     def counted(*given):
         solved.append(given)
-        return links_of(*given)
+        return gated_links(*given)
 
-    monkeypatch.setattr(streaming, "links_of", counted)
+    monkeypatch.setattr(streaming, "gated_links", counted)
     track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
     assert len(solved) > 0
     parts_in_all = len(solved) + 4

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from ._arrays import gpu_names
-from .errors import ResourceError
+from .errors import ResourceError, SettingsError
+
+DEVICES = ("auto", "cpu", "gpu")
+"""What may be asked for; `auto` takes a GPU that is there if there is enough to do."""
+
+
+def refuse_unknown(device: str) -> None:
+    """Tell which devices there are.
+
+    Raises
+    ------
+    SettingsError
+        If this is none of them.
+    """
+    if device not in DEVICES:
+        raise SettingsError(f"There is no device {device!r}. Choose one of: {', '.join(DEVICES)}.")
 
 
 def device_for(asked: str, size: int, worth_a_gpu: int) -> str:

@@ -20,7 +20,7 @@ from .errors import SettingsError
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
 from .link import Links
-from .track import WORTH_A_GPU, TrackingSettings, links_of, run_of
+from .track import WORTH_A_GPU, TrackingSettings, gated_links, run_of
 from .tracks import Tracks
 
 _ROWS = 4_000_000
@@ -141,7 +141,7 @@ def _linked(
         for number, piece in enumerate(pieces):
             lap("waiting")
             seen = _joined(last, piece)
-            yield seen, len(last), links_of(seen, used, workers)[0] if number >= done else None
+            yield seen, len(last), gated_links(seen, used, workers)[0] if number >= done else None
             last = piece.take(piece.rows_of(int(piece.frame[-1])))
 
 

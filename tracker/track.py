@@ -15,14 +15,13 @@ from .calibrate import calibrate
 from .calibrate.calibration import Calibration
 from .calibrate.known import check_known
 from .detections import Detections
-from .device import device_for
+from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
 from .link import LinkCosts, Links, link_frames
 from .match import COSTS, check_costs
 from .tracks import Tracks
 
-DEVICES = ("auto", "cpu", "gpu")
 _HEURISTIC = ("greedy", "greedy_switching")
 """Solvers whose answers need not be optimal."""
 
@@ -128,8 +127,7 @@ class TrackingSettings:
             raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
         if self.exact_margins and self.solver in _HEURISTIC:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
-        if self.device not in DEVICES:
-            raise SettingsError(f"There is no device {self.device!r}. Choose one of: {', '.join(DEVICES)}.")
+        refuse_unknown(self.device)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
@@ -225,10 +223,10 @@ def track(
     device = device_for(settings.device, len(detections), WORTH_A_GPU)
     used = replace(settings, device=device, max_gap=settings.max_gap or 0)
     lap("device")
-    return run_of(detections, *links_of(detections, used, workers, progress), used)
+    return run_of(detections, *gated_links(detections, used, workers, progress), used)
 
 
-def links_of(
+def gated_links(
     detections: Detections,
     used: TrackingSettings,
     workers: int,

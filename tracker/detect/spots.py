@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import to_device, to_host
+from ..device import refuse_unknown
 from ..errors import InputError, SettingsError
 from .blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
-
-DEVICES = ("auto", "cpu", "gpu")
 
 _LEAST_SIGMA = 0.5  # voxels; a narrower Gaussian is not sampled any more
 NOISE_FACTOR = 11.0  # a spot stands out of the noise by so many standard deviations
@@ -75,8 +74,7 @@ class DetectionSettings:
             raise SettingsError("radius_z is given without radius. Give both, or neither to estimate them.")
         if self.filter not in FILTERS:
             raise SettingsError(f"There is no filter {self.filter!r}. Known are: {', '.join(FILTERS)}.")
-        if self.device not in DEVICES:
-            raise SettingsError(f"There is no device {self.device!r}. Choose one of: {', '.join(DEVICES)}.")
+        refuse_unknown(self.device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from .atomic import write_whole
 from .columns import is_nameless, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
-from .records import record_bytes, record_from
+from .records import record_beside, record_bytes, record_path, unit_beside
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
@@ -70,12 +70,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.tracker.formats.read_record`."""
-    beside = _record_path(path)
-    return record_from(beside.read_bytes(), beside) if beside.is_file() else None
-
-
-def _record_path(path: Path) -> Path:
-    return path.with_name(path.name + ".json")
+    return record_beside(path)
 
 
 def _write(
@@ -93,7 +88,7 @@ def _write(
 
     # The columns have no place for a unit, so it stands with the record.
     known = dict(record or {}) | ({"unit": unit} if unit != "pixel" else {})
-    beside = (_record_path(path), record_bytes(known) if known else None)
+    beside = (record_path(path), record_bytes(known) if known else None)
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
@@ -135,7 +130,7 @@ def _read(path: Path) -> table.Rows:
         value = fields[layout.names.index(column)].strip()
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
-    return table.Rows(path, rows, cell, layout.unit or _unit_beside(path))
+    return table.Rows(path, rows, cell, layout.unit or unit_beside(path))
 
 
 def _roles(layout: Layout, path: Path) -> dict[str, str]:
@@ -143,15 +138,6 @@ def _roles(layout: Layout, path: Path) -> dict[str, str]:
         return roles_of(layout.names)
     except InputError as error:
         raise InputError(f"{path}, line {layout.header}: {error}") from None
-
-
-def _unit_beside(path: Path) -> str | None:
-    """The unit that the run record tells; a record that cannot be read is no obstacle to reading the data."""
-    try:
-        unit = (read_record(path) or {}).get("unit")
-    except (InputError, OSError):
-        return None
-    return unit if isinstance(unit, str) else None
 
 
 def _refuse_if_too_large(path: Path) -> None:

@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
 from .graph import detections_of
-from .records import record_bytes, record_from
+from .records import record_beside, record_bytes, record_path, unit_beside
 from .xml_stream import Enough, number, read_xml, refuse_if_too_large, root_of
 
 _LOG = logging.getLogger("outbid")
@@ -94,18 +94,13 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
         file.write(b"  </TrackContestISBI2012>\n</root>\n")
 
     known = dict(record or {}) | ({"unit": detections.unit} if detections.unit != "pixel" else {})
-    beside = (_record_path(path), record_bytes(known) if known else None)
+    beside = (record_path(path), record_bytes(known) if known else None)
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.tracker.formats.read_record`."""
-    beside = _record_path(path)
-    return record_from(beside.read_bytes(), beside) if beside.is_file() else None
-
-
-def _record_path(path: Path) -> Path:
-    return path.with_name(path.name + ".json")
+    return record_beside(path)
 
 
 def _read(path: Path) -> tuple[Detections, np.ndarray]:
@@ -139,16 +134,7 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
     read_xml(path, begin)
     table = np.array(values, dtype=np.float64).reshape(-1, 4)
     number_of = np.array(particle, dtype=np.int64)
-    unit = _unit_beside(path)
+    unit = unit_beside(path)
     return detections_of(path, table[:, 0], table[:, 1:], unit), number_of[
         np.argsort(table[:, 0], kind="stable")
     ]
-
-
-def _unit_beside(path: Path) -> str | None:
-    """The unit that the run record tells; a record that cannot be read is no obstacle to reading the data."""
-    try:
-        unit = (read_record(path) or {}).get("unit")
-    except (InputError, OSError):
-        return None
-    return unit if isinstance(unit, str) else None

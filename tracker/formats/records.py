@@ -43,6 +43,26 @@ def record_from(content: bytes, path: Path) -> dict[str, Any]:
     return record
 
 
+def record_path(path: Path) -> Path:
+    """Where the record of a file stands that cannot hold it."""
+    return path.with_name(path.name + ".json")
+
+
+def record_beside(path: Path) -> dict[str, Any] | None:
+    """That record; None if there is none."""
+    beside = record_path(path)
+    return record_from(beside.read_bytes(), beside) if beside.is_file() else None
+
+
+def unit_beside(path: Path) -> str | None:
+    """The unit that it tells; a record that cannot be read is no obstacle to reading the data."""
+    try:
+        unit = (record_beside(path) or {}).get("unit")
+    except (InputError, OSError):
+        return None
+    return unit if isinstance(unit, str) else None
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal; of a folder, of the names and contents of its files."""
     if path.is_dir():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import Pairs, kept_above, over_gaps
+from .candidates import Pairs, over_gaps
 from .linking import LinkModel
 from .movie import Movie
 from .sweep import Swept, swept
@@ -79,8 +78,7 @@ def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
         return pairs
     until = np.append(0, np.cumsum(lost))
     over = until[movie.frame[pairs.indices]] - until[np.repeat(movie.frame, np.diff(pairs.indptr))]
-    indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, -over.astype(np.float64), -0.5)
-    return replace(pairs, indptr=indptr, indices=indices)
+    return pairs.where(over == 0)
 
 
 def gate_over(

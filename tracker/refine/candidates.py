@@ -39,6 +39,11 @@ class Pairs:
     indices: NDArray[np.int32]
     log_density: NDArray[np.float64]
 
+    def where(self, kept: NDArray[np.bool_]) -> Pairs:
+        """Those of the pairs that a mask (P,) keeps."""
+        indptr, indices, *_ = kept_above(self.indptr, self.indices, kept.astype(np.float64), 0.5)
+        return replace(self, indptr=indptr, indices=indices)
+
 
 def pairs_of(
     movie: Movie, gate: tuple[float, ...], *, workers: int = 1, most_bytes: int | None = None
@@ -222,8 +227,7 @@ def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
     frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
     if frames.max(initial=0) <= most:
         return pairs
-    indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, -frames.astype(np.float64), -most - 0.5)
-    return replace(pairs, indptr=indptr, indices=indices)
+    return pairs.where(frames <= most)
 
 
 class _Found(NamedTuple):

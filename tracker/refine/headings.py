@@ -18,7 +18,7 @@ from ..motion import Motion
 from .candidates import Pairs, kept_above
 from .linking import LinkModel
 from .movie import Movie
-from .sweep import Belief, Beliefs, Swept
+from .sweep import Belief, Beliefs, Swept, by_later
 from .weigh import Weighed, in_runs
 
 _ROUNDS = 2
@@ -95,7 +95,6 @@ def weighed_by_headings(
         after.slot, after.stop, after.chance, after.belief, speed2, noise2,
         model.freedom > 0, near,
     )  # fmt: skip
-    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     gain_of_row = model.freedom_to_link(past.alone, model.end)
     gain_of_col = model.freedom_to_link(after.alone, model.start) - np.log(model.start) - pairs.log_density
     distance2, gain = np.empty(len(pairs.indices)), np.empty(len(pairs.indices))
@@ -106,7 +105,7 @@ def weighed_by_headings(
             *run, pairs.indptr, pairs.indices, movie.frame, movie.position, shift, table, noise2,
             (past.slot, past.stop, past.known, past.chance, past.belief),
             (after.slot, after.stop, after.known, after.chance, after.belief, near),
-            gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
+            model.gain_of_gap(), gain_of_row, gain_of_col, model.freedom, model.scale, distance2, size, gain,
         )  # fmt: skip
 
     in_runs(weigh, pairs.indptr, workers)
@@ -141,8 +140,6 @@ def _sides(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, forward: bool = False
 ) -> tuple[_Side, _Side, Pairs, NDArray[np.float64]]:
     """What the past tells, and the future; the pairs that neither excludes, and their odds."""
-    from .sweep_cpu import transpose
-
     past, odds = _one_way(movie, pairs.indptr, pairs.indices, pairs.log_density, model, shift, backward=False)
     indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
     if forward or not model.two_sided:
@@ -151,9 +148,7 @@ def _sides(
         after = _Side(none, none, np.zeros(count), np.empty(0), nothing, np.full(count, model.clutter))
         return past, after, Pairs(indptr, indices, pairs.log_density), odds
     # What the past excludes, often most of the pairs, is no matter for the future.
-    back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
-    place = np.empty(len(rows), dtype=np.int64)
-    transpose(indptr, indices, back_indptr, rows, place)
+    back_indptr, rows, place = by_later(indptr, indices)
     after, back_odds = _one_way(movie, back_indptr, rows, pairs.log_density, model, shift, backward=True)
     odds = np.minimum(odds, back_odds[place])
     indptr, indices, _, odds = kept_above(indptr, indices, odds, _FAR)
@@ -174,14 +169,13 @@ def _one_way(
     from .headings_cpu import headings
 
     motion, count = model.motion.floored(), len(movie.frame)
-    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
     new, lost = (model.end, model.start) if backward else (model.start, model.end)
     slot, stop, known, alone = np.empty(count, np.int64), np.empty(count, np.int64), *np.empty((2, count))
     odds, room = np.empty(len(indices)), _GUESS * count + 64
     chance, belief = headings(
         movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32), shift,
-        movie.transitions(motion, len(model.follow), shift), *_variances(motion), gain_of_gap,
+        movie.transitions(motion, len(model.follow), shift), *_variances(motion), model.gain_of_gap(),
         -np.log(model.start) - log_density, later, model.freedom, model.scale, model.clutter,
         model.clutter / new, lost, _ROUNDS, slot, stop, known, alone, odds, np.empty(room),
         np.empty(room * 5 * movie.axes, np.float32),

@@ -64,6 +64,24 @@ class LinkModel:
                 f"clutter is {self.clutter}; it must be 0 or more, and less than end and start."
             )
 
+    def gain_of_gap(self, longest: int | None = None) -> NDArray[np.float64]:
+        """(G + 1,) log odds that a particle is seen next after 0, 1, … frames, against never again.
+
+        Parameters
+        ----------
+        longest : int, optional
+            G. Default: the longest that the model expects.
+
+        Examples
+        --------
+        >>> model = LinkModel(Motion.static((1.0,)), (0.8, 0.1), 0.1, 0.1, gate=(5.0,))
+        >>> model.gain_of_gap().round(2).tolist()
+        [-25.33, 2.08, 0.0]
+        """
+        follow = np.zeros(1 + (len(self.follow) if longest is None else longest))
+        follow[1 : len(self.follow) + 1] = self.follow
+        return np.asarray(np.log(np.maximum(follow, 1e-12) / self.end))
+
     def strange(self, new: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
         """(N,) probability that each is clutter, by how likely it is that it has no link on one side.
 

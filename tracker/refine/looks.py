@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import Pairs, kept_above
+from .candidates import Pairs
 from .headings import headed, weighed_by_headings
 from .linking import Linking, LinkModel
 from .movie import Movie
@@ -93,5 +93,4 @@ def linked(found: Weighed, known: Linking, solver: str, workers: int) -> tuple[L
         As in `Look.link`.
     """
     linking, pairs = solved(found, known, solver, workers=workers), found.pairs
-    indptr, indices, *_ = kept_above(pairs.indptr, pairs.indices, linking.probability, _IMPROBABLE)
-    return linking, Pairs(indptr, indices, pairs.log_density)
+    return linking, pairs.where(linking.probability > _IMPROBABLE)

@@ -91,7 +91,6 @@ def swept(
     table = movie.transitions(motion, len(model.follow), shift)
     speed2, noise2 = (tuple(np.square(values).tolist()) for values in (motion.speed, motion.noise))
     gain_of_later = -np.log(model.start) - pairs.log_density
-    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     later = np.append(np.cumsum((0.0, *model.follow)[::-1])[::-1][1:], 0.0) / model.end
 
     def one_way(backward: bool, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> _Side:
@@ -100,8 +99,8 @@ def swept(
         new, lost = (model.end, model.start) if backward else (model.start, model.end)
         kernels.sweep(
             movie.position, movie.frame_start, backward, indptr.view(np.uint64), indices.view(np.uint32),
-            shift, table, speed2, noise2, gain_of_gap, gain_of_later, later, model.freedom, model.scale,
-            model.clutter, model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
+            shift, table, speed2, noise2, model.gain_of_gap(), gain_of_later, later, model.freedom,
+            model.scale, model.clutter, model.clutter / new, lost, _ROUNDS, mean, cov, known, alone, odds,
         )  # fmt: skip
         return _Side((mean, cov), known, alone, odds)
 
@@ -111,14 +110,37 @@ def swept(
     after = np.full(count, model.clutter)
     if model.two_sided and not forward:
         # What the past excludes, often most of the pairs, is no matter for the future.
-        back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
-        place = np.empty(len(rows), dtype=np.int64)
-        kernels.transpose(indptr, indices, back_indptr, rows, place)
+        back_indptr, rows, place = by_later(indptr, indices)
         future = one_way(True, back_indptr, rows)
         odds, followed, after = np.minimum(odds, future.odds[place]), future.known, future.alone
         indptr, indices, _, odds = kept_above(indptr, indices, odds, _FAR)
     beliefs = Beliefs(past.belief, future.belief, followed > 0, (past.alone, after))
     return Swept(beliefs, Pairs(indptr, indices, pairs.log_density), odds / (1 + odds))
+
+
+def by_later(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The pairs by their later detection.
+
+    Parameters
+    ----------
+    indptr, indices : (N + 1,) int64, (P,) int32 arrays
+        As in `Pairs`.
+
+    Returns
+    -------
+    indptr, indices : (N + 1,) int64, (P,) int32 arrays
+        The same, but of the earlier detections of each.
+    place : (P,) int64 array
+        Where each of the pairs stands among those.
+    """
+    from .sweep_cpu import transpose
+
+    back_indptr, rows = np.empty_like(indptr), np.empty_like(indices)
+    place = np.empty(len(rows), dtype=np.int64)
+    transpose(indptr, indices, back_indptr, rows, place)
+    return back_indptr, rows, place
 
 
 class _Side(NamedTuple):

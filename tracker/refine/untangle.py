@@ -81,15 +81,13 @@ def untangled(
     place, weight, constant = futures(movie, beliefs, motion, workers)
     # The pass may have looked over longer gaps than the model, learned since, expects.
     longest = max(linking.longest(movie.frame), len(model.follow))
-    follow = np.zeros(longest + 1)
-    follow[1 : len(model.follow) + 1] = model.follow
     indptr = starts_of(linking.row, count)
     indptr, col, *_ = kept_above(indptr, linking.col, linking.probability, _PROBABLE)
     links = np.stack([linking.follower, linking.before])
     untangle(
         movie.position, movie.frame, shift, links, *past, *future, place, weight, constant,
         movie.transitions(motion, longest, shift), speed2, noise2, _tail(model, axes),
-        model.freedom_to_link(before, model.end), np.log(np.maximum(follow, 1e-12) / model.end),
+        model.freedom_to_link(before, model.end), model.gain_of_gap(longest),
         model.freedom_to_link(after, model.start) - log(model.start) - log_density,
         indptr, col, _SWEEPS,
     )  # fmt: skip

@@ -186,7 +186,6 @@ def weighed(
     motion, axes = model.motion.floored(), movie.axes
     table = movie.transitions(motion, len(model.follow), shift) if table is None else table
     place, weight, constant = futures(movie, beliefs, motion, workers)
-    gain_of_gap = np.log(np.maximum([0.0, *model.follow], 1e-12) / model.end)
     before, after = beliefs.alone
     gain_of_row = model.freedom_to_link(before, model.end)
     gain_of_col = model.freedom_to_link(after, model.start) - np.log(model.start) - pairs.log_density
@@ -195,7 +194,7 @@ def weighed(
     def weigh(run: tuple[int, int]) -> None:
         kernels.weigh_pairs(
             *run, pairs.indptr, pairs.indices, movie.frame, *beliefs.past, shift, place, weight, constant,
-            table, gain_of_gap, gain_of_row, gain_of_col, model.freedom, model.scale, distance2, gain,
+            table, model.gain_of_gap(), gain_of_row, gain_of_col, model.freedom, model.scale, distance2, gain,
         )  # fmt: skip
 
     in_runs(weigh, pairs.indptr, workers)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import in_threads
-from .candidates import Pairs, kept_above
+from .candidates import Pairs
 from .movie import Movie
 from .weigh import Weighed
 
@@ -111,5 +111,4 @@ def _between(pairs: Pairs, first: int, last: int) -> Pairs:
     """The pairs between detections first to last - 1, counted from the first of them."""
     indptr, many = pairs.indptr[first : last + 1], last - first
     indices = pairs.indices[indptr[0] : indptr[-1]] - np.int32(first)
-    indptr, indices, *_ = kept_above(indptr - indptr[0], indices, -indices.astype(np.float64), 0.5 - many)
-    return Pairs(indptr, indices, pairs.log_density[first:last])
+    return Pairs(indptr - indptr[0], indices, pairs.log_density[first:last]).where(indices < many)

@@ -14,8 +14,9 @@ from superqt import QCollapsible
 
 from outbid.tracker.detect.blobs import FILTERS
 from outbid.tracker.detect.preview import Preview, preview
-from outbid.tracker.detect.spots import DEVICES, DetectionSettings
+from outbid.tracker.detect.spots import DetectionSettings
 from outbid.tracker.detections import Detections
+from outbid.tracker.device import DEVICES
 
 from ..layers import points_layer
 from ..taken import frames_from

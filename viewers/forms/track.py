@@ -14,8 +14,9 @@ from outbid.tracker.assign import SOLVERS
 from outbid.tracker.calibrate.known import known_of, text_of
 from outbid.tracker.detect.spots import DetectionSettings
 from outbid.tracker.detections import Detections
+from outbid.tracker.device import DEVICES
 from outbid.tracker.match import COSTS
-from outbid.tracker.track import DEVICES, TrackingRun, TrackingSettings, track
+from outbid.tracker.track import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
