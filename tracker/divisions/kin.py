@@ -75,10 +75,8 @@ def kin_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     from . import kin_cpu as kernels
 
-    known, ages, ways = _known(lives, chance), _ages(lives.hazard(chance)), _room(lives)
     of_point, of_family = np.zeros(len(lives.frame)), np.zeros(len(chance))
-    models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in kin_of(lives, chance)]
-    kernels.gains(*(*known, *models, ways, of_point, of_family))
+    kernels.gains(*_asked(lives, chance, *kin_of(lives, chance), of_point, of_family))
     return of_point[lives.point_of] + of_family
 
 
@@ -92,23 +90,27 @@ def kin_of(lives: Lives, chance: NDArray[np.float64]) -> tuple[Kin, Kin]:
     """
     from . import kin_cpu as kernels
 
-    known, ages, ways = _known(lives, chance), _ages(lives.hazard(chance)), _room(lives)
     sisters, mothers = _SISTERS, _MOTHERS
     for _ in range(_ROUNDS):
         told = np.zeros((2, 5))
-        models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in (sisters, mothers)]
-        kernels.count_alike(*(*known, *models, ways, told))
+        kernels.count_alike(*_asked(lives, chance, sisters, mothers, told))
         sisters, mothers = _SISTERS.seen(told[0], grows=False), _MOTHERS.seen(told[1], grows=True)
     return sisters, mothers
 
 
-def _known(lives: Lives, chance: NDArray[np.float64]) -> tuple[Any, ...]:
-    """What the kernels ask: the lives of each family, when the mother's ends, and when each may end."""
-    families = lives.families
+def _asked(
+    lives: Lives, chance: NDArray[np.float64], sisters: Kin, mothers: Kin, *written: NDArray[np.float64]
+) -> tuple[Any, ...]:
+    """What the kernels are told: the lives of each family, when the mother's ends, and when each may end."""
+    families, ages = lives.families, _ages(lives.hazard(chance))
     mother = lives.chain[families.mother]
     one = np.where(families.ended, families.first, mother)
     ends = lives.final, lives.point_start, lives.frame, lives.divides(chance), lives.first, lives.born(chance)
-    return mother, one, families.second, lives.first[families.mother], chance, ends
+    models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in (sisters, mothers)]
+    most = int(np.diff(lives.point_start).max(initial=0)) + 2
+    kinds = np.int64, np.float64, np.int64, np.float64
+    ways = tuple(tuple(np.empty(most, kind) for kind in kinds) for _ in range(3))
+    return mother, one, families.second, lives.first[families.mother], chance, ends, *models, ways, *written
 
 
 def _ages(hazard: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -122,10 +124,3 @@ def _ages(hazard: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     lasts = np.exp(-np.append(0.0, np.cumsum(hazard[1:])))
     dies = hazard * np.append(1.0, lasts[:-1])
     return np.maximum(dies, _NEVER), np.maximum(lasts, _NEVER)
-
-
-def _room(lives: Lives) -> tuple[tuple[NDArray[Any], ...], ...]:
-    """For three lists of ways."""
-    most = int(np.diff(lives.point_start).max(initial=0)) + 2
-    whole, part = np.int64, np.float64
-    return tuple(tuple(np.empty(most, kind) for kind in (whole, part, whole, part)) for _ in range(3))
