@@ -213,6 +213,27 @@ def between(truth: Tracks, first: int, last: int) -> Tracks:
     return truth.take((frame >= first) & (frame <= last))
 
 
+def test_where_particles_keep_their_way_that_tells_where_they_go_on(monkeypatch):
+    """As a density, in the unit of length, of the particle alone: how often any starts or ends is no matter."""
+    asked, going = [], divisions._going
+    monkeypatch.setattr(divisions, "_going", lambda *given: asked.append(going(*given)) or asked[-1])
+
+    def told(motion, unit, **known):
+        settings = WalkSettings(motion, 300, 15, (8, 8, 8), "reflect", 0.03, 0.03, seed=1)
+        seen = observe(walk(settings), Microscope((0.02,) * 3), box=(8, 8, 8), seed=1).detections
+        calibrate(Detections.from_table(seen.frame, unit * seen.position), known=known)
+        return asked[0], asked.clear()
+
+    (flying, _), (scaled, _) = (told(OrnsteinUhlenbeckWalk(0.3, 10), unit) for unit in (1, 8))
+    linked = np.isfinite(flying)
+    assert linked.mean() > 0.8
+    assert scaled[linked] == pytest.approx(flying[linked] - 3 * np.log(8), abs=1e-3)
+    rare, _ = told(OrnsteinUhlenbeckWalk(0.3, 10), 1, end=0.005, start=0.005)
+    both = linked & np.isfinite(rare)
+    assert np.median(rare[both] - flying[both]) == pytest.approx(0, abs=0.2)
+    assert np.isneginf(told(BrownianWalk(0.2), 1)[0]).all()
+
+
 def test_what_is_found_backward_as_well_is_not_real():
     many, good = np.arange(10.0), np.array([8.0])
     none = np.empty(0)

@@ -198,8 +198,10 @@ def _going(
     linked = np.nonzero(linking.follower >= 0)[0]
     after = linking.follower[linked]
     gap = np.minimum(movie.frame[after] - movie.frame[linked], len(model.follow))
-    seen = np.maximum(model.follow, 1e-12)[gap - 1] / (model.end * model.start)
-    going[linked] = linking.gain[linked] - np.log(seen) + log_density[after]
+    seen = model.gain_of_gap()[gap] - math.log(model.start)
+    # They were linked before: they are no clutter.
+    real = sum(float(model.freedom_to_link(np.zeros(1), rate)[0]) for rate in (model.end, model.start))
+    going[linked] = linking.gain[linked] - seen - real + log_density[after]
     return going
 
 
