@@ -22,6 +22,7 @@ from outbid.tracker import (
     score,
     track,
 )
+from outbid.tracker import calibrate as calibration
 from outbid.tracker.calibrate import _with_branches, calibrate
 from outbid.tracker.divisions import Branches, _real, parting
 from outbid.tracker.divisions.relink import Choice, _solved
@@ -214,7 +215,7 @@ def between(truth: Tracks, first: int, last: int) -> Tracks:
 
 
 def test_where_particles_keep_their_way_that_tells_where_they_go_on(monkeypatch):
-    """As a density, in the unit of length, of the particle alone: how often any starts or ends is no matter."""
+    """As a density, in the unit of length, of the particle: how often any starts or ends is no matter."""
     asked, going = [], divisions._going
     monkeypatch.setattr(divisions, "_going", lambda *given: asked.append(going(*given)) or asked[-1])
 
@@ -272,6 +273,20 @@ def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
 def test_cells_of_real_embryos_divide(real_data, name, stride, least):
     truth = read_tracks(real_data / name).every(stride)
     assert division_f1(calibrate(truth.detections)[1].pairs, truth) > least
+
+
+@pytest.mark.parametrize(
+    ("name", "stride"), [("celegans/L1.csv", 3), ("celegans/L5.csv", 3), ("ascidian/Pm08.csv", 5)]
+)
+def test_divisions_are_as_likely_as_they_say(monkeypatch, real_data, name, stride):
+    """They said .87 where .75 were right."""
+    truth, found = read_tracks(real_data / name).every(stride), []
+    find = divisions.find_divisions
+    monkeypatch.setattr(calibration, "find_divisions", lambda *given: found.append(find(*given)) or found[-1])
+    run = track(truth.detections, TrackingSettings())
+    ((_, branches),) = found
+    right = score(run.tracks, truth, families=["divisions"]).values["division_precision"]
+    assert branches.probability.mean() == pytest.approx(right, abs=0.06)
 
 
 def merged(seen: Detections, apart: float, rng: np.random.Generator) -> Detections:
