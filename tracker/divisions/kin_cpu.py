@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 _NONE = 0.01  # what is less likely than this counts for nothing; with a tenth of it nothing gets better
+_LIKELY = 0.5  # families that tell how much kin are alike: others are strangers
 _ALL = 0.999  # no division is surer than this
 _ROUNDED = 0.4  # frames: standard deviation of the difference of two ages that are whole numbers
 
@@ -137,7 +138,7 @@ def count_alike(mother, one, other, begun, chance, lives, sisters, mothers, ways
     """
     old, left, right = ways
     for f in range(len(one)):
-        if chance[f] >= _NONE:
+        if chance[f] >= _LIKELY:
             before = list_begins(mother[f], begun[f], lives, old)
             ends = list_ends(one[f], begun[f], lives, left), list_ends(other[f], begun[f], lives, right)
             _count(ends[0], left, ends[1], right, chance[f], sisters, False, told[0])
