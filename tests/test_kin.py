@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_what_kin_may_do_is_as_likely_in_all_as_what_two_cells_may(
     one[0][0], one[1][0] = here, 1.0
     all_ways[0][:], all_ways[1][:] = np.append(np.arange(1, until + 1), until), np.append(dies[1:], lasts[-1])
     ratio, back = np.empty(2), np.empty(until + 1)
-    kin = (dies, lasts, spread**2, apart, grown)
+    kin = (dies, lasts, spread**2, apart, grown, False)
     found = kernels.compare(1, one, ratio, all_ways, until, back, kin, mother)
     in_all = apart * all_ways[1].sum() + 1 - apart  # by hazards of whole frames a little more than 1
     assert found == pytest.approx(in_all, abs=0.06)
@@ -113,7 +114,6 @@ def test_how_much_alike_sisters_are_is_learned(spread, apart):
     found, _ = kin_of(lives, np.full(len(lives.families), 0.98))
     assert np.sqrt(found.spread) == pytest.approx(spread, rel=0.15)
     assert found.apart == pytest.approx(apart, abs=0.1)
-    assert found.grown == 0
 
 
 @pytest.mark.parametrize("grown", [0.25, -0.1])
@@ -164,57 +164,73 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
     frame = (np.sort(rng.permutation(14)[:9].reshape(3, 3), axis=1) + np.array([[2], [23], [23]])).ravel()
     divides, chance, hazard = rng.uniform(0.05, 0.9, 9), rng.uniform(0.2, 0.9), rng.uniform(0.02, 0.2, 50)
     final, first, born = np.array([20, 40, 39]), np.array([1, 21, 21]), 0.4
-    sisters, mothers = ((*_ages(hazard), *rng.uniform(0.01, 0.3, 2), grown) for grown in (0.0, 0.2))
+    sisters, mothers = (
+        (*_ages(hazard), *rng.uniform(0.01, 0.3, 2), grown, grown == 0) for grown in (0.0, 0.2)
+    )
 
     def ways(life: int, without: int = -1) -> list[tuple[float, int, bool, int]]:
         """How likely each way of a life is, at which age, whether that divides, and where."""
         rest, found = 1.0, []
         points = [(abs(int(frame[k]) - 20), divides[k], k) for k in range(3 * life, 3 * life + 3)]
-        points = [*points[::-1], (20, born, -1)] if life == 0 else points
+        points = [*points[::-1], (20, born, 9)] if life == 0 else points
         for age, sure, k in points:
-            if k != without or k < 0:
+            if k != without:
                 found.append((rest * sure, age, True, k))
                 rest *= 1 - sure
         return [*found, (rest, int(final[life]) - 20, False, -1)]
 
     def ratio(kin, here: int, ends: bool, there: int, also: bool) -> float:
-        dies, lasts, spread, apart, grown = kin
+        dies, lasts, spread, apart, grown, mutual = kin
         if not ends:
             here, there, ends, also = there, here, also, ends
-        usual = norm(np.log(here) + grown, np.hypot(np.sqrt(spread), 0.4 / here))
-        alike = (
-            usual.pdf(np.log(there)) / there / dies[there]
-            if also
-            else usual.sf(np.log(there + 0.5)) / lasts[there]
-        )
-        return apart + (1 - apart) * alike
+        inverse2 = (1 / here**2 + 1 / there**2) / 2 if also else 1 / here**2
+        usual = norm(np.log(here) + grown, np.sqrt(spread + 0.4**2 * inverse2))
+        by_chance = there * dies[there]
+        by_chance = np.sqrt(by_chance * here * dies[here]) if mutual else by_chance
+        divided, lasted = usual.pdf(np.log(there)) / by_chance, usual.sf(np.log(there + 0.5)) / lasts[there]
+        return apart + (1 - apart) * (divided if also else lasted)
 
-    def mean(kin, one: list, other: list, mother: bool) -> float:
-        return sum(
-            p * q * (1.0 if not ends and (mother or not also) else ratio(kin, here, ends, there, also))
-            for p, here, ends, _ in one
-            for q, there, also, _ in other
-        )
+    def mean(kin, one: list, other: list) -> float:
+        total = 0.0
+        for (p, here, ends, _), (q, there, also, _) in product(one, other):
+            unknown = not ends and (kin is mothers or not also)
+            total += p * q * (1.0 if unknown else ratio(kin, here, ends, there, also))
+        return total
 
-    of_family, of_point = 0.0, np.zeros(9)
-    for one, other, kin in ((1, 2, sisters), (0, 1, mothers), (0, 2, mothers)):
-        of_family += np.log(mean(kin, ways(one), ways(other), one == 0))
-        for life, beside in ((one, other), (other, one)):
-            sure = chance
-            for _, age, ends, k in ways(life):
-                if k < 0:
-                    continue
-                pairs = [([(1.0, age, ends, k)], ways(beside)), (ways(life, k), ways(beside))]
-                yes, no = (mean(kin, *(pair if life == one else pair[::-1]), one == 0) for pair in pairs)
-                of_point[k] += np.log((1 - sure + sure * yes) / (1 - sure + sure * no))
-                sure *= 1 - divides[k]
+    def of_way(life: int, age: int, ends: bool) -> float:
+        way = [(1.0, age, ends, -1)]
+        if life == 0:
+            return mean(mothers, way, ways(1)) * mean(mothers, way, ways(2))
+        beside = (way, ways(2)) if life == 1 else (ways(1), way)
+        return mean(sisters, *beside) * mean(mothers, ways(0), way)
+
+    told = np.zeros(12)
+    for life in range(3):
+        sure = chance
+        for _, age, ends, k in ways(life)[:-1]:
+            no = sum(p * of_way(life, *way) for p, *way, _ in ways(life, k))
+            told[k] = np.log((1 + sure * (of_way(life, age, ends) - 1)) / (1 + sure * (no - 1)))
+            sure *= 1 - (born if k == 9 else divides[k])
+    pairs = ((1, 2, sisters), (0, 1, mothers), (0, 2, mothers))
+    of_family = sum(np.log(mean(kin, ways(one), ways(other))) for one, other, kin in pairs)
 
     lives = (final, np.array([0, 3, 6, 9]), frame, divides, first, np.array([born, 0, 0]))
-    rows, found, found_of_family = [np.array([k]) for k in (0, 1, 2, 20)], np.zeros(9), np.zeros(1)
     lists = tuple(room(5) for _ in range(3))
-    kernels.gains(*rows, np.array([chance]), lives, sisters, mothers, lists, found, found_of_family)
-    assert found_of_family[0] == pytest.approx(of_family)
-    np.testing.assert_allclose(found, of_point, rtol=1e-9)
+    for rivals in (1, 3):  # which exclude each other: together they tell what the one does
+        rows = [np.full(rivals, k) for k in (0, 1, 2, 20)]
+        found, found_of_family = np.zeros(12), np.zeros(rivals)
+        shares = np.full(rivals, chance / rivals)
+        kernels.gains(*rows, shares, lives, sisters, mothers, lists, found, found_of_family)
+        np.testing.assert_allclose(found_of_family, of_family)
+        np.testing.assert_allclose(found, told, rtol=1e-9)
+
+
+@given(st.integers(5, 40), st.integers(5, 40), st.integers(0, 3))
+def test_either_of_two_sisters_may_be_the_first(one, other, seed):
+    dies, lasts = _ages(np.random.default_rng(seed).uniform(0.01, 0.3, 50))
+    kin = (dies, lasts, 0.1**2, 0.2, 0.0, True)
+    found = [kernels._alike(*pair, kin) for pair in ((one, True, other, True), (other, True, one, True))]
+    assert found[0] == pytest.approx(found[1])
 
 
 def test_a_life_is_listed_by_when_it_may_divide_and_when_it_may_have_begun():
@@ -228,5 +244,5 @@ def test_a_life_is_listed_by_when_it_may_divide_and_when_it_may_have_begun():
     assert listed == [
         ([2, 4, 8, 11], [0.5, 0.1, 0.16, 0.24], [0, 1, 2, -1]),
         ([1, 5, 8], [0.2, 0.32, 0.48], [1, 2, -1]),
-        ([4, 6, 9, 0], [0.2, 0.4, 0.1, 0.3], [1, 0, -1, -1]),
+        ([4, 6, 9, 0], [0.2, 0.4, 0.1, 0.3], [1, 0, 3, -1]),
     ]

@@ -125,6 +125,8 @@ class Tracks:
     def take(self, rows: NDArray | slice) -> Tracks:
         """The tracks of some of the detections: what led from one to another over others is one link.
 
+        What was known of the links (`measures`) is not of these.
+
         Parameters
         ----------
         rows : slice, (N,) bool array or increasing indices
@@ -158,7 +160,7 @@ class Tracks:
 
     def every(self, stride: int) -> Tracks:
         """The tracks in every `stride`-th frame from the first one on, renumbered 0, 1, 2, …"""
-        kept = (self.detections.frame - self.detections.first_frame) % stride == 0
+        kept = (self.detections.frame.astype(np.int64) - self.detections.first_frame) % stride == 0
         return Tracks(self.detections.every(stride), self.take(kept).links)
 
     @property

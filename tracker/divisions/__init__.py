@@ -56,10 +56,11 @@ go: beside particles at rest each step of one that flies is long. In what links 
 well; cells keep up to .56."""
 _SOBER = (2 / 3, -0.5)
 """True log odds against those that families seem to have, slope and intercept: of 15,000 found in recorded
-movies of six embryos, a mouse and HeLa cells at all rates. Who else might be the mother looks too bad."""
+movies of six embryos, a mouse and HeLa cells at all rates. Who else might be the mother looks too bad. A
+family is believed (`_LEAST`) by what it seems; of merges nothing else is known."""
 _LIVES = 3
-"""Rounds in which ages and divisions tell of each other, without kin and with what these told once: what they
-told would come back to them."""
+"""Rounds in which ages and divisions tell of each other before kin are asked, and again after; what these
+told stays, for it would come back to them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,10 @@ and if the other one was followed up to the age C without a division, by
 
 .. math:: (1 - \varepsilon) \, \frac{P(B > C)}{S(C)} + \varepsilon
 
-These ratios, over all that may have become of them, are what it gains that they are kin, and that one divides
-when it does.
+For sisters, of whom none is the first, the former is the geometric mean of both ways. These ratios, over all
+that may have become of them, are what it gains that they are kin, and that one divides when it does; those of
+sisters and of their mother count as if neither told of the other. How much they are alike is learned from
+those that are seen to divide: less than the truth where movies are hardly longer than lives.
 """
 
 from __future__ import annotations
@@ -75,9 +77,12 @@ def kin_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     from . import kin_cpu as kernels
 
-    of_point, of_family = np.zeros(len(lives.frame)), np.zeros(len(chance))
+    families, points = lives.families, len(lives.frame)
+    of_point, of_family = np.zeros(points + len(lives.first)), np.zeros(len(chance))
     kernels.gains(*_asked(lives, chance, *kin_of(lives, chance), of_point, of_family))
-    return of_point[lives.point_of] + of_family
+    gain = of_family + of_point[lives.point_of] + of_point[points + families.second]
+    gain[families.ended] += of_point[points + families.first[families.ended]]
+    return gain
 
 
 def kin_of(lives: Lives, chance: NDArray[np.float64]) -> tuple[Kin, Kin]:
@@ -106,11 +111,12 @@ def _asked(
     mother = lives.chain[families.mother]
     one = np.where(families.ended, families.first, mother)
     ends = lives.final, lives.point_start, lives.frame, lives.divides(chance), lives.first, lives.born(chance)
-    models = [(*ages, kin.spread, kin.apart, kin.grown) for kin in (sisters, mothers)]
+    models = [(*ages, kin.spread, kin.apart, kin.grown, kin is sisters) for kin in (sisters, mothers)]
     most = int(np.diff(lives.point_start).max(initial=0)) + 2
     kinds = np.int64, np.float64, np.int64, np.float64
     ways = tuple(tuple(np.empty(most, kind) for kind in kinds) for _ in range(3))
-    return mother, one, families.second, lives.first[families.mother], chance, ends, *models, ways, *written
+    daughters, begun = (one, lives.chain[families.second]), lives.first[families.mother]
+    return mother, *daughters, begun, chance, ends, *models, ways, *written
 
 
 def _ages(hazard: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -17,6 +17,7 @@ from numba import njit
 
 _NONE = 0.01  # what is less likely than this counts for nothing; with a tenth of it nothing gets better
 _LIKELY = 0.5  # families that tell how much kin are alike: others are strangers
+_LEAST = 1e-6  # of a ratio
 _ALL = 0.999  # no division is surer than this
 _ROUNDED = 0.4  # frames: standard deviation of the difference of two ages that are whole numbers
 
@@ -51,7 +52,7 @@ def list_begins(life, until, lives, ways):  # pragma: no cover
         here, chance = (frame[k], divides[k]) if k >= point_start[life] else (first[life] - 1, born[life])
         if here < until and chance >= _NONE and rest >= _NONE:
             age[count], sure[count] = until - here, min(chance, _ALL)
-            point[count] = k if k >= point_start[life] else -1
+            point[count] = k if k >= point_start[life] else len(frame) + life
             weight[count] = rest * sure[count]
             rest *= 1 - sure[count]
             count += 1
@@ -62,14 +63,17 @@ def list_begins(life, until, lives, ways):  # pragma: no cover
 @njit(nogil=True, cache=True)
 def _alike(here, divides, there, also, kin):  # pragma: no cover
     """How much likelier kin end so, one at least in a division, if they are alike than each by itself."""
-    dies, lasts, spread, _, grown = kin
+    dies, lasts, spread, _, grown, mutual = kin
     if not divides:
         here, there, also = there, here, divides
-    wide = math.sqrt(spread + (_ROUNDED / here) ** 2)
-    if also:
-        off = (math.log(there / here) - grown) / wide
-        return math.exp(-0.5 * off * off) / (there * wide * math.sqrt(2 * math.pi) * dies[there])
-    return 0.5 * math.erfc((math.log((there + 0.5) / here) - grown) / (wide * math.sqrt(2))) / lasts[there]
+    if not also:
+        wide = math.sqrt(2 * (spread + (_ROUNDED / here) ** 2))
+        return 0.5 * math.erfc((math.log((there + 0.5) / here) - grown) / wide) / lasts[there]
+    variance = spread + 0.5 * _ROUNDED**2 * (1 / here**2 + 1 / there**2)
+    off, usual = math.log(there / here) - grown, there * dies[there]
+    if mutual:  # nobody is the first
+        usual = math.sqrt(usual * here * dies[here])
+    return math.exp(-0.5 * off * off / variance) / (math.sqrt(2 * math.pi * variance) * usual)
 
 
 @njit(nogil=True, cache=True)
@@ -95,15 +99,28 @@ def compare(here, ways, ratio, many, others, counts, kin, mother):  # pragma: no
 
 
 @njit(nogil=True, cache=True)
-def tell(count, ways, ratio, mean, chance, of_point):  # pragma: no cover
-    """Tell the points of a life what its ways gain, (M,) f8 and in the mean; they are its kin by a chance."""
+def mean_of(count, ways, ratio):  # pragma: no cover
+    """The mean of ratios (M,) over the ways of a list, `count` of which divide."""
+    total = 0.0
+    for w in range(count + 1):
+        total += ways[1][w] * ratio[w]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def tell(count, ways, ratio, chance, told):  # pragma: no cover
+    """Tell points what their ways gain (M,) if these are kin by such a chance, and what all others do.
+
+    Added to: told (3, K + N) f8, for each point: the chance that it is asked; and times that, how much
+    likelier it is made than it was, and how much likelier all others of its list are.
+    """
     _, weight, point, sure = ways
-    sooner, rest = 0.0, chance
+    mean, sooner, rest = mean_of(count, ways, ratio), 0.0, chance
     for w in range(count):
         later = (mean - sooner - weight[w] * ratio[w]) / (1 - sure[w])
-        if point[w] >= 0:
-            no = max(sooner + later, 0.0)
-            of_point[point[w]] += math.log((1 - rest + rest * ratio[w]) / (1 - rest + rest * no))
+        told[0, point[w]] += rest
+        told[1, point[w]] += rest * (ratio[w] - 1)
+        told[2, point[w]] += rest * (max(sooner + later, _LEAST) - 1)
         sooner += weight[w] * ratio[w]
         rest *= 1 - sure[w]
 
@@ -125,7 +142,7 @@ def _count(here, ways, others, many, chance, kin, mother, told):  # pragma: no c
                 off = math.log(many[0][k] / ways[0][j])
                 told[2] += alike
                 told[3] += alike * off
-                told[4] += alike * max(off * off - (_ROUNDED / ways[0][j]) ** 2, 0.0)
+                told[4] += alike * (off * off - (_ROUNDED / ways[0][j]) ** 2)
 
 
 @njit(nogil=True, cache=True)
@@ -156,24 +173,35 @@ def gains(
     family, the frame of the mother, and its probability. lives: final (N,) i8, point_start (N+1,) i8, frame
     (K,) i8, divides (K,) f8, first (N,) i8, born (N,) f8 as in `generations_cpu`. sisters, mothers: how
     likely a life ends at each age, (F,) f8, and lasts longer, (F,) f8; spread, apart and grown, as in `Kin`.
-    ways: three lists. Added to: of_point (K,) f8, of_family (P,) f8.
+    ways: three lists. Added to: of_point (K + N,) f8, births behind the points, of_family (P,) f8.
     """
     old, left, right = ways
-    ratio, other_ratio = np.empty(len(old[0])), np.empty(len(old[0]))
+    ratios = np.empty((5, len(old[0])))
+    # The life that ends at a point began in one family, and that which begins there ends in one: families
+    # that tell it the same exclude each other.
+    since, until = np.zeros((3, len(of_point))), np.zeros((3, len(of_point)))
     for f in range(len(one)):
         if chance[f] < _NONE:
             continue
         before = list_begins(mother[f], begun[f], lives, old)
         ends = list_ends(one[f], begun[f], lives, left), list_ends(other[f], begun[f], lives, right)
+        of_left, of_right, of_old, by_mother, of_mother = ratios
+        of_left[:], of_right[:], of_old[:] = 1.0, 1.0, 1.0
         if ends[0] + ends[1] > 0:
-            mean = compare(ends[0], left, ratio, right, ends[1], other_ratio, sisters, False)
+            mean = compare(ends[0], left, of_left, right, ends[1], of_right, sisters, False)
             of_family[f] += math.log(mean)
-            tell(ends[0], left, ratio, mean, chance[f], of_point)
-            tell(ends[1], right, other_ratio, mean, chance[f], of_point)
         if before > 0:
             for side in range(2):
-                child = left if side == 0 else right
-                mean = compare(before, old, ratio, child, ends[side], other_ratio, mothers, True)
+                child, of_child = (left, of_left) if side == 0 else (right, of_right)
+                mean = compare(before, old, of_mother, child, ends[side], by_mother, mothers, True)
                 of_family[f] += math.log(mean)
-                tell(before, old, ratio, mean, chance[f], of_point)
-                tell(ends[side], child, other_ratio, mean, chance[f], of_point)
+                of_child *= by_mother
+                of_old *= of_mother
+        tell(before, old, of_old, chance[f], until)
+        tell(ends[0], left, of_left, chance[f], since)
+        tell(ends[1], right, of_right, chance[f], since)
+    for told in (since, until):
+        for k in range(len(of_point)):
+            if told[0, k] > 0:
+                share = max(told[0, k], 1.0)
+                of_point[k] += math.log((1 + told[1, k] / share) / (1 + told[2, k] / share))

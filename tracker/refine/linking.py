@@ -70,7 +70,7 @@ class LinkModel:
         Parameters
         ----------
         longest : int, optional
-            G. Default: the longest that the model expects.
+            G, at least the longest that the model expects, which is the default.
 
         Examples
         --------
