@@ -152,6 +152,37 @@ def test_sisters_tell_the_same_whether_links_follow_one_from_the_mother_on_or_no
     assert np.corrcoef(linked, ended)[0, 1] > 0.99
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_daughters_tell_when_their_mother_was_born(side):
+    """A daughter is followed, and a daughter of hers; it may have been born in frame 6 and divides in 25."""
+
+    def gain(last: int) -> float:
+        lines = [range(6), range(6, last + 3), range(6, 9), range(26, 28), range(last + 1, last + 3)]
+        start = np.cumsum([0, *map(len, lines)]).tolist()
+        begun = [start[1], start[2]] if side == 0 else [start[2], start[1]]
+        rows = [(5, *begun), (start[1] + 19, start[1] + 20, start[3])]
+        rows.append((start[1] + last - 6, start[1] + last - 5, start[4]))
+        frame = [int(each) for line in lines for each in line]
+        before = [-1 if row in start else row - 1 for row in range(len(frame))]
+        lives = lives_in(frame, before, rows, np.array([True, False, False]))
+        return float(kin_gains(lives, np.array([0.5, 0.98, 0.98]))[0])
+
+    assert gain(45) - gain(30) > 0.2
+
+
+def test_sisters_tell_of_a_family_whose_daughter_is_linked_to_another():
+    def gain(age: int) -> float:
+        lines = [range(23), range(age + 3), range(21, 23), range(age + 1, age + 3)]
+        start = np.cumsum([0, *map(len, lines)]).tolist()
+        rows = [(0, 1, start[1] + 1), (20, 21, start[2]), (start[1] + age, start[1] + age + 1, start[3])]
+        frame = [int(each) for line in lines for each in line]
+        before = [-1 if row in start else row - 1 for row in range(len(frame))]
+        lives = lives_in(frame, before, rows, np.zeros(3, dtype=np.bool_))
+        return float(kin_gains(lives, np.array([0.5, 0.98, 0.98]))[0])
+
+    assert gain(20) - gain(33) > 0.3
+
+
 def test_cells_that_live_each_by_itself_tell_nothing_of_their_sisters():
     lives = lives_of(pairs_of_ages(np.random.default_rng(2), 300, 0.0, 1.0))
     assert np.abs(kin_gains(lives, np.full(len(lives.families), 0.98))).mean() < 0.3
@@ -204,25 +235,37 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
         beside = (way, ways(2)) if life == 1 else (ways(1), way)
         return mean(sisters, *beside) * mean(mothers, ways(0), way)
 
-    told = np.zeros(12)
-    for life in range(3):
-        sure = chance
-        for _, age, ends, k in ways(life)[:-1]:
-            no = sum(p * of_way(life, *way) for p, *way, _ in ways(life, k))
-            told[k] = np.log((1 + sure * (of_way(life, age, ends) - 1)) / (1 + sure * (no - 1)))
-            sure *= 1 - (born if k == 9 else divides[k])
+    def told(chance: float) -> np.ndarray:
+        found = np.zeros(12)
+        for life in range(3):
+            sure = chance
+            for _, age, ends, k in ways(life)[:-1]:
+                no = sum(p * of_way(life, *way) for p, *way, _ in ways(life, k))
+                asked = min(sure, 1.0)
+                found[k] = np.log((1 + asked * (of_way(life, age, ends) - 1)) / (1 + asked * (no - 1)))
+                sure *= 1 - (born if k == 9 else divides[k])
+        return found
+
     pairs = ((1, 2, sisters), (0, 1, mothers), (0, 2, mothers))
     of_family = sum(np.log(mean(kin, ways(one), ways(other))) for one, other, kin in pairs)
 
     lives = (final, np.array([0, 3, 6, 9]), frame, divides, first, np.array([born, 0, 0]))
     lists = tuple(room(5) for _ in range(3))
-    for rivals in (1, 3):  # which exclude each other: together they tell what the one does
-        rows = [np.full(rivals, k) for k in (0, 1, 2, 20)]
-        found, found_of_family = np.zeros(12), np.zeros(rivals)
-        shares = np.full(rivals, chance / rivals)
-        kernels.gains(*rows, shares, lives, sisters, mothers, lists, found, found_of_family)
+
+    def gains(rows: list[tuple[int, int, int, int]], each: float) -> tuple[np.ndarray, np.ndarray]:
+        found, of_family, shares = np.zeros(12), np.zeros(len(rows)), np.full(len(rows), each)
+        kernels.gains(*np.array(rows).T, shares, lives, sisters, mothers, lists, found, of_family)
+        return found, of_family
+
+    # Those which exclude each other tell together what the one does, and never more than one that is sure.
+    for rivals, each in ((1, chance), (3, chance / 3), (2, 0.8)):
+        found, found_of_family = gains([(0, 1, 2, 20)] * rivals, each)
         np.testing.assert_allclose(found_of_family, of_family)
-        np.testing.assert_allclose(found, told, rtol=1e-9)
+        np.testing.assert_allclose(found, told(rivals * each), rtol=1e-9)
+    begins, ends = (0, 1, 2, 20), (1, 0, 2, 38)  # where a life may divide, and since when it may have lasted
+    one, other, both = (gains(rows, 0.8)[0] for rows in ([begins], [ends], [begins, ends]))
+    assert np.abs(one * other).max() > 0
+    np.testing.assert_allclose(both, one + other)
 
 
 @given(st.integers(5, 40), st.integers(5, 40), st.integers(0, 3))
