@@ -183,6 +183,17 @@ def test_sisters_tell_of_a_family_whose_daughter_is_linked_to_another():
     assert gain(20) - gain(33) > 0.3
 
 
+def test_which_of_two_sisters_is_called_the_first_is_all_one():
+    lives = lives_of(pairs_of_ages(np.random.default_rng(5), 30, 0.1, 0.2), ended=True)
+    known, chance = lives.families, np.full(len(lives.families), 0.9)
+    turned = known.ended & (np.arange(len(known)) % 2 == 0)
+    first, second = (
+        np.where(turned, *pair) for pair in ((known.second, known.first), (known.first, known.second))
+    )
+    other = replace(lives, families=replace(known, first=first, second=second))
+    np.testing.assert_allclose(kin_gains(lives, chance), kin_gains(other, chance))
+
+
 def test_cells_that_live_each_by_itself_tell_nothing_of_their_sisters():
     lives = lives_of(pairs_of_ages(np.random.default_rng(2), 300, 0.0, 1.0))
     assert np.abs(kin_gains(lives, np.full(len(lives.families), 0.98))).mean() < 0.3
