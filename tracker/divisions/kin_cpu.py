@@ -61,6 +61,12 @@ def list_begins(life, until, lives, ways):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def _rounded(here, there):  # pragma: no cover
+    """Variance of the log of the ratio of two ages because they are whole numbers."""
+    return 0.5 * _ROUNDED**2 * (1 / here**2 + 1 / there**2)
+
+
+@njit(nogil=True, cache=True)
 def _alike(here, divides, there, also, kin):  # pragma: no cover
     """How much likelier kin end so, one at least in a division, if they are alike than each by itself."""
     dies, lasts, spread, _, grown, mutual = kin
@@ -69,7 +75,7 @@ def _alike(here, divides, there, also, kin):  # pragma: no cover
     if not also:
         wide = math.sqrt(2 * (spread + (_ROUNDED / here) ** 2))
         return 0.5 * math.erfc((math.log((there + 0.5) / here) - grown) / wide) / lasts[there]
-    variance = spread + 0.5 * _ROUNDED**2 * (1 / here**2 + 1 / there**2)
+    variance = spread + _rounded(here, there)
     off, usual = math.log(there / here) - grown, there * dies[there]
     if mutual:  # nobody is the first
         usual = math.sqrt(usual * here * dies[here])
@@ -142,7 +148,7 @@ def _count(here, ways, others, many, chance, kin, mother, told):  # pragma: no c
                 off = math.log(many[0][k] / ways[0][j])
                 told[2] += alike
                 told[3] += alike * off
-                told[4] += alike * (off * off - (_ROUNDED / ways[0][j]) ** 2)
+                told[4] += alike * (off * off - _rounded(ways[0][j], many[0][k]))
 
 
 @njit(nogil=True, cache=True)
