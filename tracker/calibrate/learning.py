@@ -23,7 +23,8 @@ from .maximise import Bias, Learnt, learned, motion_learned
 from .pace import pace_of
 from .passes import Found, Means, steps_of
 from .rates import lengthened
-from .rehearsal import rehearsed
+from .rehearsal import rehearsed, surface_of
+from .surfaces import Surface
 
 PASSES = 20
 """Passes over a part of the movie from which most is learned, unless the links stop changing before."""
@@ -31,9 +32,10 @@ _FEWEST = 3
 """Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
 _FAR_DOUBT = 5.0
 """Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
-_MISLED, _EVERY, _HEED = 0.025, 2, 0.7
-"""Share of wrong links from which on what they tell is corrected by rehearsals, one every so many passes; and
-how much the newest counts among all; but alone the first one does, and two once links are found otherwise."""
+_MISLED, _ON_SURFACES, _EVERY, _HEED = 0.025, 0.008, 2, 0.7
+"""Share of wrong links from which on what they tell is corrected by rehearsals, and on surfaces, where more
+are wrong than seem to be; one every so many passes; and how much the newest counts among all; but alone the
+first one does, and two once links are found otherwise."""
 _DOUBTFUL, _CLOSE_WRONG = 0.04, 0.01
 """The same share from which on links are found by `refine.headings`; and for rehearsals of those."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
@@ -124,6 +126,17 @@ class _Learning:
         return self._linking.doubt > (_CLOSE_WRONG if self._closely else share)
 
     @property
+    def _misled(self) -> bool:
+        """Whether so many links must be wrong that what they tell must be corrected."""
+        return self._wrong(_MISLED) or (self._wrong(_ON_SURFACES) and self._surface is not None)
+
+    @property
+    def _surface(self) -> Surface | None:
+        """That on which particles lie, if they do."""
+        steps = steps_of(self._movie, self._linking.follower) - self._shift
+        return surface_of(self._movie, steps, self._model)
+
+    @property
     def _settled(self) -> bool:
         """Whether hardly a link was another than in the pass before."""
         few = max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
@@ -164,13 +177,13 @@ class _Learning:
         # Where hardly a link changes any more, the last one is to come; but the little that noise is where
         # nobody remembers a velocity, only many tell.
         due = due and (self._done == _FEWEST or not (remembered and self._settled))
-        if due and self._wrong(_MISLED) and not self._turning:
+        if due and self._misled and not self._turning:
             self._rehearsed(len(self._movie.frame_start) - 1, self._done, _FAR_DOUBT)
 
     def _rehearsed(self, frames: int, seed: int, doubt: float, *, last: bool = False) -> None:
         latest = rehearsed(
             self._movie, self._model, frames, seed, wrong=self._linking.doubt, doubt=doubt, look=self._look,
-            last=last, **self._means.solving,
+            surface=self._surface, last=last, **self._means.solving,
         )  # fmt: skip
         if latest is not None:
             self._bias = self._bias.towards(latest, 1.0 if self._alone > 0 else _HEED)
@@ -278,7 +291,7 @@ class _Learning:
         """What was found, after a last rehearsal where many links must be wrong."""
         # The longest gaps may have been given up at last.
         self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
-        if self._wrong(_MISLED):
+        if self._misled:
             self._rehearsed(self._means.frames, 0, DOUBT, last=True)
             self._learnt = self._told(
                 motion_learned(

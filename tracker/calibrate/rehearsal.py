@@ -23,6 +23,7 @@ from ..refine.movie import Movie
 from ..refine.untangle import untangled
 from ..refine.weigh import link_pass
 from .maximise import Bias, bias_of
+from .surfaces import Surface
 
 _ENOUGH = 20_000
 """Detections that are drawn, about,"""
@@ -47,6 +48,7 @@ def rehearsed(
     wrong: float,
     doubt: float,
     look: Look = BY_DETECTIONS,
+    surface: Surface | None = None,
     last: bool = False,
     solver: str,
     workers: int,
@@ -66,6 +68,8 @@ def rehearsed(
         As in `with_gaps`.
     look : Look
         How the movie is looked at.
+    surface : Surface, optional
+        As `surface_of` gives it.
     last : bool
         Whether probabilities are asked for: what was learned so far will do for them.
     solver, workers
@@ -77,7 +81,7 @@ def rehearsed(
         or np.mean(flight / np.maximum(width, 1e-300)) > _THROUGH
     ):
         return None
-    play, truth = drawn(movie, model, frames, seed)
+    play, truth = drawn(movie, model, frames, seed, surface)
     if not len(play.frame):
         return None
     still, none = np.zeros_like(play.position), Linking.none(len(play.frame))
@@ -95,7 +99,27 @@ def rehearsed(
     return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
 
 
-def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie, Linking]:
+def surface_of(movie: Movie, step: NDArray[np.float64], model: LinkModel) -> Surface | None:
+    """The surfaces or fibres on which particles lie and along which they go; None if they do not.
+
+    Parameters
+    ----------
+    movie : Movie
+    step : (N, axes) float64 array
+        Of each detection to the next frame; NaN without a link to it.
+    model : LinkModel
+    """
+    surface = Surface.of(_places(movie, _ENOUGH // _FEWEST)[0], np.asarray(model.gate))
+    here = np.arange(*movie.frame_start[_full(movie) :][:2])
+    here = here[np.isfinite(step[here]).all(axis=1)]
+    if surface is None or not surface.holds(movie.position[here], step[here], np.asarray(model.motion.noise)):
+        return None
+    return surface
+
+
+def drawn(
+    movie: Movie, model: LinkModel, frames: int, seed: int, surface: Surface | None = None
+) -> tuple[Movie, Linking]:
     """A movie that came about as the model says, and its true links.
 
     Particles begin where they are in a frame of the movie, walk between its walls, and are seen,
@@ -110,6 +134,8 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
         As many are drawn at most.
     seed : int
         Decides all that is drawn.
+    surface : Surface, optional
+        Along which they go. Default: anywhere.
 
     Examples
     --------
@@ -133,7 +159,8 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
     def somewhere(mean: float) -> NDArray[np.float64]:
         place = pool[rng.integers(len(pool), size=rng.poisson(mean))]
         # Away from where it was: what begins there is no particle that was seen there.
-        return _turned(place + rng.uniform(-1, 1, place.shape) * model.gate, walls)[0]
+        place = _turned(place + rng.uniform(-1, 1, place.shape) * model.gate, walls)[0]
+        return place if surface is None else surface.onto(place)
 
     # Of each particle: where it is, how fast, when it is seen next, and its last detection.
     place = begin[rng.random(count) < real]
@@ -142,7 +169,7 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
     due = np.repeat(np.arange(len(follow)), [len(place), *map(len, unseen)])
     place = np.concatenate([place, *unseen])
     last = np.full(len(place), -1)
-    velocity = speed * rng.normal(size=place.shape)
+    velocity = speed * _normal(place, surface, rng)
     position, before, size = [], [], [0]
     paces, lasting = (each[: max(len(each) - 1, 1)] for each in (movie.paces, movie.lasting(1)))
     for frame in range(min(int(np.clip(_ENOUGH // count, _FEWEST, _MOST)), frames)):
@@ -160,13 +187,20 @@ def drawn(movie: Movie, model: LinkModel, frames: int, seed: int) -> tuple[Movie
             model.motion.transition(float(lasting[frame % len(lasting)])),
             paces[frame % len(paces)],
             walls,
+            surface,
             rng,
         )
         place = np.concatenate([place, born])
-        velocity = np.concatenate([velocity, speed * rng.normal(size=born.shape)])
+        velocity = np.concatenate([velocity, speed * _normal(born, surface, rng)])
         due = np.append(due[alive], np.full(len(born), frame + 1))
         last = np.append(last[alive], np.full(len(born), -1))
     return _movie_of(movie, np.concatenate(position), np.array(size), np.concatenate(before))
+
+
+def _normal(
+    place: NDArray[np.float64], surface: Surface | None, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    return rng.normal(size=place.shape) if surface is None else surface.normal(place, rng)
 
 
 def _walked(
@@ -175,15 +209,17 @@ def _walked(
     transition: NDArray[np.float64],
     pace: float,
     walls: NDArray[np.float64],
+    surface: Surface | None,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Places and velocities a frame later, by a transition of the motion, at such a pace."""
     reach, kept, spread, mixed, fresh = transition.T
     turn = mixed / np.sqrt(np.maximum(spread, 1e-300))
-    jerk, push = rng.normal(size=(2, *place.shape))
+    jerk, push = (_normal(place, surface, rng) for _ in range(2))
+    velocity = velocity if surface is None else surface.along(place, velocity)
     onward = kept * velocity + turn * jerk + np.sqrt(np.maximum(fresh - turn**2, 0)) * push
     place, turned = _turned(place + pace * reach * velocity + pace * np.sqrt(spread) * jerk, walls)
-    return place, np.where(turned, -onward, onward)
+    return place if surface is None else surface.onto(place), np.where(turned, -onward, onward)
 
 
 def _turned(
@@ -194,12 +230,17 @@ def _turned(
     return np.clip(2 * inside - place, *walls), inside != place
 
 
+def _full(movie: Movie) -> int:
+    """A middle one of the frames in which as many are seen as usually, or more."""
+    size = np.diff(movie.frame_start)
+    full = np.nonzero(size >= size.mean())[0]
+    return int(full[len(full) // 2])
+
+
 def _places(movie: Movie, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Where detections of a middle frame were, and of all frames; of many, those in a part of the room."""
-    start, size = movie.frame_start, np.diff(movie.frame_start)
-    full = np.nonzero(size >= size.mean())[0]
-    frame = full[len(full) // 2]
-    begin = movie.position[start[frame] : start[frame + 1]]
+    frame = _full(movie)
+    begin = movie.position[slice(*movie.frame_start[frame : frame + 2])]
     if len(begin) <= most:
         return begin, movie.position
     width = np.maximum(np.ptp(begin, axis=0), 1e-300)

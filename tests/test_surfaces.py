@@ -1,0 +1,150 @@
+"""Particles on surfaces and along fibres: neighbours tell where they go, and so how crowded it is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outbid.tracker import Detections, Tracks, read_tracks
+from outbid.tracker.calibrate import calibrate
+from outbid.tracker.calibrate.rehearsal import drawn, surface_of
+from outbid.tracker.calibrate.surfaces import Surface
+from outbid.tracker.motion import Motion
+from outbid.tracker.refine.linking import LinkModel
+from outbid.tracker.refine.movie import Movie, movie_of
+
+
+def tracks_of(place: NDArray[np.float64]) -> Tracks:
+    """The tracks of particles, all seen: place (F, N, axes)."""
+    frames, count, _ = place.shape
+    row = np.arange((frames - 1) * count)
+    frame = np.repeat(np.arange(frames, dtype=np.int32), count)
+    return Tracks(Detections(frame, place.reshape(-1, 3)), np.column_stack([row, row + count]))
+
+
+def on_sphere(
+    kappa: float, *, seed: int = 0, count: int = 800, frames: int = 20, noise: float = 0.03
+) -> Tracks:
+    """Particles, one a unit of area, that diffuse on a sphere by kappa along each of its two ways."""
+    rng, radius = np.random.default_rng(seed), np.sqrt(count / 4 / np.pi)
+    place, found = rng.normal(size=(count, 3)), []
+    for _ in range(frames):
+        place *= radius / np.linalg.norm(place, axis=1)[:, None]
+        found.append(place)
+        step = kappa * rng.normal(size=place.shape)
+        place = place + step - np.sum(step * place, axis=1)[:, None] * place / radius**2
+    return tracks_of(np.array(found) + noise * kappa * rng.normal(size=(frames, count, 3)))
+
+
+def along_fibres(kappa: float, *, fibres: int = 20, each: int = 40, frames: int = 20) -> Tracks:
+    """Particles, one a unit of length, that diffuse along straight fibres in any direction."""
+    rng = np.random.default_rng(0)
+    begin, way = rng.uniform(0, each, (fibres, 3)), rng.normal(size=(fibres, 3))
+    way /= np.linalg.norm(way, axis=1)[:, None]
+    along = rng.uniform(0, each, (fibres * each)) + np.cumsum(
+        kappa * rng.normal(size=(frames, fibres * each)), axis=0
+    )
+    fibre = np.repeat(np.arange(fibres), each)
+    return tracks_of(begin[fibre] + along[..., None] * way[fibre])
+
+
+def in_a_room(kappa: float, *, count: int = 800, frames: int = 20) -> Tracks:
+    rng, side = np.random.default_rng(0), 800 ** (1 / 3)
+    steps = np.cumsum(kappa * rng.normal(size=(frames, count, 3)), axis=0)
+    return tracks_of(rng.uniform(0, side, (count, 3)) + steps)
+
+
+def movie_and_steps(truth: Tracks) -> tuple[Movie, NDArray[np.float64]]:
+    """And the steps in it, row by row."""
+    movie = movie_of(truth.detections, (1, 1, 1))
+    given = np.full(truth.detections.position.shape, np.nan)
+    before, after = truth.links.T
+    given[before] = truth.detections.position[after] - truth.detections.position[before]
+    return movie, given[movie.order]
+
+
+def model_of(step: float, noise: float = 0.0) -> LinkModel:
+    return LinkModel(Motion.static((step,) * 3, (noise,) * 3), (0.98,), 0.02, 0.02, gate=(4.5 * step,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("truth", "found"),
+    [
+        (on_sphere(0.2), True), (on_sphere(0.2, count=100), True), (on_sphere(0.2, count=40), False),
+        (along_fibres(0.2), True), (in_a_room(0.2), False),
+    ],
+    ids=["sphere", "few on a sphere", "too few", "fibres", "room"],
+)  # fmt: skip
+def test_surfaces_are_found_where_there_are_any(truth, found):
+    movie, step = movie_and_steps(truth)
+    assert (surface_of(movie, step, model_of(0.16)) is not None) == found
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_a_surface_is_none_where_steps_leave_it_but_for_noise(noise):
+    movie, step = movie_and_steps(on_sphere(0.2, noise=noise))
+    model = model_of(0.16, noise * 0.2)
+    assert surface_of(movie, step, model) is not None
+    leaving = step + 0.16 * np.random.default_rng(0).normal(size=step.shape)
+    assert surface_of(movie, leaving, model) is None
+    assert surface_of(movie, np.full_like(step, np.nan), model) is None  # of no step nothing is known
+
+
+def test_no_surface_is_seen_in_nuclei_that_go_anywhere(real_data):
+    """Those of a mouse embryo lie in a shell, but do not keep to it."""
+    movie, step = movie_and_steps(read_tracks(real_data / "mouse_geff" / "tidy.csv").every(3))
+    spread = np.nanstd(step, axis=0)
+    model = LinkModel(Motion.static(tuple(spread.tolist())), (0.98,), 0.02, 0.02, tuple(4.5 * spread))
+    assert surface_of(movie, step, model) is None
+
+
+@pytest.mark.parametrize("stretch", [1.0, 5.0])
+def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(stretch):
+    """In any unit of any axis."""
+    unit = np.array([1.0, 1.0, stretch])
+    truth = on_sphere(0.2)
+    truth = Tracks(Detections(truth.detections.frame, truth.detections.position * unit), truth.links)
+    movie, step = movie_and_steps(truth)
+    each = 0.2 * np.sqrt(2 / 3) * unit
+    motion = Motion.static(tuple(each.tolist()))
+    model = LinkModel(motion, (0.9, 0.05), 0.05, 0.05, tuple(4.5 * each), clutter=0.02)
+    surface = surface_of(movie, step, model)
+    play, links = drawn(movie, model, 20, 0, surface)
+    radius = np.linalg.norm(play.position / unit, axis=1) / np.sqrt(800 / 4 / np.pi)
+    assert np.abs(radius - 1).max() < 0.08
+    rows = np.nonzero(links.follower >= 0)[0]
+    rows = rows[play.frame[links.follower[rows]] == play.frame[rows] + 1]
+    moved = (play.position[links.follower[rows]] - play.position[rows]) / unit
+    assert np.square(moved).sum(axis=1).mean() == pytest.approx(2 * 0.2**2, rel=0.05)
+    away, _ = drawn(movie, model, 20, 0)
+    assert np.abs(np.linalg.norm(away.position / unit, axis=1) / np.sqrt(800 / 4 / np.pi) - 1).max() > 0.15
+
+
+def test_vectors_along_a_surface_are_as_long_as_any():
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 9, (2000, 3))
+    place[:, 0] = place[:, 1]
+    surface = Surface.of(place, np.ones(3))
+    assert surface is not None
+    drawn_along = surface.normal(place, rng)
+    assert np.square(drawn_along).sum(axis=1).mean() == pytest.approx(3, rel=0.05)
+    np.testing.assert_allclose(drawn_along[:, 0], drawn_along[:, 1])
+    lifted = place + np.array([0.3, -0.3, 0.0])
+    back = surface.onto(lifted)
+    np.testing.assert_allclose(back[:, 0], back[:, 1])
+    assert np.median(np.abs(back - place)) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("truth", "most"),
+    [(on_sphere(0.1), 0.012), (on_sphere(0.25), 0.04), (along_fibres(0.1), 0.04)],
+    ids=["sphere", "crowded sphere", "fibres"],
+)
+def test_links_on_surfaces_are_as_often_right_as_they_say(truth, most):
+    """They said .02, .08 and .10 too much."""
+    _, links = calibrate(truth.detections)
+    assert links.probability is not None
+    right = set(map(tuple, truth.links.tolist()))
+    share = np.mean([tuple(pair) in right for pair in links.pairs.tolist()])
+    assert links.probability.mean() == pytest.approx(share, abs=most)
