@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from outbid.tracker import Detections, InputError, Tracks, score, track
 from outbid.tracker.calibrate.overlooked import overlooked
-from outbid.tracker.calibrate.passes import steps_of
 from outbid.tracker.refine.linking import Linking
 from outbid.tracker.refine.movie import movie_of
 
@@ -207,9 +206,9 @@ def test_a_step_over_empty_frames_is_that_of_one_frame():
     seen = Detections.from_table([0, 1, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 7]])
     movie = movie_of(seen, (1, 1, 1), interval=1)
     assert movie.ahead.tolist() == [1, 3, 1, 1, 1]
-    steps = steps_of(movie, np.array([1, 2, -1]))
+    steps = movie.steps(np.array([1, 2, -1]))
     np.testing.assert_array_equal(steps, [[1.0], [2.0], [np.nan]])
-    assert np.isnan(steps_of(movie, np.array([2, -1, -1]))).all()
+    assert np.isnan(movie.steps(np.array([2, -1, -1]))).all()
 
 
 @pytest.mark.parametrize("drop", [(), (2, 5, 8, 11, 14, 17)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from outbid.tracker.calibrate import calibrate
 from outbid.tracker.calibrate.rehearsal import drawn, surface_of
 from outbid.tracker.calibrate.surfaces import Surface
 from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
+from outbid.tracker.refine.linking import Linking, LinkModel
 from outbid.tracker.refine.movie import Movie, movie_of
 
 
@@ -55,13 +57,14 @@ def in_a_room(kappa: float, *, count: int = 800, frames: int = 20) -> Tracks:
     return tracks_of(rng.uniform(0, side, (count, 3)) + steps)
 
 
-def movie_and_steps(truth: Tracks) -> tuple[Movie, NDArray[np.float64]]:
-    """And the steps in it, row by row."""
+def linked(truth: Tracks) -> tuple[Movie, Linking, NDArray[np.float64]]:
+    """The movie, its links, and no flow."""
     movie = movie_of(truth.detections, (1, 1, 1))
-    given = np.full(truth.detections.position.shape, np.nan)
-    before, after = truth.links.T
-    given[before] = truth.detections.position[after] - truth.detections.position[before]
-    return movie, given[movie.order]
+    row = np.empty(len(movie.order), dtype=np.int64)
+    row[movie.order] = np.arange(len(row))
+    follower = np.full(len(row), -1)
+    follower[row[truth.links[:, 0]]] = row[truth.links[:, 1]]
+    return movie, replace(Linking.none(len(row)), follower=follower), np.zeros_like(movie.position)
 
 
 def model_of(step: float, noise: float = 0.0) -> LinkModel:
@@ -77,26 +80,26 @@ def model_of(step: float, noise: float = 0.0) -> LinkModel:
     ids=["sphere", "few on a sphere", "too few", "fibres", "room"],
 )  # fmt: skip
 def test_surfaces_are_found_where_there_are_any(truth, found):
-    movie, step = movie_and_steps(truth)
-    assert (surface_of(movie, step, model_of(0.16)) is not None) == found
+    assert (surface_of(*linked(truth), model_of(0.16)) is not None) == found
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_a_surface_is_none_where_steps_leave_it_but_for_noise(noise):
-    movie, step = movie_and_steps(on_sphere(0.2, noise=noise))
+    movie, links, flow = linked(on_sphere(0.2, noise=noise))
     model = model_of(0.16, noise * 0.2)
-    assert surface_of(movie, step, model) is not None
-    leaving = step + 0.16 * np.random.default_rng(0).normal(size=step.shape)
-    assert surface_of(movie, leaving, model) is None
-    assert surface_of(movie, np.full_like(step, np.nan), model) is None  # of no step nothing is known
+    assert surface_of(movie, links, flow, model) is not None
+    leaving = 0.16 * np.random.default_rng(0).normal(size=flow.shape)
+    assert surface_of(movie, links, flow + leaving, model) is None
+    unknown = Linking.none(len(movie.frame))
+    assert surface_of(movie, unknown, flow, model) is None
 
 
 def test_no_surface_is_seen_in_nuclei_that_go_anywhere(real_data):
     """Those of a mouse embryo lie in a shell, but do not keep to it."""
-    movie, step = movie_and_steps(read_tracks(real_data / "mouse_geff" / "tidy.csv").every(3))
-    spread = np.nanstd(step, axis=0)
-    model = LinkModel(Motion.static(tuple(spread.tolist())), (0.98,), 0.02, 0.02, tuple(4.5 * spread))
-    assert surface_of(movie, step, model) is None
+    movie, links, flow = linked(read_tracks(real_data / "mouse_geff" / "tidy.csv").every(3))
+    step = np.nanstd(movie.steps(links.follower), axis=0)
+    model = LinkModel(Motion.static(tuple(step.tolist())), (0.98,), 0.02, 0.02, tuple(4.5 * step))
+    assert surface_of(movie, links, flow, model) is None
 
 
 @pytest.mark.parametrize("stretch", [1.0, 5.0])
@@ -105,11 +108,11 @@ def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(stretch):
     unit = np.array([1.0, 1.0, stretch])
     truth = on_sphere(0.2)
     truth = Tracks(Detections(truth.detections.frame, truth.detections.position * unit), truth.links)
-    movie, step = movie_and_steps(truth)
+    movie, links, flow = linked(truth)
     each = 0.2 * np.sqrt(2 / 3) * unit
     motion = Motion.static(tuple(each.tolist()))
     model = LinkModel(motion, (0.9, 0.05), 0.05, 0.05, tuple(4.5 * each), clutter=0.02)
-    surface = surface_of(movie, step, model)
+    surface = surface_of(movie, links, flow, model)
     play, links = drawn(movie, model, 20, 0, surface)
     radius = np.linalg.norm(play.position / unit, axis=1) / np.sqrt(800 / 4 / np.pi)
     assert np.abs(radius - 1).max() < 0.08

@@ -21,7 +21,7 @@ from ..refine.weigh import link_pass, possible
 from .flow import Flow
 from .maximise import Bias, Learnt, learned, motion_learned
 from .pace import pace_of
-from .passes import Found, Means, steps_of
+from .passes import Found, Means
 from .rates import lengthened
 from .rehearsal import rehearsed, surface_of
 from .surfaces import Surface
@@ -133,8 +133,7 @@ class _Learning:
     @property
     def _surface(self) -> Surface | None:
         """That on which particles lie, if they do."""
-        steps = steps_of(self._movie, self._linking.follower) - self._shift
-        return surface_of(self._movie, steps, self._model)
+        return surface_of(self._movie, self._linking, self._shift, self._model)
 
     @property
     def _settled(self) -> bool:
@@ -161,7 +160,7 @@ class _Learning:
         self._changes.append(int(self._linking.changed.sum()))
         if self._flowing:
             self._shift, self._crowd = self._flow.foretold(
-                steps_of(movie, self._linking.follower), self._linking.trust
+                movie.steps(self._linking.follower), self._linking.trust
             )
             self._flowing = self._crowd is not None or self._done < _FEWEST
             if self._flow.led:

@@ -157,7 +157,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
         if crowd is None and movie.pace is None:
             break
         if crowd is not None:
-            shift, crowd = flow.foretold(steps_of(movie, linking.follower), linking.trust)
+            shift, crowd = flow.foretold(movie.steps(linking.follower), linking.trust)
         if alike == (movie.pace is None) and int(linking.changed.sum()) <= _SETTLED * count:
             break
         wider = _looking_so_far(model, movie, before, means)
@@ -187,7 +187,7 @@ def _flow_at_first(
     As these links tell it, or as it was in the part, if that carries detections clearly nearer to the
     next frame's; of frames that are registered from either, whichever does.
     """
-    shift, crowd = flow.foretold(steps_of(movie, follower))
+    shift, crowd = flow.foretold(movie.steps(follower))
     steady = before.flow.elsewhere(before.shift, movie.position[flow.shown])
     tried = [(shift, crowd)]
     if flow.amiss(steady) < _NEARER * flow.amiss(shift[flow.shown]):
@@ -237,14 +237,6 @@ def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None
         if int(linking.changed.sum()) <= _LAST * len(movie.frame):
             break
         if found.crowd is not None:
-            shift, _ = found.flow.foretold(steps_of(movie, linking.follower), linking.trust)
+            shift, _ = found.flow.foretold(movie.steps(linking.follower), linking.trust)
     sober = sobered(found.linking, linking, found.bias.sobriety, workers=means.workers)
     return replace(found, linking=sober, shift=shift, passes=found.passes + done)
-
-
-def steps_of(movie: Movie, follower: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N, axes) step of each detection in one frame; NaN without a link to the next frame with any."""
-    ahead = movie.ahead[movie.frame]
-    steps = movie.position[follower] - movie.position
-    steps[(follower < 0) | (movie.frame[follower] != movie.frame + ahead)] = np.nan
-    return steps if (ahead == 1).all() else steps / ahead[:, None]

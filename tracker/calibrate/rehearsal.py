@@ -99,22 +99,28 @@ def rehearsed(
     return replace(bias, sobriety=sobriety_of(found, settled, truth.follower))
 
 
-def surface_of(movie: Movie, step: NDArray[np.float64], model: LinkModel) -> Surface | None:
+def surface_of(
+    movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
+) -> Surface | None:
     """The surfaces or fibres on which particles lie and along which they go; None if they do not.
 
     Parameters
     ----------
     movie : Movie
-    step : (N, axes) float64 array
-        Of each detection to the next frame; NaN without a link to it.
+    linking : Linking
+        By which they go.
+    shift : (N, axes) float64 array
+        Displacement in one frame that is foretold of each detection; motion is what is left.
     model : LinkModel
     """
     surface = Surface.of(_places(movie, _ENOUGH // _FEWEST)[0], np.asarray(model.gate))
-    here = np.arange(*movie.frame_start[_full(movie) :][:2])
-    here = here[np.isfinite(step[here]).all(axis=1)]
-    if surface is None or not surface.holds(movie.position[here], step[here], np.asarray(model.motion.noise)):
+    if surface is None:
         return None
-    return surface
+    here = slice(*movie.frame_start[_full(movie) :][:2])
+    step = (movie.steps(linking.follower) - shift)[here]
+    known = np.isfinite(step).all(axis=1)
+    stays = surface.holds(movie.position[here][known], step[known], np.asarray(model.motion.noise))
+    return surface if stays else None
 
 
 def drawn(

@@ -12,7 +12,7 @@ from ..refine.movie import Movie
 from .learning import learnt_from
 from .overlooked import ROOMIER, WIDER, flight, overlooked, sought, unequal
 from .passes import Found, Means
-from .rehearsal import drawn
+from .rehearsal import drawn, surface_of
 
 _FULLER, _UNUSUAL, _DOUBTED, _UNSURE = 0.9, 3.0, 0.1, 0.25
 """Share of the ends and starts that learning from wider steps must leave at most, to be believed; usual steps
@@ -69,7 +69,8 @@ def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
     if found.linking.doubt < _ASTRAY or means.known.still or not means.room > 0 or means.frames < 3:
         return found
     right = float(found.linking.trust.sum())
-    play, _ = drawn(movie, _forgetful(found.model), means.frames, seed=0)
+    surface = surface_of(movie, found.linking, found.shift, found.model)
+    play, _ = drawn(movie, _forgetful(found.model), means.frames, 0, surface)
     flying = flight(movie, play, model, means.room, _MORE * right / len(movie.frame), workers=means.workers)
     if flying is None:
         return found
