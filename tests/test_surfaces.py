@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid.tracker import Detections, Tracks, read_tracks
-from outbid.tracker.calibrate import calibrate
+from outbid.tracker.calibrate import calibrate, restarts
 from outbid.tracker.calibrate.rehearsal import drawn, surface_of
 from outbid.tracker.calibrate.surfaces import Surface
 from outbid.tracker.motion import Motion
@@ -102,26 +102,40 @@ def test_no_surface_is_seen_in_nuclei_that_go_anywhere(real_data):
     assert surface_of(movie, links, flow, model) is None
 
 
+def off_sphere(place: NDArray[np.float64], count: int) -> float:
+    """How far places are off the sphere of so many particles, at most, relative to its radius."""
+    return float(np.abs(np.linalg.norm(place, axis=1) / np.sqrt(count / 4 / np.pi) - 1).max())
+
+
 @pytest.mark.parametrize("stretch", [1.0, 5.0])
-def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(stretch):
+@pytest.mark.parametrize("persistence", [0.0, 10.0])
+def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(persistence, stretch):
     """In any unit of any axis."""
-    unit = np.array([1.0, 1.0, stretch])
-    truth = on_sphere(0.2)
+    unit, kappa = np.array([1.0, 1.0, stretch]), 0.3
+    truth = on_sphere(kappa, count=200)
     truth = Tracks(Detections(truth.detections.frame, truth.detections.position * unit), truth.links)
     movie, links, flow = linked(truth)
-    each = 0.2 * np.sqrt(2 / 3) * unit
-    motion = Motion.static(tuple(each.tolist()))
-    model = LinkModel(motion, (0.9, 0.05), 0.05, 0.05, tuple(4.5 * each), clutter=0.02)
+    each = tuple((kappa * np.sqrt(2 / 3) * unit).tolist())
+    none = (0.0,) * 3
+    motion = Motion(none, each, persistence, none) if persistence else Motion.static(each)
+    gate = tuple((4.5 * np.array(each)).tolist())
+    model = LinkModel(motion, (0.9, 0.05), 0.05, 0.05, gate, clutter=0.02)
     surface = surface_of(movie, links, flow, model)
     play, links = drawn(movie, model, 20, 0, surface)
-    radius = np.linalg.norm(play.position / unit, axis=1) / np.sqrt(800 / 4 / np.pi)
-    assert np.abs(radius - 1).max() < 0.08
-    rows = np.nonzero(links.follower >= 0)[0]
-    rows = rows[play.frame[links.follower[rows]] == play.frame[rows] + 1]
-    moved = (play.position[links.follower[rows]] - play.position[rows]) / unit
-    assert np.square(moved).sum(axis=1).mean() == pytest.approx(2 * 0.2**2, rel=0.05)
+    assert off_sphere(play.position / unit, 200) < 0.16
+    moved = play.steps(links.follower) / unit
+    usual = np.sum(motion.step_variance(1) / unit**2)
+    assert np.nansum(moved**2) / np.isfinite(moved[:, 0]).sum() == pytest.approx(usual, rel=0.1)
     away, _ = drawn(movie, model, 20, 0)
-    assert np.abs(np.linalg.norm(away.position / unit, axis=1) / np.sqrt(800 / 4 / np.pi) - 1).max() > 0.15
+    assert off_sphere(away.position / unit, 200) > 0.3
+
+
+def test_particles_on_a_surface_do_not_seem_to_fly(monkeypatch):
+    """Those that are drawn to be compared with them stay there, too."""
+    seen = []
+    monkeypatch.setattr(restarts, "flight", lambda movie, play, *given, **more: seen.append(play))
+    calibrate(on_sphere(0.5).detections)
+    assert off_sphere(seen[0].position, 800) < 0.1
 
 
 def test_vectors_along_a_surface_are_as_long_as_any():
