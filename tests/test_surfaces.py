@@ -125,7 +125,7 @@ def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(persistence, stret
     assert off_sphere(play.position / unit, 200) < 0.16
     moved = play.steps(links.follower) / unit
     usual = np.sum(motion.step_variance(1) / unit**2)
-    assert np.nansum(moved**2) / np.isfinite(moved[:, 0]).sum() == pytest.approx(usual, rel=0.1)
+    assert np.nansum(moved**2) / np.isfinite(moved[:, 0]).sum() == pytest.approx(usual, rel=0.12)
     away, _ = drawn(movie, model, 20, 0)
     assert off_sphere(away.position / unit, 200) > 0.3
 
@@ -133,9 +133,9 @@ def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(persistence, stret
 def test_particles_on_a_surface_do_not_seem_to_fly(monkeypatch):
     """Those that are drawn to be compared with them stay there, too."""
     seen = []
-    monkeypatch.setattr(restarts, "flight", lambda movie, play, *given, **more: seen.append(play))
-    calibrate(on_sphere(0.5).detections)
-    assert off_sphere(seen[0].position, 800) < 0.1
+    monkeypatch.setattr(restarts, "flight", lambda *given, **_: seen.append(given[1]))
+    calibrate(on_sphere(0.8).detections)
+    assert off_sphere(seen[0].position, 800) < 0.15
 
 
 def test_vectors_along_a_surface_are_as_long_as_any():

@@ -123,7 +123,7 @@ class Movie:
         return np.append(self.time, self.time[-1] + np.arange(1, frames + 1))[frames:] - self.time
 
     def steps(self, follower: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N, axes) steps in one frame to the followers (N,); NaN without one in the next that is not empty."""
+        """(N, axes) steps in a frame to the followers (N,); NaN without one in the next that is not empty."""
         ahead = self.ahead[self.frame]
         steps = self.position[follower] - self.position
         steps[(follower < 0) | (self.frame[follower] != self.frame + ahead)] = np.nan
