@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,14 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from .calibrate.calibration import Calibration
 from .calibrate.flow import Flow, around
 from .errors import InputError, SettingsError
-from .motion import Motion, State, first_state, predict, update
-from .refine.bridges import DOUBT, gate_over
-from .refine.candidates import Pairs, over_gaps, pairs_of
+from .motion import Motion
+from .refine.bridges import with_gaps
+from .refine.candidates import Pairs, pairs_of, places_of
+from .refine.choose import sobered
 from .refine.linking import Linking, LinkModel
+from .refine.looks import look_of
 from .refine.movie import HOLE, Movie
-from .refine.sweep import Beliefs
-from .refine.weigh import solved, weighed
+from .refine.weigh import solved
 
+_MEMORY = 6
+"""Frames that tell where particles of the ones before the next were heading; more change nothing."""
+_UNSURE = 2.0
+"""Probability from which on no link over a gap is looked for beside one to the next frame: never, for what
+comes later does not tell yet which of them was wrong."""
+_FLOWING, _SETTLED = 4, 0.005
+"""How often the flow is told anew, at most; and share of the links that may still change at last."""
 _CARRIED = 3.0
 """Steps that frames may usually drift by, if what neighbours do carries them."""
 
@@ -44,11 +53,12 @@ class Joined:
 class Live:
     """Tracks that grow frame by frame, each frame by an exact assignment that knows the past alone.
 
-    A track is predicted by the Kalman filter of the motion that was learned. Where neighbours foretell a
-    step, a frame is linked first by whole steps, which tell the flow, and then again. A track is forgotten
-    after as many frames without a detection as the calibration looked over. Where that found frames that were
-    not recorded, as none of many particles was seen, an empty frame is none in which all are missed either,
-    but after more than ten of them all tracks end.
+    The latest frames tell, by all links that they may have had, where particles are heading. Where neighbours
+    foretell a step, a frame is linked first by whole steps, or by the flow to the frame before, whichever
+    leads nearer to its detections; that tells the flow, by which it is linked again, until hardly a link
+    changes. A track is forgotten after as many frames without a detection as the calibration looked over.
+    Where that found frames that were not recorded, as none of many particles was seen, an empty frame is none
+    in which all are missed either, but after more than ten of them all tracks end.
 
     Parameters
     ----------
@@ -95,19 +105,16 @@ class Live:
                 "Take the drift out of the positions, or track the recording as a whole."
             )
         self._model = replace(learned.model, two_sided=False)
-        self._motion = self._model.motion.floored()
         # While no flow is known yet, whole steps are what must be expected.
         self._crowd = learned.crowd
         self._whole = replace(self._model, motion=Motion.static(tuple(learned.step.tolist())))
         self._axes = ["zyx".index(axis) for axis in learned.axes]
-        self._clock = _Clock(np.arange(len(self._model.follow) + 1))
         ahead = np.ones(1, np.int64) if learned.time is None else np.diff(learned.time)
         self._skips, self._waited = learned.time is not None, 0
         # What was taken one by one tells of frames, however far apart.
         self._uneven = self._skips and bool((ahead == 1).all())
         self._spacing, self._solver = spacing, solver
-        self._ends = _Ends.begun(np.empty(0, np.int64), np.empty((0, len(self._axes))), self._motion)
-        self._tracks = 0
+        self._seen, self._tracks = _Seen.nothing(len(self._axes)), 0
 
     def add(self, position: ArrayLike, *, after: int = 1) -> Joined:
         """Link the detections of the next frame.
@@ -137,207 +144,165 @@ class Live:
             raise InputError(
                 "A frame is an array (M, 3) of finite positions z, y, x. Mend it, and add it again."
             )
-        place, ends = np.ascontiguousarray((points * self._spacing)[:, self._axes]), self._ends
+        place = np.ascontiguousarray((points * self._spacing)[:, self._axes])
         if self._skips and not len(place):
             self._waited += after
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
         after, self._waited = 1 if self._uneven else after + self._waited, 0
-        self._clock = self._clock.later(after)
+        return self._joined(self._before(after).with_frame(place, after))
+
+    def _before(self, after: int) -> _Seen:
+        """The frames that tell of one so many intervals later."""
         if after > HOLE + 1:
-            ends = self._ends = ends.only(np.empty(0, np.int64))
-        flows = self._crowd is not None and len(ends.track) > 0 and len(place) > 0
-        for model in (self._whole, self._model)[: 2 * flows]:
-            ends = self._carried(ends, self._linked(ends, place, model), place)
-        linking = self._linked(ends, place, self._model)
-        count = len(ends.track)
-        source = linking.before[count:]
+            return _Seen.nothing(len(self._axes))
+        return self._seen.latest(_MEMORY + len(self._model.follow))
+
+    def _joined(self, seen: _Seen) -> Joined:
+        """Link the latest frame, and keep what became of it."""
+        seen, linking = self._carried(seen)
+        new = seen.new
+        source = linking.before[new]
         linked = source >= 0
-        probability = np.where(linked, linking.trust[source], 0.0)
+        track = np.empty(len(source), dtype=np.int64)
+        track[linked] = seen.track[source[linked]]
         fresh = int((~linked).sum())
-        track = np.empty(len(place), dtype=np.int64)
-        track[linked] = ends.track[source[linked]]
         track[~linked] = self._tracks + np.arange(fresh)
         self._tracks += fresh
-        reached = np.bincount(linking.col - count, linking.probability, len(place))
-        now = _Ends.begun(track, place, self._motion)
-        now = now.followed(ends, source, probability, self._motion, self._clock)
-        alone = self._model.strange(np.maximum(1 - reached, 0), self._model.start)
-        # In the first frame nothing tells what is clutter.
-        now = replace(now, alone=alone if count else np.full(len(place), self._model.clutter))
-        lost = (linking.follower[:count] < 0) & (ends.gap < len(self._model.follow))
-        self._ends = _Ends.joined(ends.later(lost, self._clock), now)
-        return Joined(track, probability, linking.gap)
+        self._seen = seen.joined(track, source[linked])
+        return Joined(track, np.where(linked, linking.trust[source], 0.0), linking.gap)
 
-    def _linked(self, ends: _Ends, place: NDArray[np.float64], model: LinkModel) -> Linking:
-        """The links of a movie of the ends of all tracks and of the new frame."""
-        motion, clock = model.motion.floored(), self._clock
-        count, total, longest = len(ends.track), len(ends.track) + len(place), len(model.follow)
-        frame = np.concatenate([longest - ends.gap, np.full(len(place), longest)])
-        movie = _movie(frame, np.concatenate([ends.place, place]), longest + 1)
-        movie = movie if clock.even else replace(movie, time=clock.when)
-        old = int(movie.frame_start[longest - 1])
-        near = _after(old, pairs_of(_movie(frame[old:] - longest + 1, movie.position[old:], 2), model.gate))
-        density = float(near.log_density[count:].mean()) if len(place) else 0.0
-        gates, ahead = [], []
-        for gap in range(2, longest + 1):
-            gates.append(gate_over(gap, model, motion.step_variance(clock.over(gap)), density, DOUBT))
-            ahead.append(ends.ahead(gap, motion, clock).mean[..., 0] - ends.place)
-        rows, cols = np.arange(count), np.arange(count, total)
-        pairs = over_gaps(movie, near, gates, rows, cols, ahead) if count else near
-        new = first_state(motion, place)
-        past = tuple(
-            np.concatenate(both)
-            for both in ((ends.state.mean, new.mean), (ends.state.covariance, new.covariance))
-        )
-        clutter = np.full(total, model.clutter)
-        alone = (np.concatenate([ends.alone, clutter[count:]]), clutter)
-        beliefs = Beliefs((past[0], past[1]), (past[0], past[1]), np.zeros(total, dtype=np.bool_), alone)
-        shift = np.concatenate([ends.shift, np.zeros_like(place)])
-        # The way of who is missed holds what later frames went.
-        found = weighed(movie, pairs, model, beliefs, shift, table=movie.transitions(motion, longest))
-        return solved(found, Linking.none(total), self._solver)
+    def _carried(self, seen: _Seen) -> tuple[_Seen, Linking]:
+        """The links to the last frame, and the flow to it that they tell, once hardly a link changes."""
+        model, crowd = self._model, self._crowd
+        if crowd is None or not seen.flows:
+            return seen, self._linked(seen, model)
+        whole = seen.carried(self._linked(seen, self._whole), crowd)
+        guess = min((whole, seen.steady()), key=_Seen.amiss)
+        linking = self._linked(guess, model)
+        for _ in range(_FLOWING):
+            guess, before = seen.carried(linking, crowd), linking
+            linking = self._linked(guess, model)
+            if (linking.before != before.before).sum() <= _SETTLED * (seen.new.stop - seen.new.start):
+                break
+        return guess, linking
 
-    def _carried(self, ends: _Ends, linking: Linking, place: NDArray[np.float64]) -> _Ends:
-        """The ends with the way to the new frame that the neighbours' steps to it foretell.
-
-        Who is missed goes as those do that are near it by now; as before, where they tell of no flow.
-        """
-        assert self._crowd is not None
-        last, shift = ends.gap == 1, ends.shift.copy()
-        target = linking.follower[: len(ends.track)][last] - len(ends.track)
-        step = place[np.maximum(target, 0)] - ends.place[last]
-        step[target < 0] = np.nan
-        rows = np.array([0, int(last.sum())])
-        trust = linking.trust[: len(ends.track)][last]
-        shift[last], crowd = Flow(rows, ends.place[last], crowds=(self._crowd,)).foretold(step, trust)
-        if crowd is not None:
-            now = around(ends.place[last], shift[last], ends.place[~last] + ends.way[~last])
-            shift[~last] = (ends.way[~last] + now) / self._clock.times_of(ends.gap[~last])[:, None]
-        return replace(ends, shift=shift)
+    def _linked(self, seen: _Seen, model: LinkModel) -> Linking:
+        """The links to the last frame, by all that those before tell of where its detections come from."""
+        movie, shift, none = seen.movie, seen.shift, Linking.none(len(seen.place))
+        look = look_of(model, closely=True)
+        pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sure=_UNSURE, sweep=look.sweep)
+        found = look.weigh(movie, pairs, model, shift)
+        found = found.where(found.pairs.row >= seen.rows(-1 - len(model.follow)).start)
+        linking = solved(found.where(seen.may_link(found.pairs)), none, self._solver)
+        # Links that were made may be wrong: so what they lead from may be linked to the last frame, too.
+        soft = solved(found, none, self._solver)
+        soft = sobered(soft, soft)
+        linked, place = places_of(found.pairs.indptr, found.pairs.indices, linking.follower)
+        trust = np.zeros(len(seen.place))
+        trust[linked] = soft.probability[place]
+        return replace(linking, trust=trust)
 
 
 @dataclass(frozen=True, eq=False)
-class _Clock:
-    """When the last frames were, and the new one, the last of (longest + 1,) int64 `when`, in intervals."""
-
-    when: NDArray[np.int64]
-
-    @property
-    def even(self) -> bool:
-        """Whether all were one interval apart."""
-        return bool((np.diff(self.when) == 1).all())
-
-    def over(self, gap: int) -> float:
-        """Intervals from so many frames before to the new one."""
-        return float(self.when[-1] - self.when[-1 - gap])
-
-    def times(self, gap: int) -> float:
-        """And in how long it was from that to the next one."""
-        return self.over(gap) / float(self.when[-gap] - self.when[-1 - gap])
-
-    def times_of(self, gap: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(K,) the same of each."""
-        return np.array([self.times(each) for each in range(1, len(self.when))])[gap - 1]
-
-    def later(self, after: int) -> _Clock:
-        """With another new frame, so many intervals later."""
-        return _Clock(np.append(self.when[1:], self.when[-1] + after) - self.when[1])
-
-
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """Last detections of the tracks that may go on, the oldest first.
+class _Seen:
+    """The latest frames, and what became of their detections.
 
     Parameters
     ----------
-    track, gap : (K,) int64 arrays
-        Its number, and how many frames ago it was seen, once the next frame comes.
-    place : (K, axes) float64 array
-    state : State
-        Belief when it was seen.
-    shift : (K, axes) float64 array
-        Displacement by flow to the next frame; in the mean of all since, where it is missed.
-    way : (K, axes) float64 array
-        Displacement by flow up to the last frame.
-    alone : (K,) float64 array
-        Probability that it is clutter.
+    place : (N, axes) float64 array
+    start : (F + 1,) int64 array
+        Where the detections of each frame begin.
+    when : (F,) int64 array
+        When each was seen, in intervals.
+    track : (N,) int64 array
+        -1 in the last frame, until it is linked.
+    ended : (N,) bool array
+        Whether no link leads on from it.
+    shift : (N, axes) float64 array
+        Displacement by flow to the next frame.
     """
 
-    track: NDArray[np.int64]
-    gap: NDArray[np.int64]
     place: NDArray[np.float64]
-    state: State
+    start: NDArray[np.int64]
+    when: NDArray[np.int64]
+    track: NDArray[np.int64]
+    ended: NDArray[np.bool_]
     shift: NDArray[np.float64]
-    way: NDArray[np.float64]
-    alone: NDArray[np.float64]
 
     @classmethod
-    def begun(cls, track: NDArray[np.int64], place: NDArray[np.float64], motion: Motion) -> _Ends:
-        """Tracks of one detection."""
-        once, unknown = np.ones(len(track), dtype=np.int64), np.zeros(len(track))
-        still = np.zeros_like(place)
-        return cls(track, once, place, first_state(motion, place), still, still, unknown)
+    def nothing(cls, axes: int) -> _Seen:
+        """No frame."""
+        none, never = np.empty((0, axes)), np.empty(0, dtype=np.int64)
+        return cls(none, np.zeros(1, dtype=np.int64), never, never, np.empty(0, dtype=np.bool_), none)
 
-    @classmethod
-    def joined(cls, one: _Ends, other: _Ends) -> _Ends:
-        """All of both, the oldest first."""
-        mean, covariance = (
-            np.concatenate([getattr(one.state, name), getattr(other.state, name)])
-            for name in ("mean", "covariance")
-        )
-        track, gap, place, *rest = (
-            np.concatenate([getattr(one, name), getattr(other, name)])
-            for name in ("track", "gap", "place", "shift", "way", "alone")
-        )
-        return cls(track, gap, place, State(mean, covariance), *rest)._sorted()
+    @property
+    def new(self) -> slice:
+        """The detections of the last frame."""
+        return self.rows(-1)
 
-    def ahead(self, gap: int, motion: Motion, clock: _Clock) -> State:
-        """Beliefs so many frames later."""
-        later = predict(motion, self.state, clock.over(gap))
-        later.mean[..., 0] += clock.times(gap) * self.shift
-        return later
+    @property
+    def flows(self) -> bool:
+        """Whether there are any in the last frame, and in the one before."""
+        return all(rows.start < rows.stop for rows in (self.rows(-2), self.new))
 
-    def followed(
-        self,
-        before: _Ends,
-        source: NDArray[np.int64],
-        chance: NDArray[np.float64],
-        motion: Motion,
-        clock: _Clock,
-    ) -> _Ends:
-        """With what each knows from the end that it is linked to, as far as that link is probable."""
-        mean, covariance = self.state.mean.copy(), self.state.covariance.copy()
-        for gap in np.unique(before.gap):
-            rows = np.nonzero((source >= 0) & (before.gap[source] == gap))[0]
-            foretold = before.ahead(int(gap), motion, clock).only(source[rows])
-            seen = update(motion, foretold, self.place[rows])
-            mixed = seen.mixed(self.state.only(rows), chance[rows])
-            mean[rows], covariance[rows] = mixed.mean, mixed.covariance
-        return replace(self, state=State(mean, covariance))
+    def rows(self, frame: int) -> slice:
+        """The detections of a frame from the end, -1 for the last; none before the first."""
+        first = len(self.when) + frame
+        return slice(*self.start[[max(first, 0), max(first + 1, 0)]].tolist())
 
-    def later(self, those: NDArray[np.bool_], clock: _Clock) -> _Ends:
-        """Some of them, a frame later."""
-        way = clock.times_of(self.gap)[:, None] * self.shift
-        return replace(self, gap=self.gap + 1, way=way).only(np.nonzero(those)[0])
+    @cached_property
+    def movie(self) -> Movie:
+        frame = np.repeat(np.arange(len(self.when)), np.diff(self.start))
+        time = None if (np.diff(self.when) == 1).all() else self.when - self.when[0]
+        return Movie(frame, self.place, np.arange(len(frame)), self.start, "", time=time)
 
-    def _sorted(self) -> _Ends:
-        return self.only(np.argsort(-self.gap, kind="stable"))
-
-    def only(self, rows: NDArray[np.int64]) -> _Ends:
-        state = self.state.only(rows)
-        return _Ends(
-            self.track[rows], self.gap[rows], self.place[rows], state, self.shift[rows], self.way[rows],
-            self.alone[rows],
+    def latest(self, frames: int) -> _Seen:
+        """So many frames of them at most."""
+        first = max(len(self.when) - frames, 0)
+        rows, start = slice(int(self.start[first]), None), self.start[first:]
+        return _Seen(
+            self.place[rows], start - start[0], self.when[first:], self.track[rows], self.ended[rows],
+            self.shift[rows],
         )  # fmt: skip
 
+    def with_frame(self, place: NDArray[np.float64], after: int) -> _Seen:
+        """With another frame, so many intervals later."""
+        count, last = len(place), int(self.when[-1]) if len(self.when) else 0
+        return _Seen(
+            np.concatenate([self.place, place]), np.append(self.start, self.start[-1] + count),
+            np.append(self.when, last + after), np.append(self.track, np.full(count, -1)),
+            np.append(self.ended, np.ones(count, dtype=np.bool_)),
+            np.concatenate([self.shift, np.zeros_like(place)]),
+        )  # fmt: skip
 
-def _movie(frame: NDArray[np.int64], place: NDArray[np.float64], frames: int) -> Movie:
-    start = np.searchsorted(frame, np.arange(frames + 1)).astype(np.int64)
-    return Movie(frame, place, np.arange(len(frame)), start, "")
+    def may_link(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """(P,) whether pairs are of the end of a track and the last frame."""
+        return self.ended[pairs.row] & (pairs.indices >= self.new.start)
 
+    def steady(self) -> _Seen:
+        """With the flow to the last frame as it was to the one before, at the same places."""
+        before = self.rows(-3)
+        if before.start == before.stop:
+            return self
+        now, shift = self.rows(-2), self.shift.copy()
+        shift[now] = around(self.place[before] + shift[before], shift[before], self.place[now])
+        return replace(self, shift=shift)
 
-def _after(rows: int, pairs: Pairs) -> Pairs:
-    """The pairs after so many rows that have none."""
-    density = np.concatenate([np.zeros(rows), pairs.log_density])
-    indptr = np.concatenate([np.zeros(rows, dtype=np.int64), pairs.indptr])
-    return Pairs(indptr, (pairs.indices + rows).astype(np.int32), density)
+    def amiss(self) -> float:
+        """How far the flow leads from the nearest detections of the last frame: the median."""
+        rows = slice(self.rows(-2).start, None)
+        flow = Flow(self.start[-3:] - self.start[-3], self.place[rows])
+        return flow.amiss(self.shift[rows][flow.shown])
+
+    def carried(self, linking: Linking, crowd: int) -> _Seen:
+        """With the flow to the last frame that the steps of neighbours foretell, which links tell."""
+        rows, shift = self.rows(-2), self.shift.copy()
+        flow = Flow(self.start[-3:-1] - self.start[-3], self.place[rows], crowds=(crowd,))
+        shift[rows], _ = flow.foretold(self.movie.steps(linking.follower)[rows], linking.trust[rows])
+        return replace(self, shift=shift)
+
+    def joined(self, track: NDArray[np.int64], source: NDArray[np.int64]) -> _Seen:
+        """Once the last frame is linked: the track of each of its detections, and what they follow on."""
+        all_tracks, ended = self.track.copy(), self.ended.copy()
+        all_tracks[self.new], ended[source] = track, False
+        return replace(self, track=all_tracks, ended=ended)

@@ -27,6 +27,7 @@ def with_gaps(
     shift: NDArray[np.float64],
     *,
     doubt: float = DOUBT,
+    sure: float = _SURE,
     sweep: Callable[..., Swept] = swept,
     workers: int = 1,
     most_bytes: int | None = None,
@@ -42,6 +43,8 @@ def with_gaps(
         To the next frame.
     doubt : float
         Log odds by which a link over a gap may lose to an end and a start and still be weighed.
+    sure : float
+        Probability of a link to the next frame from which on none over a gap is looked for beside it.
     sweep : callable
         Tells what the past expects, as `swept` does.
     movie, model, shift, workers, most_bytes
@@ -50,12 +53,12 @@ def with_gaps(
     from .candidates_cpu import add_up
 
     motion, longest, near = model.motion.floored(), len(model.follow), _bridged(movie, near, model)
-    if longest == 1:
+    if longest == 1 or not len(movie.frame):
         return near
     told = sweep(movie, near, model, shift, forward=True)
-    pairs, sure = told.pairs, np.zeros((2, len(movie.frame)))
-    add_up(pairs.indptr, pairs.indices, told.chance, sure)
-    rows, cols = (np.nonzero(side < _SURE)[0] for side in sure)
+    pairs, known = told.pairs, np.zeros((2, len(movie.frame)))
+    add_up(pairs.indptr, pairs.indices, told.chance, known)
+    rows, cols = (np.nonzero(side < sure)[0] for side in known)
     mean = told.beliefs.past[0][rows]
     table, ahead, gates = movie.transitions(motion, longest, shift), [], []
     for gap in range(2, longest + 1):

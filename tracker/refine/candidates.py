@@ -39,6 +39,11 @@ class Pairs:
     indices: NDArray[np.int32]
     log_density: NDArray[np.float64]
 
+    @property
+    def row(self) -> NDArray[np.int32]:
+        """(P,) the earlier detection of each pair."""
+        return np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))
+
     def where(self, kept: NDArray[np.bool_]) -> Pairs:
         """Those of the pairs that a mask (P,) keeps."""
         indptr, indices, *_ = kept_above(self.indptr, self.indices, kept.astype(np.float64), 0.5)

@@ -53,6 +53,10 @@ class Weighed:
     distance2: NDArray[np.float64]
     size: NDArray[np.int8]
 
+    def where(self, kept: NDArray[np.bool_]) -> Weighed:
+        """Those of the pairs that a mask (P,) keeps."""
+        return Weighed(self.pairs.where(kept), self.gain[kept], self.distance2[kept], self.size[kept])
+
 
 def link_pass(
     movie: Movie,
@@ -342,6 +346,6 @@ def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment", *, w
     trust[linked], gained[linked] = probability[useful[taken]], useful_gain[taken]
     return Linking(
         follower, answer.row_of_col.astype(np.int64), trust, gained, answer.margin * unit,
-        np.repeat(np.arange(count, dtype=np.int32), np.diff(pairs.indptr)), pairs.indices, gain,
-        probability, found.distance2, found.size, follower != known.follower, float(answer.gap * unit),
+        pairs.row, pairs.indices, gain, probability, found.distance2, found.size,
+        follower != known.follower, float(answer.gap * unit),
     )  # fmt: skip
