@@ -178,7 +178,7 @@ def test_a_drift_that_a_vote_took_out_is_refused(ahead: float, refused: bool) ->
         assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
 
 
-@pytest.mark.parametrize(("persistence", "least"), [(10.0, 0.68), (3.0, 0.7)])
+@pytest.mark.parametrize(("persistence", "least"), [(10.0, 0.69), (3.0, 0.705)])
 def test_crowds_are_followed_by_all_links_that_the_latest_frames_may_have(persistence, least) -> None:
     """By the filter along the links that were made .52 and .66, which were .07 and .11 too probable."""
     truth = crowded(0.4 if persistence == 10 else 0.3, persistence, 0.1, frames=20)

@@ -20,8 +20,8 @@ from .refine.looks import look_of
 from .refine.movie import HOLE, Movie
 from .refine.weigh import solved
 
-_MEMORY = 6
-"""Frames that tell where particles of the ones before the next were heading; more change nothing."""
+_MEMORY = 3
+"""Frames before those from which links may lead on that tell where these were heading; more tell little."""
 _UNSURE = 2.0
 """Probability from which on no link over a gap is looked for beside one to the next frame: never, for what
 comes later does not tell yet which of them was wrong."""
