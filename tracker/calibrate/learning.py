@@ -128,9 +128,8 @@ class _Learning:
     @property
     def _misled(self) -> bool:
         """Whether so many links must be wrong that what they tell must be corrected."""
-        return self._wrong(_MISLED) or (self._wrong(_ON_SURFACES) and self._surface is not None)
+        return self._wrong(_MISLED) or (self._wrong(_ON_SURFACES) and self._surface() is not None)
 
-    @property
     def _surface(self) -> Surface | None:
         """That on which particles lie, if they do."""
         return surface_of(self._movie, self._linking, self._shift, self._model)
@@ -182,7 +181,7 @@ class _Learning:
     def _rehearsed(self, frames: int, seed: int, doubt: float, *, last: bool = False) -> None:
         latest = rehearsed(
             self._movie, self._model, frames, seed, wrong=self._linking.doubt, doubt=doubt, look=self._look,
-            surface=self._surface, last=last, **self._means.solving,
+            surface=self._surface(), last=last, **self._means.solving,
         )  # fmt: skip
         if latest is not None:
             self._bias = self._bias.towards(latest, 1.0 if self._alone > 0 else _HEED)

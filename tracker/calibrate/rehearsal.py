@@ -30,6 +30,8 @@ _ENOUGH = 20_000
 _FEWEST, _MOST = 14, 50
 """and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
 near the first and the last frame; with more and fewer particles, too many are near a wall."""
+_KNOWN = _ENOUGH // _FEWEST
+"""Places by which surfaces are known."""
 _EMPTY = 0.05
 """Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
 _THROUGH = 1.0
@@ -113,13 +115,13 @@ def surface_of(
         Displacement in one frame that is foretold of each detection; motion is what is left.
     model : LinkModel
     """
-    surface = Surface.of(_places(movie, _ENOUGH // _FEWEST)[0], np.asarray(model.gate))
+    rows, _ = _places(movie, _KNOWN)
+    surface = Surface.of(movie.position[rows], np.sqrt(model.motion.floored().step_variance(1)))
     if surface is None:
         return None
-    here = slice(*movie.frame_start[_full(movie) :][:2])
-    step = (movie.steps(linking.follower) - shift)[here]
+    step = (movie.steps(linking.follower) - shift)[rows]
     known = np.isfinite(step).all(axis=1)
-    stays = surface.holds(movie.position[here][known], step[known], np.asarray(model.motion.noise))
+    stays = surface.holds(movie.position[rows][known], step[known], np.asarray(model.motion.noise))
     return surface if stays else None
 
 
@@ -156,7 +158,9 @@ def drawn(
     0.9
     """
     rng = np.random.default_rng(seed)
-    begin, pool = _places(movie, _ENOUGH // min(_FEWEST, frames))
+    # Elsewhere the surface is not known.
+    rows, pool = _places(movie, _KNOWN if surface else _ENOUGH // min(_FEWEST, frames))
+    begin = movie.position[rows]
     walls = np.array([pool.min(axis=0), pool.max(axis=0)])
     real, count = 1 - model.clutter, len(begin)
     follow = np.minimum(np.cumsum(model.follow) / real, 1.0)
@@ -237,24 +241,26 @@ def _turned(
 
 
 def _full(movie: Movie) -> int:
-    """A middle one of the frames in which as many are seen as usually, or more."""
+    """A middle one of the frames in which as many are seen as usually, or more; not the last of several."""
     size = np.diff(movie.frame_start)
     full = np.nonzero(size >= size.mean())[0]
-    return int(full[len(full) // 2])
+    frame = int(full[len(full) // 2])
+    return frame if frame + 1 < len(size) or frame == 0 else int(np.argmax(size[:-1]))
 
 
-def _places(movie: Movie, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where detections of a middle frame were, and of all frames; of many, those in a part of the room."""
+def _places(movie: Movie, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Detections of a middle frame, and where all others were; of many, those in a part of the room."""
     frame = _full(movie)
-    begin = movie.position[slice(*movie.frame_start[frame : frame + 2])]
-    if len(begin) <= most:
-        return begin, movie.position
+    rows = np.arange(*movie.frame_start[frame : frame + 2])
+    if len(rows) <= most:
+        return rows, movie.position
+    begin = movie.position[rows]
     width = np.maximum(np.ptp(begin, axis=0), 1e-300)
     here, there = (
         (np.abs(places - np.median(begin, axis=0)) / width).max(axis=1) for places in (begin, movie.position)
     )
     reach = np.partition(here, most - 1)[most - 1]
-    return begin[np.argsort(here, kind="stable")[:most]], movie.position[there <= reach]
+    return rows[np.argsort(here, kind="stable")[:most]], movie.position[there <= reach]
 
 
 def _movie_of(

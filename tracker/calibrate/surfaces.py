@@ -20,6 +20,8 @@ _THIN, _MOSTLY = 0.05, 0.8
 """Share of their widest variance up to which they lie on a surface; and share of the places that must."""
 _LEAVING = 0.1
 """Variance of steps that lead away from it, in that of those along it, up to which these stay there."""
+_ROUNDS, _LEAST = 4, 0.02
+"""How often the unit is sought in which steps along it are alike; and least share of them along an axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,9 @@ class Surface:
     Parameters
     ----------
     unit : (axes,) float64 array
-        In which the axes are alike.
+        In which steps along the surface are alike, whichever way it leads.
+    share : (axes,) float64 array
+        Of the squares of such steps along each axis, that which does not lead away from the surface.
     middle : (N, axes) float64 array
         Of the neighbours of some places.
     across : (N, axes, axes) float64 array
@@ -37,54 +41,55 @@ class Surface:
     """
 
     unit: NDArray[np.float64]
+    share: NDArray[np.float64]
     middle: NDArray[np.float64]
     across: NDArray[np.float64]
 
     @classmethod
-    def of(cls, position: NDArray[np.float64], unit: NDArray[np.float64]) -> Surface | None:
+    def of(cls, position: NDArray[np.float64], step: NDArray[np.float64]) -> Surface | None:
         """The surfaces on which most detections of a frame lie; None if they do not.
 
         Parameters
         ----------
         position : (N, axes) float64 array
-        unit : (axes,) float64 array
-            In which steps along all axes are alike.
+        step : (axes,) float64 array
+            Root mean square steps along the axes: less along those that lead away from the surface.
 
         Examples
         --------
         >>> place = np.random.default_rng(0).uniform(0, 9, (200, 3))
         >>> Surface.of(place, np.ones(3)) is None
         True
-        >>> place[:, 0] = 2 * place[:, 1]
-        >>> found = Surface.of(place, np.ones(3))
-        >>> found.along(place[:1], np.array([[2.0, 1.0, 0.0]])).round(6).tolist()
-        [[2.0, 1.0, 0.0]]
-        >>> abs(found.along(place[:1], np.array([[1.0, -2.0, 1.0]]))).round(6).tolist()
+        >>> place[:, 0] = place[:, 1]
+        >>> found = Surface.of(place, np.array([0.7, 0.7, 1.0]))
+        >>> found.along(place[:1], np.array([[1.0, 1.0, 0.0]])).round(6).tolist()
+        [[1.0, 1.0, 0.0]]
+        >>> abs(found.along(place[:1], np.array([[1.0, -1.0, 1.0]]))).round(2).tolist()
         [[0.0, 0.0, 1.0]]
         """
         if len(position) < _FEWEST:
             return None
-        place = position / unit
-        near = place[cKDTree(place).query(place, _NEIGHBOURS + 1)[1]]
-        middle = near.mean(axis=1)
-        spread = near - middle[:, None]
-        variance, axis = np.linalg.eigh(np.einsum("nki,nkj->nij", spread, spread))
-        thin = variance < _THIN * variance[:, -1:]
-        if thin.any(axis=1).mean() < _MOSTLY:
-            return None
-        return cls(unit, middle, np.einsum("nij,nj,nkj->nik", axis, thin, axis))
+        share = np.ones(len(step))
+        for _ in range(_ROUNDS):
+            unit = step / np.sqrt(share)
+            middle, axis, thin = _leading(position / unit)
+            if thin.any(axis=1).mean() < _MOSTLY:
+                return None
+            across = np.einsum("nij,nj,nkj->nik", axis, thin, axis)
+            share = np.maximum(1 - np.einsum("nii->ni", across).mean(axis=0), _LEAST)
+        return cls(unit, share, middle, across)
 
     def holds(
         self, position: NDArray[np.float64], step: NDArray[np.float64], noise: NDArray[np.float64]
     ) -> bool:
         """Whether steps (N, axes) from positions (N, axes) stay there, but for noise (axes,)."""
-        nearest = self._nearest(position)
+        nearest, blur = self._nearest(position), 2 * np.square(noise / self.unit)
         leading = self._away(nearest, step)
         along, away = (np.square(part / self.unit).sum() for part in (step - leading, leading))
-        noise2 = 2 * float(np.square(noise / self.unit).mean())
-        lost = float(self._lost(nearest).sum())
-        kept = step.size - lost
-        return bool(away - noise2 * lost < _LEAVING * (along - noise2 * kept) * lost / max(kept, 1.0))
+        lost = np.einsum("nii->i", self.across[nearest])
+        ways, out = lost.sum(), lost @ blur
+        moved = along - (len(step) * blur.sum() - out)
+        return bool(moved > 0 and (away - out) * (step.size - ways) < _LEAVING * moved * ways)
 
     def along(self, position: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, axes) the part of vectors (N, axes) at positions (N, axes) that leads along the surface."""
@@ -96,11 +101,10 @@ class Surface:
         return position - self._away(nearest, position - self.middle[nearest] * self.unit)
 
     def normal(self, position: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """(N, axes) normal vectors along the surface, in units, as long as those in all directions are."""
-        nearest, vector = self._nearest(position), rng.normal(size=position.shape)
-        along = vector - np.einsum("nij,nj->ni", self.across[nearest], vector)
-        axes = position.shape[1]
-        return along * np.sqrt(axes / (axes - self._lost(nearest)))[:, None]
+        """(N, axes) normal vectors along the surface, in root mean square steps along the axes."""
+        vector = rng.normal(size=position.shape)
+        across = self.across[self._nearest(position)]
+        return (vector - np.einsum("nij,nj->ni", across, vector)) / np.sqrt(self.share)
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -109,9 +113,16 @@ class Surface:
     def _nearest(self, position: NDArray[np.float64]) -> NDArray[np.int64]:
         return self._tree.query(position / self.unit)[1]
 
-    def _lost(self, nearest: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How many axes lead away from it."""
-        return np.trace(self.across[nearest], axis1=1, axis2=2)
-
     def _away(self, nearest: NDArray[np.int64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.einsum("nij,nj->ni", self.across[nearest], vector / self.unit) * self.unit
+
+
+def _leading(
+    place: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The middle of the neighbours of each place, their principal axes, and which of these are thin."""
+    near = place[cKDTree(place).query(place, _NEIGHBOURS + 1)[1]]
+    middle = near.mean(axis=1)
+    spread = near - middle[:, None]
+    variance, axis = np.linalg.eigh(np.einsum("nki,nkj->nij", spread, spread))
+    return middle, axis, variance < _THIN * variance[:, -1:]

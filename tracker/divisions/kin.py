@@ -12,10 +12,11 @@ and if the other one was followed up to the age C without a division, by
 
 .. math:: (1 - \varepsilon) \, \frac{P(B > C)}{S(C)} + \varepsilon
 
-For sisters, of whom none is the first, the former is the geometric mean of both ways. These ratios, over all
-that may have become of them, are what it gains that they are kin, and that one divides when it does; those of
-sisters and of their mother count as if neither told of the other. How much they are alike is learned from
-those that are seen to divide: less than the truth where movies are hardly longer than lives.
+For sisters, of whom none is the first, the former is the geometric mean of both ways: a little less than it
+might be where all cells divide in step. These ratios, over all that may have become of them, are what it
+gains that they are kin, and that one divides when it does; those of sisters and of their mother count as if
+neither told of the other. How much they are alike is learned from those that are seen to divide: less than
+the truth where movies are hardly longer than lives.
 """
 
 from __future__ import annotations
