@@ -8,11 +8,11 @@ crowded than the real one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+
+from ..neighbours import nearest
 
 _NEIGHBOURS, _FEWEST = 8, 50
 """Of a place, of which there are so many in a frame at least."""
@@ -106,12 +106,12 @@ class Surface:
         across = self.across[self._nearest(position)]
         return (vector - np.einsum("nij,nj->ni", across, vector)) / np.sqrt(self.share)
 
-    @cached_property
-    def _tree(self) -> cKDTree:
-        return cKDTree(self.middle)
-
     def _nearest(self, position: NDArray[np.float64]) -> NDArray[np.int64]:
-        return self._tree.query(position / self.unit)[1]
+        """(N,) the place nearest to each position (N, axes)."""
+        asking, many = np.arange(len(position)), len(position)
+        both = np.concatenate([position / self.unit, self.middle])
+        near, _ = nearest(both, np.array([0, many, len(both)]), asking, 1, offset=1)
+        return np.asarray(near[:, 0] - many, dtype=np.int64)
 
     def _away(self, nearest: NDArray[np.int64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.einsum("nij,nj->ni", self.across[nearest], vector / self.unit) * self.unit
@@ -121,8 +121,10 @@ def _leading(
     place: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """The middle of the neighbours of each place, their principal axes, and which of these are thin."""
-    near = place[cKDTree(place).query(place, _NEIGHBOURS + 1)[1]]
-    middle = near.mean(axis=1)
-    spread = near - middle[:, None]
+    count = len(place)
+    near, _ = nearest(place, np.array([0, count]), np.arange(count), _NEIGHBOURS)
+    both = np.concatenate([place[:, None], place[near]], axis=1)
+    middle = both.mean(axis=1)
+    spread = both - middle[:, None]
     variance, axis = np.linalg.eigh(np.einsum("nki,nkj->nij", spread, spread))
     return middle, axis, variance < _THIN * variance[:, -1:]
