@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -137,6 +139,22 @@ def test_progress_is_told_up_to_the_end(monkeypatch):
     assert len(told) > 3
     assert told == sorted(told)
     assert all(total == 8000 for _, total in told)
+
+
+def test_tracking_waits_for_no_library_that_it_does_not_need():
+    """Each of these takes .1 s or more to load."""
+    code = """
+import sys
+import numpy as np
+from outbid.tracker import Detections, track
+from outbid.tracker import cli
+place = np.random.default_rng(0).uniform(0, 9, (5, 50, 3))
+track(Detections.from_table(np.repeat(np.arange(5), 50), place.reshape(-1, 3)))
+slow = {"pandas", "matplotlib", "scipy.spatial", "scipy.sparse", "scipy.optimize", "scipy.stats"}
+print(sorted(slow & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_every_solver_links_movies_and_the_exact_ones_agree():
