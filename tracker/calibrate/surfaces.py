@@ -62,9 +62,9 @@ class Surface:
         True
         >>> place[:, 0] = place[:, 1]
         >>> found = Surface.of(place, np.array([0.7, 0.7, 1.0]))
-        >>> found.along(place[:1], np.array([[1.0, 1.0, 0.0]])).round(6).tolist()
+        >>> np.abs(found.along(place[:1], np.array([[1.0, 1.0, 0.0]]))).round(6).tolist()
         [[1.0, 1.0, 0.0]]
-        >>> abs(found.along(place[:1], np.array([[1.0, -1.0, 1.0]]))).round(2).tolist()
+        >>> np.abs(found.along(place[:1], np.array([[1.0, -1.0, 1.0]]))).round(6).tolist()
         [[0.0, 0.0, 1.0]]
         """
         if len(position) < _FEWEST:
