@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,9 +23,6 @@ from .refine.weigh import solved
 
 _MEMORY = 3
 """Frames before those from which links may lead on that tell where these were heading; more tell little."""
-_UNSURE = 2.0
-"""Probability from which on no link over a gap is looked for beside one to the next frame: never, for what
-comes later does not tell yet which of them was wrong."""
 _FLOWING, _SETTLED = 4, 0.005
 """How often the flow is told anew, at most; and share of the links that may still change at last."""
 _CARRIED = 3.0
@@ -190,7 +188,8 @@ class Live:
         """The links to the last frame, by all that those before tell of where its detections come from."""
         movie, shift, none = seen.movie, seen.shift, Linking.none(len(seen.place))
         look = look_of(model, closely=True)
-        pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sure=_UNSURE, sweep=look.sweep)
+        # What comes later does not tell yet which links were wrong: so none is sure.
+        pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sure=math.inf, sweep=look.sweep)
         found = look.weigh(movie, pairs, model, shift)
         found = found.where(found.pairs.row >= seen.rows(-1 - len(model.follow)).start)
         linking = solved(found.where(seen.may_link(found.pairs)), none, self._solver)

@@ -164,28 +164,6 @@ class State:
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
 
-    def only(self, rows: NDArray[np.int64]) -> State:
-        """Of these particles."""
-        return State(self.mean[rows], self.covariance[rows])
-
-    def mixed(self, other: State, chance: NDArray[np.float64]) -> State:
-        """The Gaussian of the mean and covariance of this one, with a chance (N,), or `other`.
-
-        Examples
-        --------
-        >>> here, there = (State(np.array([[[x, 0.0]]]), np.array([[[1.0, 0.0, 1.0]]])) for x in (0.0, 2.0))
-        >>> mixed = here.mixed(there, np.array([0.5]))
-        >>> mixed.mean.tolist(), mixed.covariance.tolist()
-        ([[[1.0, 0.0]]], [[[2.0, 0.0, 1.0]]])
-        """
-        p = chance[:, None, None]
-        away = self.mean - other.mean
-        spread = np.stack([away[..., 0] ** 2, away[..., 0] * away[..., 1], away[..., 1] ** 2], axis=-1)
-        return State(
-            p * self.mean + (1 - p) * other.mean,
-            p * self.covariance + (1 - p) * other.covariance + p * (1 - p) * spread,
-        )
-
 
 def first_state(motion: Motion, position: NDArray[np.float64]) -> State:
     """Belief after one look: (N, axes) positions as seen, velocities as usual in the movie."""

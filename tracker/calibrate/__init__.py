@@ -17,6 +17,7 @@ probable links the best are chosen.
 `drift`                  how far whole frames moved, by a vote of displacements
 `pace`                   from which frames all particles go farther than from others
 `rehearsal`              what links hide, shown by a movie drawn by what was learned
+`surfaces`               surfaces and fibres on which the particles drawn stay
 `overlooked`             whether particles move so unlike the others that no link follows them
 `surveyor`               what is told without any link: steps and rates (`survey`), who is seen again
                          (`census`)

@@ -67,7 +67,7 @@ def with_gaps(
         ahead.append(mean[..., 0] + way - movie.position[rows])
         reach2 = table[:, gap, :, 0] ** 2 * np.square(motion.speed) + table[:, gap, :, 2]
         variance = reach2.max(axis=0) + 2 * np.square(motion.noise)
-        gates.append(gate_over(gap, model, variance, float(pairs.log_density.mean()), doubt))
+        gates.append(_gate_over(gap, model, variance, float(pairs.log_density.mean()), doubt))
     found = over_gaps(movie, pairs, gates, rows, cols, ahead, workers=workers, most_bytes=most_bytes)
     return _bridged(movie, found, model)
 
@@ -84,7 +84,7 @@ def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
     return pairs.where(over == 0)
 
 
-def gate_over(
+def _gate_over(
     gap: int, model: LinkModel, variance: NDArray[np.float64], log_density: float, doubt: float
 ) -> tuple[float, ...]:
     """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none.

@@ -172,7 +172,6 @@ def weighed(
     beliefs: Beliefs,
     shift: NDArray[np.float64],
     *,
-    table: NDArray[np.float64] | None = None,
     workers: int = 1,
 ) -> Weighed:
     """Weigh the pairs by what is believed of both ends.
@@ -180,15 +179,13 @@ def weighed(
     Parameters
     ----------
     beliefs : Beliefs
-    table : (F, G + 1, axes, 7) float64 array, optional
-        As `Movie.transitions` tells it, which is the default.
     movie, pairs, model, shift, workers
         As in `link_pass`.
     """
     from . import weigh_cpu as kernels
 
     motion, axes = model.motion.floored(), movie.axes
-    table = movie.transitions(motion, len(model.follow), shift) if table is None else table
+    table = movie.transitions(motion, len(model.follow), shift)
     place, weight, constant = futures(movie, beliefs, motion, workers)
     before, after = beliefs.alone
     gain_of_row = model.freedom_to_link(before, model.end)
