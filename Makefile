@@ -37,7 +37,7 @@ test: lint
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy -p outbid.tracker -p outbid.simulate -p outbid.viewers -p outbid.data
+	$(VENV)/bin/mypy -p outbid
 	$(VENV)/bin/lint-imports --no-cache
 
 # Afresh, for a page holds what its commands print.

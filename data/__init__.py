@@ -28,7 +28,7 @@ def sample(name: str) -> Path:
 
     Examples
     --------
-    >>> from outbid.tracker import read_tracks
+    >>> from outbid import read_tracks
     >>> truth = read_tracks(sample("walks"))
     >>> len(truth.detections), len(truth.links)
     (3429, 3195)

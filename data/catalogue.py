@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from outbid.tracker.errors import InputError, ResourceError, SettingsError
+from outbid.errors import InputError, ResourceError, SettingsError
 
 MIRROR = "OUTBID_DATA_MIRROR"
 CACHE = "OUTBID_DATA_CACHE"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from outbid.tracker.cli import main
+from outbid.cli import main
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

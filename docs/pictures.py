@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from outbid.tracker import Detections, read_detections, read_tracks
-from outbid.tracker.formats.images import open_movie
+from outbid import Detections, read_detections, read_tracks
+from outbid.formats.images import open_movie
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import COLOURS
 

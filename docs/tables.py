@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from outbid.tracker.formats.columns import ALIASES
+from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from outbid.tracker._arrays import free_memory
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import ResourceError, SettingsError
-from outbid.tracker.formats.atomic import write_whole
+from outbid._arrays import free_memory
+from outbid.detections import Detections
+from outbid.errors import ResourceError, SettingsError
+from outbid.formats.atomic import write_whole
 
 from .ranges import require, require_axes
 from .streams import Purpose, stream
@@ -159,7 +159,7 @@ def render(
 
     Examples
     --------
-    >>> from outbid.tracker import Detections
+    >>> from outbid import Detections
     >>> truth = Detections.from_table([0, 1], [[2, 10, 10], [2, 12, 10]])
     >>> movie = render(truth, Camera(shape=(5, 20, 20), snr=8), seed=1)
     >>> [np.unravel_index(image.argmax(), image.shape)[1].item() for image in movie]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from outbid.tracker.terminal import Stopwatch, common_options, config_option, say
+from outbid.cli.terminal import Stopwatch, common_options, config_option, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -128,8 +128,8 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Simulate a movie."""
-    from outbid.tracker import formats
-    from outbid.tracker.formats.atomic import refuse_output
+    from outbid import formats
+    from outbid.formats.atomic import refuse_output
 
     from .microscope import Microscope, observe
     from .motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk

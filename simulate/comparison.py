@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from outbid.tracker.score import score
-from outbid.tracker.tracks import Tracks
+from outbid.scoring import score
+from outbid.tracks import Tracks
 
 from .bootstrap import interval
 from .experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped

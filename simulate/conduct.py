@@ -12,9 +12,9 @@ from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
-from outbid.tracker.errors import ResourceError, SettingsError
-from outbid.tracker.formats.atomic import refuse_output, write_whole
-from outbid.tracker.formats.records import record_bytes
+from outbid.errors import ResourceError, SettingsError
+from outbid.formats.atomic import refuse_output, write_whole
+from outbid.formats.records import record_bytes
 
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Row, Size, Trial, chosen, rows_of, summary_of

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields
 
-from outbid.tracker.errors import ResourceError, SettingsError
+from outbid.errors import ResourceError, SettingsError
 
 from .bootstrap import interval
 from .scenes import Scene

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outbid.tracker.terminal import (
-    Stopwatch,
-    common_options,
-    compilation_told,
-    config_option,
-    progress_bar,
-    say,
-)
+from outbid.cli.terminal import Stopwatch, common_options, compilation_told, config_option, progress_bar, say
 
 if TYPE_CHECKING:
     from .experiment import Panel
@@ -52,7 +45,7 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
         from outbid.viewers.panels import picture
     except ModuleNotFoundError as error:
         return f"No picture: {error.name} is not installed (pip install 'outbid[report]')."
-    from outbid.tracker.formats.atomic import write_whole
+    from outbid.formats.atomic import write_whole
 
     write_whole(path, lambda file: file.write(picture(panels)), overwrite=True)
     return f"Picture: {path}"

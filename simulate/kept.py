@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from outbid.tracker.errors import InputError, SettingsError
-from outbid.tracker.formats import read_record
+from outbid.errors import InputError, SettingsError
+from outbid.formats import read_record
 
 from .experiment import Row, Size, Trial
 from .scenes import Scene

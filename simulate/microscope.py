@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError
-from outbid.tracker.tracks import Tracks
+from outbid.detections import Detections
+from outbid.errors import InputError
+from outbid.tracks import Tracks
 
 from .ranges import require, require_axes
 from .streams import Purpose, stream

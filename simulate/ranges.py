@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, isfinite
 
-from outbid.tracker.errors import SettingsError
+from outbid.errors import SettingsError
 
 
 def require(name: str, value: float, least: float, most: float = inf) -> None:
@@ -21,7 +21,7 @@ def require(name: str, value: float, least: float, most: float = inf) -> None:
     >>> require("miss", 0.1, 0, 1)
     >>> require("miss", 1.5, 0, 1)
     Traceback (most recent call last):
-    outbid.tracker.errors.SettingsError: miss is 1.5; it must be from 0 to 1.
+    outbid.errors.SettingsError: miss is 1.5; it must be from 0 to 1.
     """
     if isfinite(value) and least <= value <= most:
         return
@@ -41,7 +41,7 @@ def require_axes(name: str, values: Sequence[float], least: float) -> None:
     --------
     >>> require_axes("noise", (0.3, -0.1, 0.1), 0)
     Traceback (most recent call last):
-    outbid.tracker.errors.SettingsError: noise along y is -0.1; it must be finite and 0 or more.
+    outbid.errors.SettingsError: noise along y is -0.1; it must be finite and 0 or more.
     """
     if len(values) != 3:
         raise SettingsError(f"{name} is {values}; it must be three numbers, along z, y and x.")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, sqrt
 
-from outbid.tracker.errors import SettingsError
-from outbid.tracker.tracks import Tracks
+from outbid.errors import SettingsError
+from outbid.tracks import Tracks
 
 from .microscope import Microscope, observe
 from .motions import AutoregressiveWalk, BrownianWalk, Motion, OrnsteinUhlenbeckWalk, PersistentWalk

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import SettingsError
-from outbid.tracker.tracks import Tracks
+from outbid.detections import Detections
+from outbid.errors import SettingsError
+from outbid.tracks import Tracks
 
 from .motions import Motion, Vectors
 from .ranges import require, require_axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from outbid import TrackingSettings, read_detections, score, track
+from outbid._arrays import gpu_names
 from outbid.data import sample
-from outbid.tracker import TrackingSettings, read_detections, score, track
-from outbid.tracker._arrays import gpu_names
 
 if TYPE_CHECKING:
     from napari_window import Window

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from outbid import Detections, read_detections
 from outbid.data import sample
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, read_detections
 from outbid.viewers.taken import tracks_from
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts
-from outbid.tracker.gating import pairs_within
+from outbid import AssignmentProblem, DenseCosts, SparseCosts
+from outbid.gating import pairs_within
 
 Rng = np.random.Generator
 

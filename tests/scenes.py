@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outbid.tracker import Detections, Tracks
+from outbid import Detections, Tracks
 
 PLACES: Mapping[str, tuple[float, float, float]] = {
     "a": (0, 0, 0),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts
+from outbid import AssignmentProblem, DenseCosts, SparseCosts
 
 
 @st.composite

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 from scipy.spatial import cKDTree
 
+from outbid import Detections, InputError, TrackingSettings, Tracks, score, track, write_detections
+from outbid.advise import advise
+from outbid.cli import main
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, InputError, TrackingSettings, Tracks, score, track, write_detections
-from outbid.tracker.advise import advise
-from outbid.tracker.cli import main
 
 
 def simulated(kappa: float, *, miss: float = 0.0, particles: int = 800, frames: int = 10) -> Tracks:

@@ -9,10 +9,10 @@ from problems import ALL_FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 from strategies import dense_problems, sparse_problems
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker.assign import SOLVERS, solver_named
-from outbid.tracker.assign.bid_and_augment import BidAndAugment
-from outbid.tracker.assign.jonker_volgenant import in_child
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.assignment import SOLVERS, solver_named
+from outbid.assignment.bid_and_augment import BidAndAugment
+from outbid.assignment.jonker_volgenant import in_child
 
 EXACT = ("bid_and_augment", "sparsified", "auction", "hungarian", "jonker_volgenant")
 

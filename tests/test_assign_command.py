@@ -13,7 +13,7 @@ from commands import assert_refused, run
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from outbid.tracker.assign import SOLVERS
+from outbid.assignment import SOLVERS
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def test_a_table_of_many_frames_is_no_point_set(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tmp_path, monkeypatch):
-    monkeypatch.setattr("outbid.tracker.formats.matrix.free_memory", lambda: 5000)
+    monkeypatch.setattr("outbid.formats.matrix.free_memory", lambda: 5000)
     assert_refused(run("assign", matrix[0]), 4, "0.0 GiB", "point sets")
     monkeypatch.undo()
     np.save(tmp_path / "points.npy", np.random.default_rng(3).random((30, 3)))
-    monkeypatch.setattr(import_module("outbid.tracker.assign.problem"), "free_memory", lambda: 1000)
+    monkeypatch.setattr(import_module("outbid.assignment.problem"), "free_memory", lambda: 1000)
     given = tmp_path / "points.npy", tmp_path / "points.npy"
     assert_refused(run("assign", *given, "--solver", "hungarian"), 4, "0.0 GiB", "solver sparsified")
     assert run("assign", *given).exit_code == 0

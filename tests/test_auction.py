@@ -7,9 +7,9 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker.assign import auction_cpu
-from outbid.tracker.assign.auction import Auction
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.assignment import auction_cpu
+from outbid.assignment.auction import Auction
 
 
 @pytest.mark.parametrize("family", FAMILIES)

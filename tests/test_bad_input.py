@@ -14,8 +14,8 @@ from commands import assert_refused, run, track
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbid.tracker import OutbidError, read_detections, read_tracks
-from outbid.tracker.formats import FORMATS, memory
+from outbid import OutbidError, read_detections, read_tracks
+from outbid.formats import FORMATS, memory
 
 GOOD = "track_id,frame,z,y,x,mass\n1,0,0,5,1.5,7\n1,1,0,5,2.5,8\n2,1,0,9,2.5,9\n"
 
@@ -340,7 +340,7 @@ def test_a_disk_that_is_full_leaves_what_was_there(tmp_path: Path) -> None:
     code = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-from outbid.tracker.cli import main
+from outbid.cli import main
 main(["track", {str(path)!r}, "-o", {str(output)!r}, "--max-distance", "5", "--overwrite"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

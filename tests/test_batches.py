@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import batches
-from outbid.tracker._arrays import ahead, stages_timed
-from outbid.tracker.batches import Batches, bytes_for, candidates_each, plan, runs
-from outbid.tracker.gating import pairs_within
+from outbid import batches
+from outbid._threads import ahead
+from outbid._timing import stages_timed
+from outbid.batches import Batches, bytes_for, candidates_each, plan, runs
+from outbid.gating import pairs_within
 
 
 @pytest.mark.parametrize("clumped", [False, True])

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from outbid.simulate.experiments.calibration import expected_calibration_error
-from outbid.simulate.microscope import Microscope, observe
-from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
-from outbid.simulate.scenes import Scene
-from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import (
+from outbid import (
     Detections,
     ResourceError,
     SettingsError,
@@ -26,8 +21,13 @@ from outbid.tracker import (
     track,
     write_detections,
 )
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.cli import main
+from outbid.calibrate import calibrate
+from outbid.cli import main
+from outbid.simulate.experiments.calibration import expected_calibration_error
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.scenes import Scene
+from outbid.simulate.walks import WalkSettings, walk
 
 
 def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0, seed=1) -> Tracks:
@@ -55,7 +55,7 @@ def test_the_unit_of_length_changes_nothing(step, persistence):
 
 def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):
     """Kernels would read beyond the rates: once in some hundred runs that left no link at all."""
-    module = sys.modules["outbid.tracker.calibrate.learning"]
+    module = sys.modules["outbid.calibrate.learning"]
     monkeypatch.setattr(module, "_RARE", 1.1)
     monkeypatch.setattr(module, "PASSES", 2)
     link_pass, weighed = module.link_pass, []
@@ -97,7 +97,7 @@ def test_a_long_movie_is_learnt_from_a_part(monkeypatch):
     truth = simulated(BrownianWalk(0.15), particles=300, frames=40, noise=0.03, miss=0.05)
     seen = Detections(truth.detections.frame, truth.detections.position + drift[truth.detections.frame, None])
     whole, links = calibrate(seen)
-    monkeypatch.setattr("outbid.tracker.refine.movie._PART", 2400)
+    monkeypatch.setattr("outbid.refine.movie._PART", 2400)
     part, others = calibrate(seen)
     assert (part.step != whole.step).all()
     assert part.step == pytest.approx(whole.step, rel=0.05)

@@ -11,19 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from outbid import Detections, DetectionSettings, SettingsError, detect, match, read_record, read_tracks
+from outbid.formats.images import open_movie
 from outbid.simulate.camera import Camera, expected_photons, render, write_movie
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import (
-    Detections,
-    DetectionSettings,
-    SettingsError,
-    detect,
-    match,
-    read_record,
-    read_tracks,
-)
-from outbid.tracker.formats.images import open_movie
 
 TRUTH = Detections.from_table([0, 1, 3], [[2, 10, 10], [2, 12, 10], [3, 5, 6]], unit="micrometer")
 SMALL = Camera(shape=(5, 20, 22), spacing=(2.0, 0.5, 0.5), psf=(1.5, 0.6, 0.6))

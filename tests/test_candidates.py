@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from outbid.tracker import ResourceError
-from outbid.tracker.detections import Detections
-from outbid.tracker.refine import candidates
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.candidates_cpu import add_up
-from outbid.tracker.refine.movie import movie_of
+from outbid import ResourceError
+from outbid.detections import Detections
+from outbid.refine import candidates
+from outbid.refine.candidates import pairs_of
+from outbid.refine.candidates_cpu import add_up
+from outbid.refine.movie import movie_of
 
 
 def found(rows, row_start, cols, col_start, ahead, workers=1):

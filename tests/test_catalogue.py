@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outbid import InputError, ResourceError, SettingsError, read_detections, read_tracks
 from outbid.data.catalogue import CACHE, MIRROR, Dataset, PublicFile, catalogue, fetch
-from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_tracks
 
 CONTENT = {"a/one.csv": b"frame,y,x\n0,1,2\n", "a/two.csv": b"frame,y,x\n0,3,4\n"}
 

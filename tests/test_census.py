@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
-from outbid.tracker.calibrate.census import Census, counted
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
-from outbid.tracker.refine.movie import Movie, movie_of
+from outbid import Detections, TrackingSettings, Tracks, score, track
+from outbid.calibrate.census import Census, counted
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
+from outbid.refine.movie import Movie, movie_of
 
 Points = NDArray[np.float64]
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.6, 0.1, 0.02), 0.28, 0.25, gate=(1.4,) * 3, clutter=0.1)

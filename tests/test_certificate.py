@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
-from outbid.tracker.assign import AbstractAssignmentSolver, Answer
+from outbid import AssignmentProblem, DenseCosts, Status, assign
+from outbid.assignment import AbstractAssignmentSolver, Answer
 
 
 @dataclass(frozen=True)

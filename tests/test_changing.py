@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibrate.estimates import neighbour_distances
-from outbid.tracker.refine.movie import movie_of
+from outbid import Detections, Tracks, score
+from outbid.calibrate import calibrate
+from outbid.calibrate.estimates import neighbour_distances
+from outbid.refine.movie import movie_of
 
 COUNT, FRAMES = 1600, 24
 BOX = COUNT ** (1 / 3)

@@ -9,15 +9,15 @@ from itertools import product
 import numpy as np
 import pytest
 
+from outbid.calibrate import calibrate
+from outbid.calibrate.rates import _Lots
+from outbid.calibrate.sampling_cpu import sample_matchings
+from outbid.refine.candidates_cpu import looked_up
+from outbid.refine.choose import chosen, sobered, sobriety_of
+from outbid.refine.choose_cpu import fractional_probabilities
+from outbid.refine.linking import Linking
+from outbid.refine.weigh_cpu import pair_probabilities
 from outbid.simulate.scenes import Scene
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibrate.rates import _Lots
-from outbid.tracker.calibrate.sampling_cpu import sample_matchings
-from outbid.tracker.refine.candidates_cpu import looked_up
-from outbid.tracker.refine.choose import chosen, sobered, sobriety_of
-from outbid.tracker.refine.choose_cpu import fractional_probabilities
-from outbid.tracker.refine.linking import Linking
-from outbid.tracker.refine.weigh_cpu import pair_probabilities
 
 
 def matchings(row, col):
@@ -152,7 +152,7 @@ def test_the_clutter_that_was_learned_is_asked(monkeypatch):
         asked.append(clutter)
         return chosen(linking, clutter, solver)
 
-    monkeypatch.setattr(import_module("outbid.tracker.calibrate"), "chosen", noted)
+    monkeypatch.setattr(import_module("outbid.calibrate"), "chosen", noted)
     learned, _ = calibrate(Scene(0.2, 0.0, clutter=0.2, particles=300, frames=10).film(1).detections)
     assert asked == [learned.model.clutter]
     assert asked[0] > 0.02

@@ -12,19 +12,13 @@ import pytest
 from click.testing import CliRunner
 from commands import run
 
-from outbid.tracker import (
-    Detections,
-    TrackingSettings,
-    cli,
-    info_cli,
-    read_record,
-    read_tracks,
-    write_detections,
-)
-from outbid.tracker.cli import main
-from outbid.tracker.device import DEVICES
-from outbid.tracker.match import COSTS
-from outbid.tracker.track import WORTH_A_GPU
+from outbid import Detections, TrackingSettings, read_record, read_tracks, write_detections
+from outbid.cli import info as info_cli
+from outbid.cli import main
+from outbid.cli.track import track as track_command
+from outbid.device import DEVICES
+from outbid.matching import COSTS
+from outbid.tracking import WORTH_A_GPU
 
 
 @pytest.fixture
@@ -175,8 +169,8 @@ def test_the_full_cost_of_the_gate(word: str, cost: str, number: str, spots: Pat
 
 def test_defaults_are_those_of_the_library() -> None:
     settings = TrackingSettings(1.0)
-    options = {option.name: option for option in cli.track.params}
-    parsed = cli.track.make_context("track", ["in.csv", "-o", "out.csv", "--max-distance", "1"]).params
+    options = {option.name: option for option in track_command.params}
+    parsed = track_command.make_context("track", ["in.csv", "-o", "out.csv", "--max-distance", "1"]).params
     for name in ("cost", "spacing", "max_gap", "gap_distance", "solver", "device"):
         assert parsed[name] == getattr(settings, name)
     assert list(options["cost"].type.choices) == list(COSTS)  # type: ignore[attr-defined]
@@ -210,7 +204,7 @@ def test_wrong_usage(options: list[str], said: str, spots: Path, tmp_path: Path)
 
 
 def test_the_gpu_where_there_is_none(spots: Path, tmp_path: Path) -> None:
-    from outbid.tracker._arrays import gpu_names
+    from outbid._arrays import gpu_names
 
     try:
         gpu_names()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from outbid import Detections, TrackingSettings, Tracks, score, track
+from outbid.calibrate import calibrate
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
-from outbid.tracker.calibrate import calibrate
 
 
 def f1_of(tracks: Tracks, truth: Tracks) -> float:

@@ -7,10 +7,10 @@ import pytest
 from problems import FAMILIES, optional
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker.assign.auction import rough_duals
-from outbid.tracker.assign.dense import DenseMatrix
-from outbid.tracker.assign.sparsified import Sparsified
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.assignment.auction import rough_duals
+from outbid.assignment.dense import DenseMatrix
+from outbid.assignment.sparsified import Sparsified
 
 FEW = {
     "usual": Sparsified(),

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_record
-from outbid.tracker.detect import centroids, detect, detect_labels
-from outbid.tracker.detect.blobs import FILTERS, local_maxima, noise_gain, response
-from outbid.tracker.detect.preview import preview
-from outbid.tracker.detect.spots import DetectionSettings
-from outbid.tracker.detect_cli import detect as command
+from outbid import InputError, ResourceError, SettingsError, read_detections, read_record
+from outbid.cli.detect import detect as command
+from outbid.detection import centroids, detect, detect_labels
+from outbid.detection.blobs import FILTERS, local_maxima, noise_gain, response
+from outbid.detection.preview import preview
+from outbid.detection.spots import DetectionSettings
 
-MODULE = import_module("outbid.tracker.detect")
+MODULE = import_module("outbid.detection")
 
 
 def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
@@ -217,7 +217,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed.")
 
-    monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", none)
+    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
     monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
@@ -229,9 +229,9 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     def full(_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
-    monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr(import_module("outbid.tracker.detect.spots"), "to_device", full)
+    monkeypatch.setattr(import_module("outbid.detection.spots"), "to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.tracker import read_detections
-from outbid.tracker.detect import detect
-from outbid.tracker.detect.spots import DetectionSettings
-from outbid.tracker.formats.images import open_movie
+from outbid import read_detections
+from outbid.detection import detect
+from outbid.detection.spots import DetectionSettings
+from outbid.formats.images import open_movie
 
 
 def test_volumes_have_their_three_spots(real_data: Path) -> None:

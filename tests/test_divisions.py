@@ -10,24 +10,16 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from outbid import Detections, TrackingSettings, Tracks, divisions, read_tracks, score, track
+from outbid import calibrate as calibration
+from outbid.calibrate import _with_branches, calibrate
+from outbid.divisions import Branches, _real, parting
+from outbid.divisions.relink import Choice, _solved
+from outbid.linking import Links
+from outbid.refine.movie import movie_of
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import (
-    Detections,
-    TrackingSettings,
-    Tracks,
-    divisions,
-    read_tracks,
-    score,
-    track,
-)
-from outbid.tracker import calibrate as calibration
-from outbid.tracker.calibrate import _with_branches, calibrate
-from outbid.tracker.divisions import Branches, _real, parting
-from outbid.tracker.divisions.relink import Choice, _solved
-from outbid.tracker.link import Links
-from outbid.tracker.refine.movie import movie_of
 
 
 def tissue(

@@ -6,8 +6,8 @@ from pathlib import Path
 import blocks
 import pytest
 
-from outbid.tracker.assign import SOLVERS
-from outbid.tracker.formats import FORMATS
+from outbid.assignment import SOLVERS
+from outbid.formats import FORMATS
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker.assign.bid_and_augment import BidAndAugment
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid.assignment.bid_and_augment import BidAndAugment
 
 
 def test_the_door_certifies_and_does_not_believe_a_solver():
@@ -80,7 +80,7 @@ def test_places_that_are_no_integers_are_refused(name):
 
 def test_what_does_not_fit_a_device_is_solved_on_the_host(monkeypatch):
     """As tests/test_gpu_dense_families.py does in earnest, here with a device that is none."""
-    door, released = import_module("outbid.tracker.assign"), []
+    door, released = import_module("outbid.assignment"), []
 
     class Large(BidAndAugment):
         def works_on_device(self, _):

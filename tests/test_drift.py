@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibrate.drift_cpu import medians
-from outbid.tracker.calibrate.flow import Flow
+from outbid import Detections, Tracks, score
+from outbid.calibrate import calibrate
+from outbid.calibrate.drift_cpu import medians
+from outbid.calibrate.flow import Flow
 
 
 @pytest.mark.parametrize("lone", [1, 3])

@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import nnls
 from test_calibrate import simulated
 
-from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibrate.estimates import (
+from outbid.calibrate import calibrate
+from outbid.calibrate.estimates import (
     LONGEST,
     _design,
     _least_squares,
@@ -21,9 +20,10 @@ from outbid.tracker.calibrate.estimates import (
     motion_from,
     neighbour_distances,
 )
-from outbid.tracker.calibrate.maximise import Bias, Learnt, uncertainty
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
+from outbid.calibrate.maximise import Bias, Learnt, uncertainty
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
+from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.2, 0.35])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from outbid import Detections, track
+from outbid.motion import Motion
+from outbid.refine.exchanged import doubted
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.movie import Movie, movie_of
 from outbid.simulate.experiments.calibration import confidence
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, track
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.exchanged import doubted
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.movie import Movie, movie_of
 
 MODEL = LinkModel(
     Motion.constant_velocity((0.5,) * 3, noise=(0.05,) * 3), (0.95,), 0.05, 0.05, gate=(2.0,) * 3

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
+from outbid import ResourceError, Tracks
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
 from outbid.simulate.conduct import Outcome, conduct, json_of, plan
@@ -21,7 +22,6 @@ from outbid.simulate.linkers import LINKERS, linker_named
 from outbid.simulate.linkers import linker as linker_module
 from outbid.simulate.scenes import Scene
 from outbid.simulate.theory import nearest, nearest_precision
-from outbid.tracker import ResourceError, Tracks
 
 TINY = ("--quick", "--seeds", "1", "--frames", "6", "--particles", "60")
 UNTUNED = ("--where", "told=nothing")

@@ -8,13 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from outbid.tracker.divisions import generations_cpu as kernels
-from outbid.tracker.divisions.families import FREEDOM, Families, Nearby, Usual, log_t
-from outbid.tracker.divisions.generations import Lives, _likelihoods
-from outbid.tracker.divisions.parting import log_odds, parting_of, probabilities
-from outbid.tracker.divisions.relink import choice_of, family_chances, reachable, relinked
-from outbid.tracker.refine.linking import Linking
-from outbid.tracker.refine.movie import Movie
+from outbid.divisions import generations_cpu as kernels
+from outbid.divisions.families import FREEDOM, Families, Nearby, Usual, log_t
+from outbid.divisions.generations import Lives, _likelihoods
+from outbid.divisions.parting import log_odds, parting_of, probabilities
+from outbid.divisions.relink import choice_of, family_chances, reachable, relinked
+from outbid.refine.linking import Linking
+from outbid.refine.movie import Movie
 
 
 def families(mother: list[int], first: list[int], second: list[int]) -> Families:

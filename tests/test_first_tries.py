@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from outbid.tracker import (
+from outbid import (
     AssignmentProblem,
     DenseCosts,
     Detections,

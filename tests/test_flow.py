@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.tracker import Detections, Tracks, score, track
-from outbid.tracker.calibrate.flow import Flow
-from outbid.tracker.calibrate.passes import _flow_at_first
-from outbid.tracker.calibrate.surveyor import Surveyor
-from outbid.tracker.refine.movie import movie_of
+from outbid import Detections, Tracks, score, track
+from outbid.calibrate.flow import Flow
+from outbid.calibrate.passes import _flow_at_first
+from outbid.calibrate.surveyor import Surveyor
+from outbid.refine.movie import movie_of
 
 Points = NDArray[np.float64]
 

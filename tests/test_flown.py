@@ -9,17 +9,17 @@ import pytest
 from test_lost_frames import lost
 from test_pace import f1_of
 
+from outbid import Detections, Tracks, track
+from outbid.motion import Motion
+from outbid.refine.bridges import with_gaps
+from outbid.refine.candidates import pairs_of
+from outbid.refine.exchanged import doubted
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.looks import BY_DETECTIONS, BY_HEADINGS
+from outbid.refine.movie import movie_of
+from outbid.refine.untangle import untangled
+from outbid.refine.weigh import link_pass
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, Tracks, track
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.bridges import with_gaps
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.exchanged import doubted
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.untangle import untangled
-from outbid.tracker.refine.weigh import link_pass
 
 
 def carried(jitter=0.0, drift=0.0, disc=0.0, frames=50, count=300, side=7.0, step=0.03, miss=0.15) -> Tracks:

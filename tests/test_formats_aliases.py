@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker import InputError, read_detections, read_tracks
+from outbid import InputError, read_detections, read_tracks
 
 # file, detections, tracks, divisions, links that skip frames: as the data's READMEs give them
 TIDY = [

@@ -10,7 +10,7 @@ from commands import assert_refused, track
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbid.tracker import Detections, OutbidError, Tracks, read_detections, read_tracks, write_tracks
+from outbid import Detections, OutbidError, Tracks, read_detections, read_tracks, write_tracks
 
 
 def parquet(path: Path, **columns: object) -> Path:

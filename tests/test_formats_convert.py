@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outbid.tracker import read_record, read_tracks, write_tracks
-from outbid.tracker.formats import FORMATS
+from outbid import read_record, read_tracks, write_tracks
+from outbid.formats import FORMATS
 
 SOURCES = [
     "formats/pycellin/Ecoli_growth_on_agar_pad_with_fusions.xml",

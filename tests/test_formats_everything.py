@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, InputError, Tracks, read_detections, read_tracks
-from outbid.tracker.formats import holds_tracks
-from outbid.tracker.formats.images import open_movie
+from outbid import Detections, InputError, Tracks, read_detections, read_tracks
+from outbid.formats import holds_tracks
+from outbid.formats.images import open_movie
 
 REFUSED = {  # files that hold no points, or not in a form that is read: what the refusal says
     "*LICENSE*": "unknown format",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbid.tracker import (
+from outbid import (
     Detections,
     InputError,
     ResourceError,
@@ -22,7 +22,7 @@ from outbid.tracker import (
     write_detections,
     write_tracks,
 )
-from outbid.tracker.formats import holds_tracks, input_of
+from outbid.formats import holds_tracks, input_of
 
 pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
 

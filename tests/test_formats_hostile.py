@@ -24,7 +24,7 @@ from commands import assert_refused, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbid.tracker import (
+from outbid import (
     Detections,
     InputError,
     OutbidError,
@@ -34,8 +34,8 @@ from outbid.tracker import (
     read_tracks,
     write_tracks,
 )
-from outbid.tracker.formats import memory
-from outbid.tracker.formats.images import open_movie
+from outbid.formats import memory
+from outbid.formats.images import open_movie
 
 TWO = Tracks(
     Detections.from_table([0, 1, 2, 2], [[0, 5, 7], [1, 5, 8], [0, 6, 9], [0, 4, 9]]),
@@ -311,8 +311,8 @@ import resource, sys
 from pathlib import Path
 if {decoder == "that of Python"}:
     sys.modules["imagecodecs"] = None
-from outbid.tracker.errors import InputError
-from outbid.tracker.formats.images import open_movie
+from outbid.errors import InputError
+from outbid.formats.images import open_movie
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 try:
     print(next(open_movie(Path({str(path)!r})).frames()).shape)

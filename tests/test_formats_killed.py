@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from outbid.tracker import Detections, InputError, read_detections, read_record, write_detections
+from outbid import Detections, InputError, read_detections, read_record, write_detections
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
 _WRITER = """
 import sys
 import numpy as np
-from outbid.tracker import Detections, write_detections
+from outbid import Detections, write_detections
 path = sys.argv[1]
 frame, rng = np.repeat(np.arange(60, dtype=np.int32), 500), np.random.default_rng(0)
 first, second = (Detections(frame[:n], rng.random((n, 3)) + k) for k, n in enumerate([20_000, 30_000]))
@@ -88,9 +88,9 @@ _SLOW_COMMAND = """
 import signal, sys, time
 from pathlib import Path
 import click
-from outbid.tracker import terminal
-from outbid.tracker.cli import main
-from outbid.tracker.formats.atomic import write_whole
+from outbid import terminal
+from outbid.cli import main
+from outbid.formats.atomic import write_whole
 
 def write(file):
     file.write(b"half")
@@ -127,8 +127,8 @@ def test_interrupted_while_writing(number: signal.Signals, tmp_path: Path) -> No
 _WORK = """
 import sys, time
 import click
-from outbid.tracker import terminal
-from outbid.tracker.cli import main
+from outbid import terminal
+from outbid.cli import main
 
 @main.command()
 @terminal.common_options

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, InputError, read_detections, read_tracks
-from outbid.tracker.formats import holds_tracks
+from outbid import Detections, InputError, read_detections, read_tracks
+from outbid.formats import holds_tracks
 
 TABLES = {  # file: its reference table, and how far the table is rounded
     "tcells_imaris/DemoDataset1_20190523_CD8green_Position.csv": ("tcells_imaris/tidy.csv", 0.01),

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outbid.tracker import (
+from outbid import (
     Detections,
     InputError,
     SettingsError,
@@ -24,8 +24,8 @@ from outbid.tracker import (
     write_detections,
     write_tracks,
 )
-from outbid.tracker.formats import FORMATS, check_output, holds_tracks
-from outbid.tracker.tracks import LINK_MEASURES
+from outbid.formats import FORMATS, check_output, holds_tracks
+from outbid.tracks import LINK_MEASURES
 
 SUFFIXES = [".csv", ".tsv", ".parquet"]  # tables; the formats for exchange have tests of their own
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -193,7 +193,7 @@ def test_files_load_no_pandas_and_no_sparse_matrices(suffix: str, tmp_path: Path
     code = f"""
 import sys
 import numpy as np
-from outbid.tracker import Detections, Tracks, read_tracks, write_tracks
+from outbid import Detections, Tracks, read_tracks, write_tracks
 seen = Detections.from_table([0, 1, 1], np.zeros((3, 3)), features={{"mass": np.ones(3)}})
 write_tracks({str(tmp_path / "a") + suffix!r}, Tracks(seen, np.array([[0, 1], [0, 2]]), np.ones(2)))
 read_tracks({str(tmp_path / "a") + suffix!r})

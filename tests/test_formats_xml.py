@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from outbid.tracker import (
+from outbid import (
     Detections,
     InputError,
     Tracks,
@@ -20,8 +20,8 @@ from outbid.tracker import (
     write_detections,
     write_tracks,
 )
-from outbid.tracker.formats import holds_tracks
-from outbid.tracker.formats.graph import families
+from outbid.formats import holds_tracks
+from outbid.formats.graph import families
 
 REAL = {  # spots that no filter hides, links, trees; counted with another XML library, by hand
     "faketracks/FakeTracks_TrackMate.xml": (268, 232, 6, 1),

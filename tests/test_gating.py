@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import points
 
-from outbid.tracker import ResourceError
-from outbid.tracker.gating import pairs_within
+from outbid import ResourceError
+from outbid.gating import pairs_within
 
 
 def pair_set(found) -> set[tuple[int, int]]:

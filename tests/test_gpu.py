@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from problems import gated, moved_cloud
 
-from outbid.tracker import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
-from outbid.tracker._arrays import launch, to_device, to_host
-from outbid.tracker.assign.exact_margins import exact_margins
-from outbid.tracker.errors import InputError
-from outbid.tracker.gating import pairs_within
+from outbid import AssignmentProblem, Detections, SparseCosts, TrackingSettings, assign, match, track
+from outbid._arrays import to_device, to_host
+from outbid._cuda import launch
+from outbid.assignment.exact_margins import exact_margins
+from outbid.errors import InputError
+from outbid.gating import pairs_within
 
 pytestmark = pytest.mark.gpu
-gpu = import_module("outbid.tracker.assign.bid_and_augment_gpu")
+gpu = import_module("outbid.assignment.bid_and_augment_gpu")
 
 
 def on_device(problem: AssignmentProblem) -> AssignmentProblem:
@@ -111,7 +112,7 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
         monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
         # And of everything else: candidates, costs and the proof.
         monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 512][k % 2])
-        monkeypatch.setattr(import_module("outbid.tracker.gating_gpu"), "_MOST_BLOCKS", [512, 7, 64][k % 3])
+        monkeypatch.setattr(import_module("outbid.gating_gpu"), "_MOST_BLOCKS", [512, 7, 64][k % 3])
         matched = match(*there, 1.5)
         for name in ("source", "target", "cost", "margin"):
             assert to_host(getattr(matched, name)).tobytes() == to_host(getattr(whole, name)).tobytes()
@@ -169,7 +170,7 @@ def test_movies_get_the_cpus_tracks_gaps_included(cost):
 def test_what_does_not_fit_the_gpu_is_halved_and_ends_on_the_host(monkeypatch):
     detections = walking_movie()
     expected = track(detections, TrackingSettings(0.6, device="cpu")).tracks
-    monkeypatch.setattr(import_module("outbid.tracker.track"), "free_device_memory", lambda: 40_000)
+    monkeypatch.setattr(import_module("outbid.tracking"), "free_device_memory", lambda: 40_000)
     run = track(detections, TrackingSettings(0.6, device="gpu"))
     np.testing.assert_array_equal(run.tracks.links, expected.links)
     assert run.stats["fallbacks"] > 0

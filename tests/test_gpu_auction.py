@@ -9,13 +9,13 @@ import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker._arrays import to_device, to_host
-from outbid.tracker.assign.auction import Auction
-from outbid.tracker.assign.problem import forbidden, on_gpu
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid._arrays import to_device, to_host
+from outbid.assignment.auction import Auction
+from outbid.assignment.problem import forbidden, on_gpu
 
 pytestmark = pytest.mark.gpu
-cpu, gpu = (import_module(f"outbid.tracker.assign.auction_{kind}") for kind in ("cpu", "gpu"))
+cpu, gpu = (import_module(f"outbid.assignment.auction_{kind}") for kind in ("cpu", "gpu"))
 DTYPES = ("int32", "int64", "float32", "float64")
 
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from problems import FAMILIES, optional
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker._arrays import on_device, to_device, to_host
-from outbid.tracker.assign import SOLVERS
-from outbid.tracker.assign.points import matrix_of
-from outbid.tracker.assign.problem import on_gpu
-from outbid.tracker.assign.sparsified import Sparsified
+from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid._arrays import on_device, to_device, to_host
+from outbid.assignment import SOLVERS
+from outbid.assignment.points import dense_of, matrix_of
+from outbid.assignment.problem import on_gpu
+from outbid.assignment.sparsified import Sparsified
 
 pytestmark = pytest.mark.gpu
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
@@ -104,9 +104,9 @@ def test_points_on_the_gpu_cost_what_they_cost_on_the_host(metric, shape):
     here, there = assign(problem), assign(on_gpu(problem))
     assert there.primal_cost == pytest.approx(here.primal_cost, rel=1e-13)
     assert there.status is Status.OPTIMAL
-    stored = on_gpu(problem).costs.dense()
+    stored = dense_of(on_gpu(problem).costs)
     assert on_device(stored.values)
-    np.testing.assert_array_equal(to_host(stored.values), costs.dense().values)
+    np.testing.assert_array_equal(to_host(stored.values), dense_of(costs).values)
 
 
 @pytest.mark.parametrize("kind", ["perfect", "optional"])
@@ -116,7 +116,7 @@ def test_margins_are_the_hosts_where_the_duals_are(kind, shape):
     costs = rng.integers(0, 100, shape)
     problem = AssignmentProblem(DenseCosts(costs)) if kind == "perfect" else optional(costs, rng)
     answer = assign(problem)
-    certificate = import_module("outbid.tracker.assign.certificate")
+    certificate = import_module("outbid.assignment.certificate")
     given = (answer.col_of_row, answer.row_dual, answer.col_dual)
     there = certificate.margins(on_gpu(problem), *map(to_device, given))
     np.testing.assert_array_equal(to_host(there), answer.margin)
@@ -186,7 +186,7 @@ def test_candidates_that_admit_no_matching_are_replaced(count):
 def test_rough_duals_choose_the_candidates_of_hard_costs(family):
     costs = FAMILIES[family](np.random.default_rng(12), 160, 160)
     problem = AssignmentProblem(DenseCosts(costs))
-    auction = import_module("outbid.tracker.assign.auction")
+    auction = import_module("outbid.assignment.auction")
     rough = auction.rough_duals(problem)
     np.testing.assert_array_equal(to_host(auction.rough_duals(on_gpu(problem))), rough)
     u = (costs - rough).min(axis=1)
@@ -211,7 +211,7 @@ def test_the_whole_matrix_is_searched_where_candidates_are_of_no_use(kind, shape
 
 @pytest.mark.parametrize("family", ["uniform_integers", "few_integers", "duplicate_rows", "distances_in_3d"])
 def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch):
-    perfect = import_module("outbid.tracker.assign.perfect_gpu")
+    perfect = import_module("outbid.assignment.perfect_gpu")
     costs = to_device(FAMILIES[family](np.random.default_rng(10), 200, 200))
     expected = assign(AssignmentProblem(DenseCosts(costs)), "sparsified")
     for block in (64, 256, 64):
@@ -225,7 +225,7 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(family, monkeypatch
 @pytest.mark.parametrize("block", [64, 1024])
 @pytest.mark.parametrize("epsilon", [1, 50])
 def test_an_auction_goes_on_to_the_last_row(epsilon, block, monkeypatch):
-    perfect, size = import_module("outbid.tracker.assign.perfect_gpu"), 300
+    perfect, size = import_module("outbid.assignment.perfect_gpu"), 300
     monkeypatch.setattr(perfect, "_BLOCK", block)
     costs = FAMILIES["uniform_integers"](np.random.default_rng(11), size, size)
     indptr, indices = np.arange(0, size * size + 1, size), np.tile(np.arange(size, dtype=np.int32), size)

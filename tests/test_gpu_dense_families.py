@@ -12,11 +12,12 @@ import pytest
 from problems import ALL_FAMILIES, optional
 from test_assign import EXACT, assert_certified, reference_cost
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, Status, assign
-from outbid.tracker._arrays import to_device, to_host
-from outbid.tracker.assign import SOLVERS, Assignment
-from outbid.tracker.assign.greedy import Greedy
-from outbid.tracker.assign.problem import on_gpu
+from outbid import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, Status, assign
+from outbid._arrays import to_device, to_host
+from outbid.assignment import SOLVERS, Assignment
+from outbid.assignment.greedy import Greedy
+from outbid.assignment.points import dense_of
+from outbid.assignment.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 HEURISTIC = set(SOLVERS) - set(EXACT)
@@ -71,7 +72,7 @@ def test_thin_and_empty_problems(solver, shape):
         AssignmentProblem(points),
     ):
         answer = assign(on_gpu(problem), solver)
-        stored = AssignmentProblem(points.dense()) if problem.costs is points else problem
+        stored = AssignmentProblem(dense_of(points)) if problem.costs is points else problem
         assert answer.primal_cost == reference_cost(stored)
         assert answer.col_of_row.shape == (shape[0],)
 
@@ -90,12 +91,12 @@ def test_what_does_not_fit_the_gpu_is_solved_on_the_host(monkeypatch):
             return max(problem.shape) == 9
 
         def compute(self, problem):
-            if import_module("outbid.tracker._arrays").on_device(problem.array):
+            if import_module("outbid._arrays").on_device(problem.array):
                 raise MemoryError("no 4 TiB here")
             return super().compute(problem)
 
     freed = []
-    door = import_module("outbid.tracker.assign")
+    door = import_module("outbid.assignment")
     monkeypatch.setattr(door, "release_device_memory", lambda: freed.append(True))
     problem = AssignmentProblem(DenseCosts(np.random.default_rng(1).random((9, 7))))
     answer = assign(on_gpu(problem), Large())

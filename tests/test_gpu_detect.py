@@ -7,9 +7,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, DetectionSettings, detect
-from outbid.tracker._arrays import on_device, to_device, to_host
-from outbid.tracker.detect.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
+from outbid import Detections, DetectionSettings, detect
+from outbid._arrays import on_device, to_device, to_host
+from outbid.detection.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
 
 pytestmark = pytest.mark.gpu
 
@@ -69,7 +69,7 @@ def test_movies_get_the_cpus_detections(chosen, kind):
 def test_auto_takes_the_gpu_where_it_is_worth_it(monkeypatch):
     movie = [frame((4, 40, 40))]
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "cpu"
-    monkeypatch.setattr(import_module("outbid.tracker.detect"), "_WORTH_A_GPU", 100)
+    monkeypatch.setattr(import_module("outbid.detection"), "_WORTH_A_GPU", 100)
     assert detect(movie, DetectionSettings(3.0), count=1)[1].device == "gpu"
 
 

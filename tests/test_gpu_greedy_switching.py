@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, assign
-from outbid.tracker._arrays import to_host
-from outbid.tracker.assign.greedy_switching import GreedySwitching
-from outbid.tracker.assign.problem import on_gpu
+from outbid import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, assign
+from outbid._arrays import to_host
+from outbid.assignment.greedy_switching import GreedySwitching
+from outbid.assignment.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
 VARIANTS = {

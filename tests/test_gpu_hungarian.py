@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from problems import FAMILIES, optional
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
-from outbid.tracker._arrays import on_device, to_device, to_host
-from outbid.tracker.assign.hungarian import Hungarian
-from outbid.tracker.assign.problem import on_gpu, on_host
+from outbid import AssignmentProblem, DenseCosts, Status, assign
+from outbid._arrays import on_device, to_device, to_host
+from outbid.assignment.hungarian import Hungarian
+from outbid.assignment.problem import on_gpu, on_host
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("tree", "classical")
@@ -72,7 +72,7 @@ def test_forbidden_pairs_and_what_cannot_be_matched(variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("shape", [(700, 700), (300, 5000), (2, 3000)])
 def test_launch_geometry_changes_no_bit(shape, variant, monkeypatch):
-    on = import_module("outbid.tracker.assign.hungarian_gpu")
+    on = import_module("outbid.assignment.hungarian_gpu")
     costs = np.random.default_rng(5).integers(0, 2000, shape).astype(np.int32)
     problem = AssignmentProblem(DenseCosts(costs))
     expected = on.processors()

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from commands import run
 
-from outbid.tracker import Detections, TrackingSettings, batches, match, track
-from outbid.tracker._arrays import cupy_module, stages_timed, to_device, to_host
-from outbid.tracker._lanes import in_lanes
-from outbid.tracker.formats import read_record, read_tracks, write_detections
-from outbid.tracker.link import LinkCosts, link_frames
-from outbid.tracker.stream import track_stream
+from outbid import Detections, TrackingSettings, batches, match, track
+from outbid._arrays import cupy_module, to_device, to_host
+from outbid._lanes import in_lanes
+from outbid._timing import stages_timed
+from outbid.formats import read_record, read_tracks, write_detections
+from outbid.linking import LinkCosts, link_frames
+from outbid.stream import track_stream
 
 pytestmark = pytest.mark.gpu
 SETTINGS = TrackingSettings(0.6, device="gpu")
-door = import_module("outbid.tracker.track")
+door = import_module("outbid.tracking")
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from problems import FAMILIES, gated, moved_cloud, optional
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker.assign import greedy_switching_cpu
-from outbid.tracker.assign.greedy_switching import GreedySwitching, _Switching
+from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid.assignment import greedy_switching_cpu
+from outbid.assignment.greedy_switching import GreedySwitching, _Switching
+from outbid.assignment.points import dense_of
 
 VARIANTS = {
     f"{'parallel' if parallel else 'sequential'}, {start} start": GreedySwitching(parallel, start)
@@ -102,7 +103,7 @@ def test_loading_kernels_takes_no_share_of_a_deadline(kind, monkeypatch):
 
     monkeypatch.setattr(greedy_switching_cpu, "evaluate_shared", slow_at_first)
     points = PointCosts(*np.random.default_rng(10).random((2, 30, 3)))
-    problem = AssignmentProblem(points if kind == "points" else points.dense())
+    problem = AssignmentProblem(points if kind == "points" else dense_of(points))
     assert assign(problem, GreedySwitching(deadline=0.9)).stats["switches"] > 0
 
 
@@ -128,7 +129,7 @@ def test_points_are_switched_as_their_matrix(axes, metric, solver):
     points = PointCosts(rng.random((60, axes)), rng.random((50, axes)), metric)
     for given in ((), (np.full(60, 0.02), np.full(50, 0.03))):
         here = assign(AssignmentProblem(points, *given), solver)
-        stored = assign(AssignmentProblem(points.dense(), *given), solver)
+        stored = assign(AssignmentProblem(dense_of(points), *given), solver)
         np.testing.assert_array_equal(here.col_of_row, stored.col_of_row)
         assert here.primal_cost == stored.primal_cost
 

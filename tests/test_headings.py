@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from outbid import Detections, Tracks, score
+from outbid.calibrate import calibrate, restarts
+from outbid.calibrate.known import Known
+from outbid.calibrate.overlooked import _part, flight
+from outbid.calibrate.restarts import _forgetful
+from outbid.motion import Motion
+from outbid.refine import headings
+from outbid.refine.bridges import with_gaps
+from outbid.refine.candidates import pairs_of
+from outbid.refine.headings import headed
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.looks import BY_DETECTIONS, BY_HEADINGS
+from outbid.refine.movie import movie_of
+from outbid.refine.sweep import swept
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, Tracks, score
-from outbid.tracker.calibrate import calibrate, restarts
-from outbid.tracker.calibrate.known import Known
-from outbid.tracker.calibrate.overlooked import _part, flight
-from outbid.tracker.calibrate.restarts import _forgetful
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine import headings
-from outbid.tracker.refine.bridges import with_gaps
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.headings import headed
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.sweep import swept
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 

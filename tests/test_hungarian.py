@@ -9,9 +9,9 @@ from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
 from strategies import sparse_problems
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
-from outbid.tracker.assign import hungarian_cpu
-from outbid.tracker.assign.hungarian import Hungarian, _Search
+from outbid import AssignmentProblem, DenseCosts, Status, assign
+from outbid.assignment import hungarian_cpu
+from outbid.assignment.hungarian import Hungarian, _Search
 
 VARIANTS = ("tree", "classical")
 

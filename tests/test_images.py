@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from outbid.tracker import InputError, ResourceError, SettingsError, read_detections, read_tracks
-from outbid.tracker.formats import holds_tracks
-from outbid.tracker.formats.images import Movie, open_movie
+from outbid import InputError, ResourceError, SettingsError, read_detections, read_tracks
+from outbid.formats import holds_tracks
+from outbid.formats.images import Movie, open_movie
 
 VOXELS = np.random.default_rng(0).integers(0, 1000, (4, 3, 20, 30)).astype(np.uint16)
 
@@ -233,7 +233,7 @@ def test_without_imagecodecs_a_compressed_tiff_says_what_to_install(tmp_path: Pa
     path.write_bytes(content)
     # tifffile looks for its codecs when it is imported.
     without = (
-        "import sys; sys.modules['imagecodecs'] = None; from outbid.tracker.cli import main; "
+        "import sys; sys.modules['imagecodecs'] = None; from outbid.cli import main; "
         "sys.argv = ['outbid', 'detect', 'a.tif', '-o', 'a.csv']; main()"
     )
     done = subprocess.run(

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from test_families import families
 
-from outbid.tracker.divisions import kin_cpu as kernels
-from outbid.tracker.divisions.generations import Lives
-from outbid.tracker.divisions.kin import _ages, kin_gains, kin_of
-from outbid.tracker.refine.movie import Movie
+from outbid.divisions import kin_cpu as kernels
+from outbid.divisions.generations import Lives
+from outbid.divisions.kin import _ages, kin_gains, kin_of
+from outbid.refine.movie import Movie
 
 LAST = 60
 

@@ -12,13 +12,13 @@ from commands import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbid import SettingsError, TrackingSettings, Tracks, score, track, write_detections
+from outbid.calibrate.known import NAMES, Known, check_known, known_of, text_of
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import SettingsError, TrackingSettings, Tracks, score, track, write_detections
-from outbid.tracker.calibrate.known import NAMES, Known, check_known, known_of, text_of
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
 
 BOX = (7.0, 7.0, 7.0)
 NOISE = 0.04

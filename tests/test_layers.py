@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid.data import sample
-from outbid.tracker import (
+from outbid import (
     Detections,
     SettingsError,
     TrackingSettings,
@@ -19,6 +18,7 @@ from outbid.tracker import (
     score,
     track,
 )
+from outbid.data import sample
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import Layer, error_layers, link_speed, points_layer, tracks_layer
 

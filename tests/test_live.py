@@ -8,22 +8,13 @@ from test_flown import carried, over_gaps
 from test_lost_frames import lost
 from test_rehearsal import crowded
 
+from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.calibrate.calibration import Calibration
+from outbid.live import Joined, Live
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import (
-    Detections,
-    InputError,
-    SettingsError,
-    TrackingSettings,
-    Tracks,
-    read_tracks,
-    score,
-    track,
-)
-from outbid.tracker.calibrate.calibration import Calibration
-from outbid.tracker.live import Joined, Live
 
 PAST = TrackingSettings(forward_only=True, divisions=False)
 

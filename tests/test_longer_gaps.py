@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, TrackingSettings, Tracks, score, track
-from outbid.tracker.calibrate.rates import lengthened
+from outbid import Detections, TrackingSettings, Tracks, score, track
+from outbid.calibrate.rates import lengthened
 
 
 def seen_of(place, seen) -> Tracks:

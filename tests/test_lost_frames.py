@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from test_pace import f1_of, walks
 
+from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track
+from outbid.calibrate.maximise import Bias, motion_learned
+from outbid.motion import Motion
+from outbid.refine.candidates import pairs_of
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.looks import BY_DETECTIONS
+from outbid.refine.movie import movie_of
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.tracker.calibrate.maximise import Bias, motion_learned
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.looks import BY_DETECTIONS
-from outbid.tracker.refine.movie import movie_of
 
 
 def lost(truth: Tracks, frames) -> Tracks:

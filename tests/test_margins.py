@@ -14,7 +14,7 @@ from problems import gated, moved_cloud
 from strategies import sparse_problems
 from test_divisions import tissue
 
-from outbid.tracker import (
+from outbid import (
     Assignment,
     AssignmentProblem,
     DenseCosts,
@@ -27,12 +27,12 @@ from outbid.tracker import (
     track,
     write_detections,
 )
-from outbid.tracker.assign.exact_margins import exact_margins
-from outbid.tracker.assign.gains import best_pairs
-from outbid.tracker.assign.problem import forbidden
-from outbid.tracker.divisions import Branches
-from outbid.tracker.margins import with_exact_margins
-from outbid.tracker.refine.linking import Linking
+from outbid.assignment.exact_margins import exact_margins
+from outbid.assignment.gains import best_pairs
+from outbid.assignment.problem import forbidden
+from outbid.divisions import Branches
+from outbid.margins import with_exact_margins
+from outbid.refine.linking import Linking
 
 
 def risen(answer: Assignment, row: int) -> float:

@@ -10,7 +10,7 @@ from problems import moved_cloud
 from scipy.optimize import linear_sum_assignment
 from strategies import points
 
-from outbid.tracker import InputError, SettingsError, match
+from outbid import InputError, SettingsError, match
 
 
 def least_cost(source, target, max_distance, power, unmatched) -> float:

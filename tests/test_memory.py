@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, ResourceError
-from outbid.tracker.gaps import close_gaps
-from outbid.tracker.link import LinkCosts, link_frames
+from outbid import Detections, ResourceError
+from outbid.gaps import close_gaps
+from outbid.linking import LinkCosts, link_frames
 
 COSTS = LinkCosts(0.6)
 

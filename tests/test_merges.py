@@ -10,10 +10,10 @@ import pytest
 from commands import run
 from test_divisions import merged, tissue
 
+from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track, write_tracks
+from outbid.refine.linking import Linking, turned
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_tracks, score, track, write_tracks
-from outbid.tracker.refine.linking import Linking, turned
 
 
 def backward(tracks: Tracks) -> Tracks:

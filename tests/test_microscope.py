@@ -9,16 +9,16 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbid.cli import main
+from outbid.detections import Detections
+from outbid.errors import InputError, SettingsError
+from outbid.formats import read_detections, read_record, read_tracks
+from outbid.formats.images import open_movie
 from outbid.simulate.cli import simulate
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import BOUNDARIES, UNITS, WalkSettings, walk
-from outbid.tracker.cli import main
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError, SettingsError
-from outbid.tracker.formats import read_detections, read_record, read_tracks
-from outbid.tracker.formats.images import open_movie
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 BOX = (20.0, 30.0, 40.0)
 SIGMAS = 4.5

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker.assign.dense import DenseMatrix
-from outbid.tracker.assign.monge import solved_by_order
+from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid.assignment.dense import DenseMatrix
+from outbid.assignment.monge import solved_by_order
 
 NEVER = 2**60
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from outbid import SettingsError
+from outbid.calibrate.estimates import ROWS
+from outbid.calibrate.maximise_cpu import step_products
+from outbid.motion import Motion, first_state, negative_log_likelihood, predict, update
+from outbid.refine import weigh_cpu
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
-from outbid.tracker import SettingsError
-from outbid.tracker.calibrate.estimates import ROWS
-from outbid.tracker.calibrate.maximise_cpu import step_products
-from outbid.tracker.motion import Motion, first_state, negative_log_likelihood, predict, update
-from outbid.tracker.refine import weigh_cpu
 
 WALK = Motion((0.2, 0.3, 0.1), (0.5, 0.4, 0.9), 4.0, (0.1, 0.05, 0.2))
 amounts = st.floats(0.01, 3.0)

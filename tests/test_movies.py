@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import headless, run
 
-from outbid.tracker import read_detections, read_tracks
+from outbid import read_detections, read_tracks
 
 MOVIES = {  # what it does not tell itself; frames; tracks that live through all of them, at least
     "drosophila_nuclei/tif": (["--spacing", 5, 1, 1], 16, 55),

@@ -9,12 +9,12 @@ import pytest
 from napari_scenes import is_settled, link_count, named, run
 from numpy.typing import NDArray
 
+from outbid.detection import detect
+from outbid.detection.spots import DetectionSettings
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker.detect import detect
-from outbid.tracker.detect.spots import DetectionSettings
 
 if TYPE_CHECKING:
     from napari_window import Window

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tifffile
 
+from outbid import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
 from outbid.data import sample
-from outbid.tracker import Detections, Tracks, read_detections, read_record, read_tracks, write_tracks
 from outbid.viewers.layers import points_layer, tracks_layer
 from outbid.viewers.plugin import (
     layers_of_movie,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from napari_scenes import endless, no_thread_is_left
 
-from outbid.tracker import Detections, Tracks, score
+from outbid import Detections, Tracks, score
 
 if TYPE_CHECKING:
     from napari_window import Window

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from napari_scenes import SCALE, UNITS, is_settled, link_count, named, rows_of, run, walks
 
-from outbid.tracker import Detections, SettingsError, TrackingSettings, Tracks, track
+from outbid import Detections, SettingsError, TrackingSettings, Tracks, track
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.nearby import part_around
 from outbid.viewers.taken import detections_from
@@ -232,7 +232,7 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
 
 
 def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> None:
-    from outbid.tracker.formats.images import open_movie
+    from outbid.formats.images import open_movie
 
     frames = open_movie(real_data / "drosophila_nuclei" / "tif").frames()
     movie = np.stack([frame for frame, _ in zip(frames, range(4), strict=False)])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.tracker import Detections, InputError, Tracks, score, track
-from outbid.tracker.calibrate.overlooked import overlooked
-from outbid.tracker.refine.linking import Linking
-from outbid.tracker.refine.movie import movie_of
+from outbid import Detections, InputError, Tracks, score, track
+from outbid.calibrate.overlooked import overlooked
+from outbid.refine.linking import Linking
+from outbid.refine.movie import movie_of
 
 Points = NDArray[np.float64]
 Step = Callable[[Points, int], Points]

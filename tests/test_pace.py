@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score, track
-from outbid.tracker.calibrate import calibrate, surveyor
-from outbid.tracker.calibrate.pace import pace_of
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.movie import movie_of
+from outbid import Detections, Tracks, score, track
+from outbid.calibrate import calibrate, surveyor
+from outbid.calibrate.pace import pace_of
+from outbid.motion import Motion
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.movie import movie_of
 
 REST = np.where(np.arange(49) // 5 % 2, 0.3, 0.05)
 """Steps of bursts."""

@@ -9,16 +9,16 @@ import pytest
 from scipy.stats import multivariate_t
 from test_pace import REST, walks
 
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.bridges import with_gaps
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.exchanged import doubted
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.looks import BY_DETECTIONS, BY_HEADINGS
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.untangle import untangled
-from outbid.tracker.refine.weigh import link_pass, possible
-from outbid.tracker.refine.weigh_cpu import weigh_still
+from outbid.motion import Motion
+from outbid.refine.bridges import with_gaps
+from outbid.refine.candidates import pairs_of
+from outbid.refine.exchanged import doubted
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.looks import BY_DETECTIONS, BY_HEADINGS
+from outbid.refine.movie import movie_of
+from outbid.refine.untangle import untangled
+from outbid.refine.weigh import link_pass, possible
+from outbid.refine.weigh_cpu import weigh_still
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.tracker.assign import SOLVERS, points
-from outbid.tracker.assign.dense import DenseMatrix
+from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid.assignment import SOLVERS, points
+from outbid.assignment.dense import DenseMatrix
 
 METRICS = {"euclidean": "euclidean", "squared": "sqeuclidean"}
 
@@ -48,10 +48,10 @@ def test_clustered_points_and_duplicates(axes):
 @pytest.mark.parametrize(("patience", "far"), [(0, 0), (20, 0), (0, 3)])
 def test_candidates_that_admit_no_matching_get_others(patience, far, monkeypatch):
     """The near points of one cloud are far from most of the other."""
-    kernels = import_module("outbid.tracker.assign.perfect_cpu")
+    kernels = import_module("outbid.assignment.perfect_cpu")
     monkeypatch.setattr(kernels, "PATIENCE_WITH_POINTS", patience)
     monkeypatch.setattr(kernels, "FAR", far)
-    monkeypatch.setattr(import_module("outbid.tracker.assign.core"), "_TURNS", 0)
+    monkeypatch.setattr(import_module("outbid.assignment.core"), "_TURNS", 0)
     rng = np.random.default_rng(10)
     a, b = rng.normal(size=(300, 3)) * rng.random((300, 1)) ** 3, rng.normal(size=(300, 3))
     answer = assign(AssignmentProblem(PointCosts(a, b)), "sparsified")
@@ -133,6 +133,6 @@ def test_points_that_no_solver_could_use_are_refused(source, target, metric, err
 
 
 def test_a_matrix_that_does_not_fit_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr(import_module("outbid.tracker.assign.problem"), "free_memory", lambda: 1000)
+    monkeypatch.setattr(import_module("outbid.assignment.points"), "free_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"takes 0\.0 GiB.*sparsified"):
         assign(AssignmentProblem(PointCosts(*clouds(9, 20, 20))), "hungarian")

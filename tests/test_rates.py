@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker.calibrate import rates_cpu as kernels
-from outbid.tracker.calibrate.rates import _WORTH
+from outbid.calibrate import rates_cpu as kernels
+from outbid.calibrate.rates import _WORTH
 
 FRAMES, EACH, PAIRS = 6, 20, 300
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, SettingsError, match
-from outbid.tracker.calibrate.flow import Flow, _regressed
-from outbid.tracker.motion import Motion
-from outbid.tracker.neighbours import nearest
-from outbid.tracker.refine import Linking, LinkModel, refine, weigh
-from outbid.tracker.refine.candidates import no_longer, over_gaps, pairs_of
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.weigh import link_pass
+from outbid import Detections, SettingsError, match
+from outbid.calibrate.flow import Flow, _regressed
+from outbid.motion import Motion
+from outbid.neighbours import nearest
+from outbid.refine import Linking, LinkModel, refine, weigh
+from outbid.refine.candidates import no_longer, over_gaps, pairs_of
+from outbid.refine.movie import movie_of
+from outbid.refine.weigh import link_pass
 
 
 def movie(*frames) -> Detections:

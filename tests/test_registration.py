@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score
-from outbid.tracker.calibrate import calibrate, learning, passes, registration
-from outbid.tracker.calibrate.flow import Flow
-from outbid.tracker.calibrate.registration import NEIGHBOURS, registered
-from outbid.tracker.neighbours import nearest
+from outbid import Detections, Tracks, score
+from outbid.calibrate import calibrate, learning, passes, registration
+from outbid.calibrate.flow import Flow
+from outbid.calibrate.registration import NEIGHBOURS, registered
+from outbid.neighbours import nearest
 
 
 def turned(place, angle):
@@ -132,7 +132,7 @@ def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypa
 
 def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypatch):
     """.91; by what the part told alone .77, by links alone .42."""
-    monkeypatch.setattr("outbid.tracker.refine.movie._PART", 1000)
+    monkeypatch.setattr("outbid.refine.movie._PART", 1000)
     truth = turning_tissue(2, frames=20)
     followed = f1_of(truth)
     assert followed > 0.85
@@ -186,7 +186,7 @@ def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, 
 @pytest.mark.parametrize("most", [1000, 10**6])
 def test_where_all_is_sure_nothing_is_registered(monkeypatch, most):
     """Nor in the rest of a movie of which a part told it."""
-    monkeypatch.setattr("outbid.tracker.refine.movie._PART", most)
+    monkeypatch.setattr("outbid.refine.movie._PART", most)
     tissue = turning_tissue(0, frames=20, angle=0.03, noise=0.01)
     assert "register" not in asked_of_flow(monkeypatch, tissue.detections)
 

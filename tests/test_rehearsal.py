@@ -8,18 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from outbid import Detections, Tracks
+from outbid.calibrate import calibrate, learning, rehearsal
+from outbid.calibrate.calibration import Calibration
+from outbid.calibrate.maximise import Bias, motion_learned
+from outbid.calibrate.rates import Rates, rates_counted
+from outbid.calibrate.rehearsal import drawn, rehearsed
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
+from outbid.refine.movie import Movie, movie_of
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, Tracks
-from outbid.tracker.calibrate import calibrate, learning, rehearsal
-from outbid.tracker.calibrate.calibration import Calibration
-from outbid.tracker.calibrate.maximise import Bias, motion_learned
-from outbid.tracker.calibrate.rates import Rates, rates_counted
-from outbid.tracker.calibrate.rehearsal import drawn, rehearsed
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
-from outbid.tracker.refine.movie import Movie, movie_of
 
 NOISE = 0.03
 

@@ -17,8 +17,8 @@ from commands import assert_refused, run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbid import Detections, TrackingSettings, Tracks, read_detections, read_tracks, track
 from outbid.data import sample
-from outbid.tracker import Detections, TrackingSettings, Tracks, read_detections, read_tracks, track
 from outbid.viewers import curves, plots
 from outbid.viewers.judged import judge_links
 from outbid.viewers.report import report, spacing_of

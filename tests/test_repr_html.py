@@ -3,7 +3,7 @@
 import defusedxml.ElementTree as ElementTree
 import numpy as np
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Detections, Scores, Tracks, assign
+from outbid import AssignmentProblem, DenseCosts, Detections, Scores, Tracks, assign
 
 
 def shown(value: object) -> dict[str, str]:

@@ -7,11 +7,11 @@ import pytest
 from problems import FAMILIES
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import AssignmentProblem, DenseCosts, Status, assign
-from outbid.tracker.assign import SOLVERS, AbstractAssignmentSolver, solver_named
-from outbid.tracker.assign.bid_and_augment import BidAndAugment
-from outbid.tracker.assign.hungarian import Hungarian
-from outbid.tracker.assign.sparsified import Sparsified
+from outbid import AssignmentProblem, DenseCosts, Status, assign
+from outbid.assignment import SOLVERS, AbstractAssignmentSolver, solver_named
+from outbid.assignment.bid_and_augment import BidAndAugment
+from outbid.assignment.hungarian import Hungarian
+from outbid.assignment.sparsified import Sparsified
 
 EXACT = [solver_named(name) for name in SOLVERS if solver_named(name).is_exact]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from outbid import TrackingSettings, read_detections, read_tracks, score, track
+from outbid.cli import main
 from outbid.data import SAMPLES, sample
-from outbid.tracker import TrackingSettings, read_detections, read_tracks, score, track
-from outbid.tracker.cli import main
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tifffile
 
-from outbid.tracker import Detections, InputError, SettingsError, Tracks, write_detections, write_tracks
-from outbid.tracker.formats.images import Movie, open_movie
+from outbid import Detections, InputError, SettingsError, Tracks, write_detections, write_tracks
+from outbid.formats.images import Movie, open_movie
 from outbid.viewers.layers import tracks_layer
 from outbid.viewers.lazy import LazyMovie, contrast_of
 from outbid.viewers.opened import open_files, scene_of

@@ -15,10 +15,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, random_array
 
-from outbid.tracker import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
-from outbid.tracker._arrays import to_host
-from outbid.tracker.assign import SOLVERS
-from outbid.tracker.assign.problem import on_gpu
+from outbid import AssignmentProblem, DenseCosts, SparseCosts, Status, assign
+from outbid._arrays import to_host
+from outbid.assignment import SOLVERS
+from outbid.assignment.problem import on_gpu
 
 EXACT = [name for name in SOLVERS if not name.startswith("greedy")]
 NEVER = np.inf

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scenes import SCENES, tracks_of
 
-from outbid.tracker import Detections, ResourceError, Scores, SettingsError, Tracks, score
-from outbid.tracker.score import FAMILIES, matched
+from outbid import Detections, ResourceError, Scores, SettingsError, Tracks, score
+from outbid.scoring import FAMILIES, matched
 
 
 @pytest.mark.parametrize("name", SCENES)

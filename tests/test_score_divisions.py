@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections, Tracks, score
+from outbid import Detections, Tracks, score
 
 # A mother in frames 0, 1, 2 divides; her daughters a and b are seen in frames 3, 4, 5. A stranger is in all.
 PLACES = {

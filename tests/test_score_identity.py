@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import SCENES
 
-from outbid.tracker import Detections, Tracks, score
+from outbid import Detections, Tracks, score
 
 NAN = float("nan")
 KEYS = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scenes import SCENES
 from scipy.optimize import linear_sum_assignment
 
-from outbid.tracker import Detections, Tracks, score
+from outbid import Detections, Tracks, score
 
 NAN = float("nan")
 KEYS = ("alpha", "beta", "jsc", "jsc_theta", "rmse")

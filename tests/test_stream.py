@@ -12,13 +12,13 @@ import pyarrow.parquet
 import pytest
 from commands import run
 
-from outbid.tracker import Detections, InputError, SettingsError, TrackingSettings, track
-from outbid.tracker import stream as streaming
-from outbid.tracker.formats import read_record, read_tracks, write_detections
-from outbid.tracker.formats.parquet import packed
-from outbid.tracker.formats.parts import Parts
-from outbid.tracker.stream import track_stream
-from outbid.tracker.track import gated_links
+from outbid import Detections, InputError, SettingsError, TrackingSettings, track
+from outbid import stream as streaming
+from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats.parquet import packed
+from outbid.formats.parts import Parts
+from outbid.stream import track_stream
+from outbid.tracking import gated_links
 
 SETTINGS = TrackingSettings(0.6, device="cpu")
 RECORD = {"command": "track", "settings": SETTINGS.as_dict()}
@@ -99,8 +99,8 @@ def test_a_killed_run_leaves_all_in_its_folder_and_is_resumed(movie, tmp_path):
     whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
     track_stream(path, whole, SETTINGS, record=RECORD, rows=100)
     program = (
-        "import os, sys; from pathlib import Path; from outbid.tracker import TrackingSettings;"
-        "from outbid.tracker.stream import track_stream;"
+        "import os, sys; from pathlib import Path; from outbid import TrackingSettings;"
+        "from outbid.stream import track_stream;"
         f"track_stream(Path({str(path)!r}), Path({str(out)!r}), TrackingSettings(0.6, device='cpu'),"
         f"record={RECORD!r}, rows=100, progress=lambda done, total: done > 500 and os._exit(9))"
     )

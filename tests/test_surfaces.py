@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.tracker import Detections, Tracks, read_tracks
-from outbid.tracker.calibrate import calibrate, restarts
-from outbid.tracker.calibrate.rehearsal import drawn, surface_of
-from outbid.tracker.calibrate.surfaces import Surface
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.movie import Movie, movie_of
+from outbid import Detections, Tracks, read_tracks
+from outbid.calibrate import calibrate, restarts
+from outbid.calibrate.rehearsal import drawn, surface_of
+from outbid.calibrate.surfaces import Surface
+from outbid.motion import Motion
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.movie import Movie, movie_of
 
 
 def tracks_of(place: NDArray[np.float64]) -> Tracks:

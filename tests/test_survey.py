@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outbid import Detections
+from outbid.calibrate import calibrate
+from outbid.calibrate.survey import Survey, surveyed
+from outbid.calibrate.survey_cpu import add_around
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
+from outbid.refine.movie import movie_of
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.calibrate.survey import Survey, surveyed
-from outbid.tracker.calibrate.survey_cpu import add_around
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
-from outbid.tracker.refine.movie import movie_of
 
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
 
@@ -90,7 +90,7 @@ def test_what_links_tell_of_steps_counts_as_far_as_it_is_sure(monkeypatch, wide)
     movie, model = movie_of(diffusing((0.3,) * 3), (1, 1, 1)), model_of((0.3 * wide**0.5,) * 3)
     seen = []
     for learned in (1e-9, 0.05, 1e9):
-        monkeypatch.setattr(sys.modules["outbid.tracker.calibrate.survey"], "_LEARNED", learned)
+        monkeypatch.setattr(sys.modules["outbid.calibrate.survey"], "_LEARNED", learned)
         seen.append(surveyed(movie, model).seen)
     assert seen == sorted(set(seen), reverse=wide > 1)
 
@@ -119,7 +119,7 @@ def test_steps_of_no_width_tell_nothing(monkeypatch, width):
     """Where hardly anybody is seen again, chance may find more near by than there are."""
     movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
     widths = iter([width, *np.linspace(-9, 9, 16), *[1.0] * 17])
-    monkeypatch.setattr(sys.modules["outbid.tracker.calibrate.survey"], "_width", lambda *_: next(widths))
+    monkeypatch.setattr(sys.modules["outbid.calibrate.survey"], "_width", lambda *_: next(widths))
     assert surveyed(movie, MODEL) is None
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections
-from outbid.tracker.calibrate.census import Census
-from outbid.tracker.calibrate.survey import Survey
-from outbid.tracker.calibrate.surveyor import Surveyor
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine.linking import LinkModel
-from outbid.tracker.refine.movie import movie_of
+from outbid import Detections
+from outbid.calibrate.census import Census
+from outbid.calibrate.survey import Survey
+from outbid.calibrate.surveyor import Surveyor
+from outbid.motion import Motion
+from outbid.refine.linking import LinkModel
+from outbid.refine.movie import movie_of
 
 MODEL = LinkModel(Motion.static((0.3,) * 3), (0.8, 0.05, 0.01), 0.14, 0.14, gate=(1.4,) * 3, clutter=0.03)
 SCALE = 1e-7  # such as metres
@@ -23,7 +23,7 @@ SCALE = 1e-7  # such as metres
 @pytest.fixture
 def asked(monkeypatch):
     """The models by which surveys and censuses were asked for; none tells anything."""
-    module, models = sys.modules["outbid.tracker.calibrate.surveyor"], {"surveyed": [], "counted": []}
+    module, models = sys.modules["outbid.calibrate.surveyor"], {"surveyed": [], "counted": []}
     for name, seen in models.items():
         monkeypatch.setattr(module, name, lambda _, by, seen=seen, **__: seen.append(by))
     return models
@@ -63,7 +63,7 @@ def test_steps_are_surveyed_if_they_are_about_gaussian_or_hardly_known(asked, fr
 @pytest.mark.parametrize("sure", [False, True])
 def test_who_knows_the_clutter_asks_for_steps_alone(monkeypatch, asked, sure):
     told = Survey(0.75, 0.1, np.array([0.01, 0.01]), np.full(3, 0.12), 0.01)
-    monkeypatch.setattr(sys.modules["outbid.tracker.calibrate.surveyor"], "surveyed", lambda *_, **__: told)
+    monkeypatch.setattr(sys.modules["outbid.calibrate.surveyor"], "surveyed", lambda *_, **__: told)
     movie = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)), sure=sure)
     found = movie.revised(MODEL, doubt=0.1)
     assert found.motion.step_variance(1) == pytest.approx(told.variance, rel=0.03)
@@ -73,7 +73,7 @@ def test_who_knows_the_clutter_asks_for_steps_alone(monkeypatch, asked, sure):
 
 
 def test_what_is_counted_revises_what_was_surveyed(monkeypatch):
-    module = sys.modules["outbid.tracker.calibrate.surveyor"]
+    module = sys.modules["outbid.calibrate.surveyor"]
     monkeypatch.setattr(module, "counted", lambda *_, **__: Census(0.95, 0.01))
     monkeypatch.setattr(module, "surveyed", lambda *_, **__: None)
     assert surveyor().revised(MODEL, doubt=0.1).follow[0] == pytest.approx(0.95)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid.tracker import Detections
-from outbid.tracker.motion import Motion, State, first_state, predict, update
-from outbid.tracker.refine import sweep_cpu
-from outbid.tracker.refine.candidates import pairs_of
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.sweep import swept
-from outbid.tracker.refine.weigh import solved, weighed
+from outbid import Detections
+from outbid.motion import Motion, State, first_state, predict, update
+from outbid.refine import sweep_cpu
+from outbid.refine.candidates import pairs_of
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.movie import movie_of
+from outbid.refine.sweep import swept
+from outbid.refine.weigh import solved, weighed
 
 MOTION = Motion((0.2, 0.1), (1.0, 0.5), 3.0, (0.1, 0.2))
 RATES = {"follow": (0.9,), "end": 0.1, "start": 0.1}

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from outbid.tracker.calibrate.tails import tail_from
+from outbid.calibrate.tails import tail_from
 
 
 def test_tails_are_told_from_the_gaussian():

@@ -14,11 +14,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.spatial import cKDTree
 
+from outbid.matching import match
+from outbid.scoring import score
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker.match import match
-from outbid.tracker.score import score
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 LENGTH, MARGIN = 44, 3.0
 SIGMAS = 4

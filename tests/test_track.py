@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import points
 
-from outbid.tracker import (
+from outbid import (
     Detections,
     InputError,
     ResourceError,
@@ -24,7 +24,7 @@ from outbid.tracker import (
     score,
     track,
 )
-from outbid.tracker.assign import SOLVERS
+from outbid.assignment import SOLVERS
 
 
 def movie(*frames) -> Detections:
@@ -118,7 +118,7 @@ def test_neither_workers_nor_the_length_of_a_run_change_a_link(monkeypatch):
     settings = TrackingSettings(0.6, max_gap=2)
     expected = track(detections, settings, workers=1).tracks
     for run_length, workers in [(100, 1), (1000, 3), (10**9, 8)]:
-        monkeypatch.setattr(import_module("outbid.tracker.link"), "_RUN", run_length)
+        monkeypatch.setattr(import_module("outbid.linking"), "_RUN", run_length)
         found = track(detections, settings, workers=workers).tracks
         np.testing.assert_array_equal(found.links, expected.links)
         np.testing.assert_array_equal(found.link_cost, expected.link_cost)
@@ -133,7 +133,7 @@ def test_shuffled_rows_give_the_same_tracks():
 
 
 def test_progress_is_told_up_to_the_end(monkeypatch):
-    monkeypatch.setattr(import_module("outbid.tracker.link"), "_RUN", 1000)
+    monkeypatch.setattr(import_module("outbid.linking"), "_RUN", 1000)
     told = []
     track(random_movie(), TrackingSettings(0.6), progress=lambda done, total: told.append((done, total)))
     assert len(told) > 3
@@ -146,8 +146,8 @@ def test_tracking_waits_for_no_library_that_it_does_not_need():
     code = """
 import sys
 import numpy as np
-from outbid.tracker import Detections, track
-from outbid.tracker import cli
+from outbid import Detections, track
+from outbid import cli
 place = np.random.default_rng(0).uniform(0, 9, (5, 50, 3))
 track(Detections.from_table(np.repeat(np.arange(5), 50), place.reshape(-1, 3)))
 slow = {"pandas", "matplotlib", "scipy.spatial", "scipy.sparse", "scipy.optimize", "scipy.stats"}
@@ -203,8 +203,8 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed. With an NVIDIA GPU: pip install 'outbid[cuda12]'.")
 
-    module = import_module("outbid.tracker.track")
-    monkeypatch.setattr(import_module("outbid.tracker.device"), "gpu_names", none)
+    module = import_module("outbid.tracking")
+    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", none)
     monkeypatch.setattr(module, "WORTH_A_GPU", 0)
     with pytest.raises(ResourceError, match=r"pip install 'outbid\[cuda12\]'.*--device auto or cpu"):
         track(movie([0], [0]), TrackingSettings(1.0, device="gpu"))
@@ -212,7 +212,7 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
 
 
 def test_candidates_beyond_the_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(import_module("outbid.tracker.track"), "free_memory", lambda: 10_000)
+    monkeypatch.setattr(import_module("outbid.tracking"), "free_memory", lambda: 10_000)
     with pytest.raises(ResourceError, match="Lower the largest distance"):
         track(movie(list(range(100)), list(range(100))), TrackingSettings(1000.0))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbid.tracker import Detections, InputError, Tracks
+from outbid import Detections, InputError, Tracks
 
 
 def still(frame: list[int]) -> Detections:

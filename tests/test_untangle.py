@@ -12,22 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from outbid import Detections, TrackingSettings, score, track
+from outbid.calibrate import passes
+from outbid.motion import Motion, State, first_state, negative_log_likelihood, predict, update
+from outbid.refine import untangle_cpu
+from outbid.refine.linking import Linking, LinkModel
+from outbid.refine.movie import Movie, movie_of
+from outbid.refine.untangle import _tail, untangled
+from outbid.refine.untangle_cpu import _tailed
 from outbid.simulate.scenes import Scene
-from outbid.tracker import Detections, TrackingSettings, score, track
-from outbid.tracker.calibrate import passes
-from outbid.tracker.motion import (
-    Motion,
-    State,
-    first_state,
-    negative_log_likelihood,
-    predict,
-    update,
-)
-from outbid.tracker.refine import untangle_cpu
-from outbid.tracker.refine.linking import Linking, LinkModel
-from outbid.tracker.refine.movie import Movie, movie_of
-from outbid.tracker.refine.untangle import _tail, untangled
-from outbid.tracker.refine.untangle_cpu import _tailed
 
 MODEL = LinkModel(
     Motion.constant_velocity((0.5,) * 3, noise=(0.05,) * 3), (0.9, 0.05), 0.05, 0.05, gate=(2.0,) * 3

@@ -11,8 +11,8 @@ import pytest
 import tifffile
 from commands import assert_refused, headless, run
 
-from outbid.tracker import Detections, Tracks, write_detections, write_tracks
-from outbid.tracker.formats.images import Movie
+from outbid import Detections, Tracks, write_detections, write_tracks
+from outbid.formats.images import Movie
 from outbid.viewers.opened import open_files, scene_of
 from outbid.viewers.scene import Grid, scene
 

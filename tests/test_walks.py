@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outbid.errors import SettingsError
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.streams import Purpose, stream
 from outbid.simulate.walks import (
@@ -22,7 +23,6 @@ from outbid.simulate.walks import (
     snapshots,
     walk,
 )
-from outbid.tracker.errors import SettingsError
 
 SIGMAS = 4.5
 """Standard errors that a mean may be off: 1 in 150,000 by chance."""

@@ -7,19 +7,19 @@ from time import sleep
 import numpy as np
 import pytest
 
+from outbid import Detections
+from outbid.calibrate import calibrate
+from outbid.errors import ResourceError
+from outbid.motion import Motion
+from outbid.refine import windows
+from outbid.refine.bridges import with_gaps
+from outbid.refine.candidates import Pairs, pairs_of
+from outbid.refine.linking import LinkModel
+from outbid.refine.movie import movie_of
+from outbid.refine.weigh import Weighed, weighed_softly
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections
-from outbid.tracker.calibrate import calibrate
-from outbid.tracker.errors import ResourceError
-from outbid.tracker.motion import Motion
-from outbid.tracker.refine import windows
-from outbid.tracker.refine.bridges import with_gaps
-from outbid.tracker.refine.candidates import Pairs, pairs_of
-from outbid.tracker.refine.linking import LinkModel
-from outbid.tracker.refine.movie import movie_of
-from outbid.tracker.refine.weigh import Weighed, weighed_softly
 
 
 def flights(frames, particles=40, seed=0):

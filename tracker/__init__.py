@@ -1,58 +1,56 @@
 """Outbid follows particles in 3D microscopy by exact assignment, and proves its answers.
 
-The folder ``tracker/`` is imported as `outbid.tracker`, ``simulate/`` as `outbid.simulate`, ``viewers/``
-as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map of the house; imports run downwards
-only, and `outbid.viewers` stands with the commands. A folder's map is the docstring of its ``__init__``.
+The folder ``tracker/`` is the package `outbid` itself; ``simulate/`` is imported as `outbid.simulate`,
+``viewers/`` as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map. Imports run downwards
+only. The map of a folder is the docstring of its ``__init__``.
 
-6   `cli`, `terminal`    the commands; one more joins through the entry points ``outbid.commands``
-5   `track`              `TrackingSettings` and `track`: what commands, plugins and Python call
+8   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
+7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
     `advise`             says before any linking what a gate would mean, and what to record otherwise
-4½  `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
-    `margins`            by how much it would all be worse without a link, exactly
-    `divisions`          track starts joined to mothers; merges
-    `refine`             a whole movie by the past and the future of every particle, by a model
-4   `link`, `gaps`       a whole movie: frame to frame, then track ends to later starts
+6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
+5   `divisions`          track starts joined to mothers; merges
+    `margins`            by how much the whole would be worse without a link, exactly
+4   `refine`             links of a whole movie by the past and the future of every particle, by a model
+    `linking`, `gaps`    gated: frame to frame for a whole movie, then track ends to later starts
     `batches`            frame pairs that a GPU links at once, planned to fit its memory
-    `score`              tracks against the truth, one family of scores a file
-    `detect`             image stacks to detections: spots, or centroids of labels
+    `scoring`            tracks against the truth, one family of scores a file
+    `detection`          image stacks to detections: spots, or centroids of labels
     `formats`            files in and out, one format a file
-3   `match`              two point clouds: gate, price, assign; which point of one is which of the other
+3   `matching`           two point clouds: gate, cost, assign; which point of one is which of the other
+    `motion`             how particles move: predict, update, and how likely two ends are one track
     `tracks`             `Tracks`: which detection follows which
-2   `assign`             exact assignment with optional rows and columns, and its proof; knows no frame
+2   `assignment`         exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
     `neighbours`         the nearest few points of each point, by a cell list
-    `motion`             how particles move: predict, update, and how likely two ends are one track
     `detections`         `Detections`: where particles were seen, frame by frame
-1   `_arrays`            where arrays live and what works on them; the only module that knows CuPy
-    `_lanes`             threads with a stream of their own on a GPU, so that copies and work overlap
-    `errors`, `device`   what can go wrong, by who can mend it; which device works
+1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
+    `_cuda`              .cu files compiled and launched
+    `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
+    `_timing`            seconds of stages
+    `errors`, `device`   what can go wrong, by who can fix it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
-``…_gpu.py`` to launch them. napari and Qt are known to
-`outbid.viewers.forms` and `outbid.viewers.window` alone. One more thing is one more file.
+``…_gpu.py`` to launch them. napari and Qt are known to `outbid.viewers.forms` and
+`outbid.viewers.window` alone. One more thing is one more file.
 
-The public names below are looked up at their use, so that importing the package is quick. Where a
-module has the name of a function (`match`, `track`, …), ``from outbid.tracker import match`` gives the
-function and ``from outbid.tracker.match import …`` reaches into the module.
+The public names below are imported at their first use (PEP 562), so that importing the package is quick.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .assign import Assignment as Assignment
-    from .assign import AssignmentProblem as AssignmentProblem
-    from .assign import DenseCosts as DenseCosts
-    from .assign import PointCosts as PointCosts
-    from .assign import SparseCosts as SparseCosts
-    from .assign import Status as Status
-    from .assign import assign as assign
-    from .detect import detect as detect
-    from .detect.spots import DetectionSettings as DetectionSettings
+    from .assignment import Assignment as Assignment
+    from .assignment import AssignmentProblem as AssignmentProblem
+    from .assignment import DenseCosts as DenseCosts
+    from .assignment import PointCosts as PointCosts
+    from .assignment import SparseCosts as SparseCosts
+    from .assignment import Status as Status
+    from .assignment import assign as assign
+    from .detection import detect as detect
+    from .detection.spots import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
     from .errors import OutbidError as OutbidError
@@ -64,17 +62,19 @@ if TYPE_CHECKING:
     from .formats import read_tracks as read_tracks
     from .formats import write_detections as write_detections
     from .formats import write_tracks as write_tracks
-    from .match import Match as Match
-    from .match import match as match
-    from .score import Scores as Scores
-    from .score import score as score
-    from .track import TrackingRun as TrackingRun
-    from .track import TrackingSettings as TrackingSettings
-    from .track import track as track
+    from .matching import Match as Match
+    from .matching import match as match
+    from .scoring import Scores as Scores
+    from .scoring import score as score
+    from .tracking import TrackingRun as TrackingRun
+    from .tracking import TrackingSettings as TrackingSettings
+    from .tracking import track as track
     from .tracks import Tracks as Tracks
 
-_PUBLIC = {
-    "assign": [
+    __version__: str
+
+_MODULES = {
+    "assignment": (
         "Assignment",
         "AssignmentProblem",
         "DenseCosts",
@@ -82,40 +82,39 @@ _PUBLIC = {
         "SparseCosts",
         "Status",
         "assign",
-    ],
-    "detect": ["detect"],
-    "detect.spots": ["DetectionSettings"],
-    "detections": ["Detections"],
-    "errors": ["InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"],
-    "formats": ["read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"],
-    "match": ["Match", "match"],
-    "score": ["Scores", "score"],
-    "track": ["TrackingRun", "TrackingSettings", "track"],
-    "tracks": ["Tracks"],
+    ),
+    "detection": ("detect",),
+    "detection.spots": ("DetectionSettings",),
+    "detections": ("Detections",),
+    "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
+    "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
+    "matching": ("Match", "match"),
+    "scoring": ("Scores", "score"),
+    "tracking": ("TrackingRun", "TrackingSettings", "track"),
+    "tracks": ("Tracks",),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_PACKAGES = ("data", "simulate", "viewers")
+"""The packages beside this one, which ``import outbid`` alone makes known, too."""
 
-__all__ = sorted(name for names in _PUBLIC.values() for name in names)  # noqa: PLE0605
-
-
-class _House(ModuleType):
-    """The package itself, whose public names are properties.
-
-    A module-level ``__getattr__`` would not do: importing the module ``track`` binds its name here,
-    and ``from outbid.tracker import track`` would then give the module instead of the function.
-    """
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
 
-def _looked_up(module: str, name: str) -> property:
-    def look_up(_: ModuleType) -> object:
-        return getattr(import_module(f".{module}", __name__), name)
+def __getattr__(name: str) -> object:
+    """A public name, the version or a package beside this one, at its first use."""
+    if name in _MODULE_OF:
+        found: object = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    elif name in _PACKAGES:
+        found = import_module(f".{name}", __name__)
+    elif name == "__version__":
+        from importlib.metadata import version
 
-    def keep(_: ModuleType, submodule: object) -> None:
-        """The import system wants to bind the submodule of the same name: keep the public name."""
+        found = version("outbid")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = found
+    return found
 
-    return property(look_up, keep)
 
-
-for _module, _names in _PUBLIC.items():
-    for _name in _names:
-        setattr(_House, _name, _looked_up(_module, _name))
-sys.modules[__name__].__class__ = _House
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES, "__version__"})

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import crossing, cupy_module, in_threads
+from ._arrays import crossing, cupy_module
+from ._threads import in_threads
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")

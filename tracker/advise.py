@@ -22,7 +22,7 @@ from .calibrate.estimates import first_step, neighbour_distances
 from .detections import Detections
 from .errors import InputError
 from .gating import pairs_within
-from .match import match
+from .matching import match
 from .refine.movie import movie_of
 
 _SAMPLE = 6000

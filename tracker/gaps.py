@@ -14,7 +14,7 @@ from ._lanes import in_lanes
 from .batches import Batches, bytes_for, candidates_each, room_for_candidates
 from .detections import Detections
 from .errors import ResourceError
-from .link import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link
+from .linking import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link
 
 
 def close_gaps(
@@ -54,7 +54,7 @@ def close_gaps(
 
     Examples
     --------
-    >>> from outbid.tracker.link import link_frames
+    >>> from outbid.linking import link_frames
     >>> seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> costs = LinkCosts(max_distance=3.0)
     >>> close_gaps(seen, seen.position, link_frames(seen, seen.position, costs), 1, costs).pairs.tolist()

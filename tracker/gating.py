@@ -111,7 +111,7 @@ def pairs_within(
     >>> found.indptr.tolist(), found.distance2.tolist()
     ([0, 2, 4, 5], [0.0, 1.0, 1.0, 0.0, 0.0])
     """
-    on = kernels("outbid.tracker.gating", rows)
+    on = kernels("outbid.gating", rows)
     if not on_device(rows):
         _refuse_infinite(rows, cols)
     # A hair wider than the radius, so that rounding never puts a pair at the gate two cells apart.

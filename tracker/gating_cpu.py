@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ._arrays import in_threads
+from ._threads import in_threads
 
 _DIGIT = 11  # bits a radix pass: 2048 counters stay in the first-level cache
 

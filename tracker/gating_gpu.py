@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import array_module, cuda_function, launch, to_device
+from ._arrays import array_module, to_device
+from ._cuda import cuda_function, launch
 
 _SOURCE = "gating.cu"
 _BUCKETS_A_POINT = 2

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .assign.exact_margins import exact_margins
+from .assignment.exact_margins import exact_margins
 from .divisions import Branches
 from .refine.choose import best_of
 from .refine.linking import Linking

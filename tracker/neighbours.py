@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import in_threads
+from ._threads import in_threads
 
 
 def nearest(

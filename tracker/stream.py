@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import ahead, lap
+from ._threads import ahead
+from ._timing import lap
 from .batches import TOLD, Batches
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
-from .link import Links
-from .track import WORTH_A_GPU, TrackingSettings, gated_links, run_of
+from .linking import Links
+from .tracking import WORTH_A_GPU, TrackingSettings, gated_links, run_of
 from .tracks import Tracks
 
 _ROWS = 4_000_000

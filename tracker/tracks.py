@@ -105,7 +105,7 @@ class Tracks:
         number, dense = _dense(label)
         first, last = np.full((2, len(number)), -1)
         follower = np.full(len(detections), -1)
-        twice = kernels("outbid.tracker.tracks", label).follow_labels(dense, frame, first, last, follower)
+        twice = kernels("outbid.tracks", label).follow_labels(dense, frame, first, last, follower)
         if twice >= 0:
             raise InputError(
                 f"Track {label[twice]} has two detections in frame {frame[twice]}; a track holds one a "
@@ -235,7 +235,7 @@ class Tracks:
 
     @property
     def _kernels(self) -> ModuleType:
-        return kernels("outbid.tracker.tracks", self.links)
+        return kernels("outbid.tracks", self.links)
 
     @cached_property
     def _inside_track(self) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from outbid.tracker.terminal import Stopwatch, common_options, compilation_told, config_option, say
+from outbid.cli.terminal import Stopwatch, common_options, compilation_told, config_option, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -48,9 +48,9 @@ def report(
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
-    from outbid.tracker import formats
-    from outbid.tracker.errors import InputError
-    from outbid.tracker.formats.atomic import refuse_output, write_whole
+    from outbid import formats
+    from outbid.errors import InputError
+    from outbid.formats.atomic import refuse_output, write_whole
 
     from .report import report as make_report
 
@@ -135,7 +135,7 @@ def view(
     overwrite: bool,
 ) -> None:
     """Show files in napari."""
-    from outbid.tracker.formats.atomic import refuse_output, write_whole
+    from outbid.formats.atomic import refuse_output, write_whole
 
     from .opened import open_files, scene_of
     from .scene import LAST_FRAME, refuse_frame

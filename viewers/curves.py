@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 from .judged import JudgedLinks
 from .layers import link_speed
@@ -75,7 +75,7 @@ def accuracy_over_time(judged: JudgedLinks) -> Accuracy:
 
     Examples
     --------
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> from .judged import judge_links
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
@@ -99,7 +99,7 @@ def detections_a_frame(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.
 
     Examples
     --------
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([2, 4, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> [side.tolist() for side in detections_a_frame(Tracks(seen, np.empty((0, 2), np.int64)))]
     [[2.0, 3.0, 4.0], [1.0, 0.0, 2.0]]
@@ -141,7 +141,7 @@ def mean_square_displacement(
     --------
     A particle that moves straight by 2 a frame, and is missed in frame 2:
 
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([0, 1, 3], [[0, 0, 0], [0, 0, 2], [0, 0, 6]])
     >>> found = mean_square_displacement(Tracks.from_track_ids(seen, [0, 0, 0]))
     >>> found.lag.tolist(), found.mean_square.tolist(), found.pairs.tolist()
@@ -168,7 +168,7 @@ def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] 
 
     Examples
     --------
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
     >>> worst_links(Tracks(seen, np.array([[0, 1], [1, 2]])), 1)
     WorstLinks(row=array([1]), measure='speed', value=array([2.]))

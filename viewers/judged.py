@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.errors import SettingsError
-from outbid.tracker.score.matched import pair_up
-from outbid.tracker.tracks import Tracks
+from outbid.errors import SettingsError
+from outbid.scoring.matched import pair_up
+from outbid.tracks import Tracks
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class JudgedLinks:
 
 
 def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks:
-    """Judge links as `outbid.tracker.score.score` does.
+    """Judge links as `outbid.scoring.score` does.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks
 
     Examples
     --------
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
     >>> found, truth = Tracks(seen, np.array([[0, 1], [0, 2]])), Tracks(seen, np.array([[0, 1], [1, 2]]))
     >>> judged = judge_links(found, truth)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.tracks import Tracks
+from outbid.detections import Detections
+from outbid.tracks import Tracks
 
 from .judged import JudgedLinks
 

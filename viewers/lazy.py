@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from outbid.tracker.formats.images import Movie
+from outbid.formats.images import Movie
 
 _MOST_BYTES = 256_000_000
 
@@ -29,7 +29,7 @@ class LazyMovie:
     --------
     >>> import tifffile
     >>> from pathlib import Path
-    >>> from outbid.tracker.formats.images import open_movie
+    >>> from outbid.formats.images import open_movie
     >>> values = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     >>> tifffile.imwrite("movie.tif", values, metadata={"axes": "TYX"})
     >>> frames = LazyMovie(open_movie(Path("movie.tif")))

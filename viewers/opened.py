@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from outbid.tracker import formats
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError
-from outbid.tracker.formats.images import SUFFIXES, Movie, open_movie
-from outbid.tracker.tracks import Tracks
+from outbid import formats
+from outbid.detections import Detections
+from outbid.errors import InputError
+from outbid.formats.images import SUFFIXES, Movie, open_movie
+from outbid.tracks import Tracks
 
 from .scene import Grid, Scene, grid_of, on_grid, scene, share_outside
 
@@ -49,12 +49,12 @@ def open_files(
     Parameters
     ----------
     files : sequence of Path
-        At most one movie: a TIFF file or a folder of images; and what `outbid.tracker.read_detections` and
+        At most one movie: a TIFF file or a folder of images; and what `outbid.read_detections` and
         `read_tracks` read.
     truth : Path, optional
         Tracks.
     spacing, axes, channel
-        Of the movie, as for `outbid.tracker.formats.images.open_movie`.
+        Of the movie, as for `outbid.formats.images.open_movie`.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 from .curves import Accuracy, Displacement, WorstLinks
 from .judged import JudgedLinks

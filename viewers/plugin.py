@@ -21,9 +21,9 @@ _XML = ("TrackMate", "root", "Tracks")
 
 def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
     """A reader, if the file's head is of detections or tracks in a format that Outbid knows."""
-    from outbid.tracker import formats
-    from outbid.tracker.errors import OutbidError
-    from outbid.tracker.formats.xml_stream import root_of
+    from outbid import formats
+    from outbid.errors import OutbidError
+    from outbid.formats.xml_stream import root_of
 
     if isinstance(path, list):
         return None  # files of one stack
@@ -47,8 +47,8 @@ def layers_of_positions(path: str) -> list[LayerData]:
     OutbidError
         If the file cannot be read.
     """
-    from outbid.tracker import formats
-    from outbid.tracker.errors import InputError
+    from outbid import formats
+    from outbid.errors import InputError
 
     from .forms.shown import looks
     from .layers import RECORD, points_layer, tracks_layer
@@ -73,8 +73,8 @@ def layers_of_positions(path: str) -> list[LayerData]:
 
 def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
     """A reader, if the file or folder holds frames of a movie; only its head is read."""
-    from outbid.tracker.errors import OutbidError
-    from outbid.tracker.formats.images import open_movie
+    from outbid.errors import OutbidError
+    from outbid.formats.images import open_movie
 
     if isinstance(path, list):
         return None
@@ -93,7 +93,7 @@ def layers_of_movie(path: str) -> list[LayerData]:
     OutbidError
         If the file cannot be read.
     """
-    from outbid.tracker.formats.images import open_movie
+    from outbid.formats.images import open_movie
 
     from .layers import Layer
     from .lazy import LazyMovie, contrast_of
@@ -112,9 +112,9 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     Raises
     ------
     OutbidError
-        If the points have no frames, or as `outbid.tracker.write_detections`.
+        If the points have no frames, or as `outbid.write_detections`.
     """
-    from outbid.tracker import formats
+    from outbid import formats
 
     from .taken import detections_from
 
@@ -131,9 +131,9 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     Raises
     ------
     OutbidError
-        As `outbid.tracker.write_tracks`.
+        As `outbid.write_tracks`.
     """
-    from outbid.tracker import formats
+    from outbid import formats
 
     from .taken import tracks_from
 
@@ -148,8 +148,8 @@ def write_tracks(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
 
 def sample_walks() -> list[LayerData]:
     """The sample of the package: detections, and the tracks that are true."""
+    from outbid import read_tracks
     from outbid.data import sample
-    from outbid.tracker import read_tracks
 
     from .forms.shown import looks
     from .layers import points_layer, tracks_layer

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import numpy as np
 
-from outbid.tracker.errors import ResourceError
-from outbid.tracker.score import Scores, score
-from outbid.tracker.tracks import Tracks
+from outbid.errors import ResourceError
+from outbid.scoring import Scores, score
+from outbid.tracks import Tracks
 
 from . import curves
 from .judged import JudgedLinks, judge_links
@@ -69,7 +69,7 @@ def report(
     title : str
         What the page is called.
     record : mapping, optional
-        The run record of the tracks, as `outbid.tracker.read_record` gives it.
+        The run record of the tracks, as `outbid.read_record` gives it.
     inputs : mapping, optional
         Name and sha256 of the files, by what they are.
     gate : float
@@ -92,7 +92,7 @@ def report(
 
     Examples
     --------
-    >>> from outbid.tracker.detections import Detections
+    >>> from outbid.detections import Detections
     >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
     >>> page = report(Tracks(seen, np.array([[0, 1]])), title="a < b")
     >>> "<h1>a &lt; b</h1>" in page

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import SettingsError
-from outbid.tracker.formats.images import Movie
-from outbid.tracker.tracks import Tracks
+from outbid.detections import Detections
+from outbid.errors import SettingsError
+from outbid.formats.images import Movie
+from outbid.tracks import Tracks
 
 from .judged import judge_links
 from .layers import Layer, error_layers, points_layer, tracks_layer
@@ -254,7 +254,7 @@ def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Movie | None
     >>> seen = Detections.from_table([5, 7], np.zeros((2, 3)))
     >>> refuse_frame(8, [points_layer(seen)])
     Traceback (most recent call last):
-    outbid.tracker.errors.SettingsError: There is no frame 8; there are frames 5 to 7.
+    outbid.errors.SettingsError: There is no frame 8; there are frames 5 to 7.
     """
     times = [_time(layer) for layer in layers if len(layer.data)]
     ends = [end for time in times for end in (int(time.min()), int(time.max()))]

@@ -14,7 +14,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from outbid.tracker.errors import ResourceError
+from outbid.errors import ResourceError
 
 _INSTALL = "pip install 'outbid[napari]'"
 _LIBRARIES = (

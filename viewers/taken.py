@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError
-from outbid.tracker.tracks import LINK_MEASURES, Tracks
+from outbid.detections import Detections
+from outbid.errors import InputError
+from outbid.tracks import LINK_MEASURES, Tracks
 
 
 def detections_from(

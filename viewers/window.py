@@ -10,8 +10,8 @@ from napari.layers import Layer as NapariLayer
 from napari.layers import Tracks as NapariTracks
 from numpy.typing import NDArray
 
-from outbid.tracker.errors import ResourceError
-from outbid.tracker.formats.images import Movie
+from outbid.errors import ResourceError
+from outbid.formats.images import Movie
 
 from .forms.shown import show
 from .layers import AXES, Layer

@@ -13,7 +13,7 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-from outbid.tracker.errors import SettingsError
+from outbid.errors import SettingsError
 
 from ..experiment import Experiment
 

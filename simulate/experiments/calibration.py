@@ -9,10 +9,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.calibrate.calibration import Calibration
-from outbid.tracker.score import score
-from outbid.tracker.track import TrackingSettings, track
-from outbid.tracker.tracks import Tracks
+from outbid.calibrate.calibration import Calibration
+from outbid.scoring import score
+from outbid.tracking import TrackingSettings, track
+from outbid.tracks import Tracks
 
 from ..experiment import Curve, Experiment, Panel, Row, Size, Trial, grouped
 from ..scenes import Scene

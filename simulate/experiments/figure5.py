@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 from ..comparison import Comparison, curves_of
 from ..experiment import Panel, Paths, Row, Size

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-from outbid.tracker.errors import SettingsError
+from outbid.errors import SettingsError
 
 from .linker import Linker
 

@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.tracks import Tracks
+from outbid.detections import Detections
+from outbid.tracks import Tracks
 
 Settings = dict[str, float | int | str]
 """Values by name. Lengths are in mean distances to the nearest neighbour."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker.detections import Detections
+from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
-from outbid.tracker.track import TrackingSettings, track
+from outbid.detections import Detections
+from outbid.tracking import TrackingSettings, track
 
 from .linker import Linker, Settings, grid_of
 

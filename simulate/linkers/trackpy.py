@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
+from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings, grid_of, links_of_labels
 

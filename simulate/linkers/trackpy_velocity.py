@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.detections import Detections
+from outbid.detections import Detections
 
 from .linker import Settings
 from .trackpy import Trackpy, linked

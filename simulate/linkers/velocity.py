@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.tracker.assign.gains import best_pairs
-from outbid.tracker.detections import Detections
+from outbid.assignment.gains import best_pairs
+from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings, by_frame, grid_of
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker.assign import AssignmentProblem, PointCosts, assign
-from outbid.tracker.detections import Detections
+from outbid.assignment import AssignmentProblem, PointCosts, assign
+from outbid.detections import Detections
 
 from .linker import NONE, Linker, Settings
 

@@ -17,7 +17,7 @@ import numpy as np
 import peers
 from numpy.typing import NDArray
 
-from outbid.tracker import Match, match
+from outbid import Match, match
 
 GATE = 1.5
 STEP = 0.5

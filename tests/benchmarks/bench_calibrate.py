@@ -22,10 +22,10 @@ from pathlib import Path
 import bench_real
 import measure
 
+from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track, write_detections
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track, write_detections
 
 GATE = 1.5 * 0.55396
 CASES = (

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from outbid.tracker import AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid import AssignmentProblem, DenseCosts, PointCosts, assign
 
 RANGES = {"integers to n/10": 0.1, "integers to n": 1.0, "integers to 10n": 10.0}
 KINDS = [*RANGES, "distances in 3D"]

@@ -24,10 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from outbid.simulate.camera import Camera, render
-from outbid.simulate.motions import PersistentWalk
-from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import (
+from outbid import (
     Detections,
     DetectionSettings,
     TrackingSettings,
@@ -37,7 +34,10 @@ from outbid.tracker import (
     score,
     track,
 )
-from outbid.tracker.formats.images import open_movie
+from outbid.formats.images import open_movie
+from outbid.simulate.camera import Camera, render
+from outbid.simulate.motions import PersistentWalk
+from outbid.simulate.walks import WalkSettings, walk
 
 DATA = Path(os.environ.get("OUTBID_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 GIVEN = {"given": (2.5, 1.7), "estimated": (None, None)}

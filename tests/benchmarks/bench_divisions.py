@@ -15,7 +15,7 @@ import measure
 import numpy as np
 from bench_real import DATA
 
-from outbid.tracker import TrackingSettings, Tracks, read_tracks, score, track
+from outbid import TrackingSettings, Tracks, read_tracks, score, track
 
 MOVIES = (
     *(f"celegans/{name}.csv" for name in ("L1", "L2", "L5")),

@@ -21,7 +21,7 @@ import numpy as np
 from measure_gpu import begin_record, milliseconds, recorded
 from pairs import frame_pair
 
-from outbid.tracker import Detections, TrackingSettings, match, track
+from outbid import Detections, TrackingSettings, match, track
 
 REPORTED = ("tests", "skipped", "failures", "errors", "time")
 INSTANCES = [

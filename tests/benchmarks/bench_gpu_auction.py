@@ -20,10 +20,11 @@ import numpy as np
 from bench_gpu_dense import RANGES, clouds, uniform
 from measure_gpu import milliseconds, recorded, timed
 
-from outbid.tracker import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign, match
-from outbid.tracker._arrays import to_device
-from outbid.tracker.assign.greedy_switching import GreedySwitching, _Switching
-from outbid.tracker.assign.problem import on_gpu, on_host
+from outbid import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign, match
+from outbid._arrays import to_device
+from outbid.assignment.greedy_switching import GreedySwitching, _Switching
+from outbid.assignment.points import dense_of
+from outbid.assignment.problem import on_gpu, on_host
 
 PARTICLES, TIMED_OFTEN, ON_THE_CPU = 1000, 5000, 2000
 """The largest n of particles, of auctions run more than once, and of what the CPU does as well."""
@@ -53,7 +54,7 @@ def auction_problem(kind: str, size: int) -> AssignmentProblem:
 def geom(size: int, seed: int) -> AssignmentProblem:
     """On the GPU."""
     points = to_device(1000 * np.random.default_rng(seed).random((size, 2)))
-    return AssignmentProblem(DenseCosts(-PointCosts(points, points).dense().values))
+    return AssignmentProblem(DenseCosts(-dense_of(PointCosts(points, points)).values))
 
 
 def auctions(sizes: list[int]) -> Iterator[measure.Row]:

@@ -18,7 +18,8 @@ import measure
 import numpy as np
 from measure_gpu import milliseconds, once, recorded
 
-from outbid.tracker import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign
+from outbid.assignment.points import dense_of
 
 RANGES = {"integers to n/10": 0.1, "integers to n": 1.0, "integers to 10n": 10.0}
 QUOTED = {
@@ -73,12 +74,12 @@ def family(name: str, size: int) -> DenseCosts:
         return DenseCosts(costs if name == "real uniform" else cupy.where(costs < 0.1, costs, np.inf))
     if name == "GEOM, largest":
         points = cupy.asarray(1000 * rng.random((size, 2)))
-        return DenseCosts(-PointCosts(points, points).dense().values)
+        return DenseCosts(-dense_of(PointCosts(points, points)).values)
     points = [rng.random((size, int(name[-2]))) for _ in range(2)]
     if name.startswith("clustered"):
         centre = rng.random((5, int(name[-2])))
         points = [centre[rng.integers(0, 5, size)] + 0.02 * rng.normal(size=p.shape) for p in points]
-    return PointCosts(*map(cupy.asarray, points)).dense()
+    return dense_of(PointCosts(*map(cupy.asarray, points)))
 
 
 def clouds(size: int, axes: int = 3) -> PointCosts:

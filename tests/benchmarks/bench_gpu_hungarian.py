@@ -16,10 +16,10 @@ import measure
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.tracker import AssignmentProblem, DenseCosts
-from outbid.tracker._arrays import to_device
-from outbid.tracker.assign import solve_and_certify
-from outbid.tracker.assign.hungarian import Hungarian
+from outbid import AssignmentProblem, DenseCosts
+from outbid._arrays import to_device
+from outbid.assignment import solve_and_certify
+from outbid.assignment.hungarian import Hungarian
 
 RANGES = {"[0, n/10]": 0.1, "[0, n]": 1.0, "[0, 10n]": 10.0}
 VARIANTS = ("tree", "classical")

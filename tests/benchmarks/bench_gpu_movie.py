@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-OUTBID = "from outbid.tracker.cli import main; main()"
+OUTBID = "from outbid.cli import main; main()"
 MODES: dict[str, list[str]] = {"stream": ["--stream"], "in memory": []}
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from measure_gpu import add_to_long_record, milliseconds, timed
 from pairs import frame_pair
 
-from outbid.tracker import match
-from outbid.tracker._arrays import stages_timed
+from outbid import match
+from outbid._timing import stages_timed
 
 DISPLACEMENT, GATE = 0.5, 1.5
 BYTES_A_MS = 4.3e9

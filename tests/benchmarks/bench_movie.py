@@ -20,9 +20,9 @@ from pathlib import Path
 import measure
 
 import outbid.data
+from outbid import TrackingSettings, Tracks, track, write_detections
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import TrackingSettings, Tracks, track, write_detections
 
 SPACING = 0.55396
 """Mean distance to the nearest neighbour at density 1."""
@@ -30,8 +30,8 @@ SPACING = 0.55396
 TRACK_AND_SCORE = """
 import importlib, json, pkgutil, time
 from numba.core.dispatcher import Dispatcher
-import outbid.data, outbid.tracker
-from outbid.tracker import *
+import outbid.data, outbid
+from outbid import *
 start = time.perf_counter()
 path = outbid.data.sample("walks")
 seen = read_detections(path)
@@ -41,7 +41,7 @@ score(run.tracks, read_tracks(path))
 seconds = time.perf_counter() - start
 kernels = [
     (f"{module.name}.{name}", value)
-    for module in pkgutil.walk_packages(outbid.tracker.__path__, "outbid.tracker.")
+    for module in pkgutil.walk_packages(outbid.__path__, "outbid.")
     if module.name.endswith("_cpu")
     for name, value in vars(importlib.import_module(module.name)).items()
     if isinstance(value, Dispatcher)

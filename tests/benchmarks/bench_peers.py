@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pairs import frame_pair
 
-from outbid.tracker import match
+from outbid import match
 
 INSTANCES = [(10_000, 0.2, 0.8), (10_000, 0.5, 1.5), (100_000, 0.2, 0.8), (100_000, 0.5, 1.5)]
 

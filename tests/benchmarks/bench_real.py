@@ -18,7 +18,7 @@ import measure
 import numpy as np
 from scipy.spatial import cKDTree
 
-from outbid.tracker import Detections, TrackingSettings, read_tracks, score, track
+from outbid import Detections, TrackingSettings, read_tracks, score, track
 
 DATA = Path(os.environ.get("OUTBID_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 MOVIES = (

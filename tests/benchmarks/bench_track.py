@@ -20,9 +20,9 @@ import measure
 import numpy as np
 import peers
 
+from outbid import Detections, TrackingSettings, Tracks, track
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-from outbid.tracker import Detections, TrackingSettings, Tracks, track
 
 SPACING = 0.55396
 """Mean distance to the nearest neighbour at density 1."""

@@ -10,7 +10,7 @@ from scipy.sparse import block_array, coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 from scipy.spatial import cKDTree
 
-from outbid.tracker import AssignmentProblem
+from outbid import AssignmentProblem
 
 
 def ortools_min_cost_flow(problem: AssignmentProblem) -> tuple[float, int]:

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from outbid.tracker import (
+from outbid import (
     AssignmentProblem,
     DenseCosts,
     Detections,
@@ -23,9 +23,9 @@ from outbid.tracker import (
     match,
     track,
 )
-from outbid.tracker._arrays import to_device, to_host
-from outbid.tracker.assign import SOLVERS
-from outbid.tracker.assign.problem import on_gpu
+from outbid._arrays import to_device, to_host
+from outbid.assignment import SOLVERS
+from outbid.assignment.problem import on_gpu
 
 SIZE = 150
 

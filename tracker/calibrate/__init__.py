@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..divisions import Branches, find_divisions
 from ..divisions.merges import find_merges
-from ..link import Links
+from ..linking import Links
 from ..margins import with_exact_margins
 from ..motion import Motion
 from ..refine import links_of

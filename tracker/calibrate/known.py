@@ -78,7 +78,7 @@ def check_known(known: Mapping[str, float | tuple[float, ...]]) -> None:
     >>> check_known({"noise": (0.3, 0.1, 0.1), "miss": 0.05})
     >>> check_known({"miss": 1.5})
     Traceback (most recent call last):
-    outbid.tracker.errors.SettingsError: miss is 1.5; a probability from 0 to less than 1 is needed.
+    outbid.errors.SettingsError: miss is 1.5; a probability from 0 to less than 1 is needed.
     """
     for name, told in known.items():
         if name not in NAMES:

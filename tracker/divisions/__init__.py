@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..assign.gains import best_pairs
+from ..assignment.gains import best_pairs
 from ..refine.linking import Linking, LinkModel, shift_backward, turned
 from ..refine.movie import Movie
 from .families import Families, Nearby, Usual

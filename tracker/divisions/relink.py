@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assign.gains import best_pairs
+from ..assignment.gains import best_pairs
 from ..refine.linking import Linking
 from .families import Families
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detect import centroids
+from ..detection import centroids
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
@@ -32,12 +32,12 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     return _read(path)[0]
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     detections, label = _read(path)
     table = _table(path)
     unknown = np.setdiff1d(label, table[:, 0])
@@ -61,12 +61,12 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     return True
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: there is no place for one."""
     return
 
 

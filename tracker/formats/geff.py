@@ -42,12 +42,12 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     return read_tracks(path).detections
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     where, told = _checked(path)
     with _explained(path):
         node, nodes, edges, of_edge = _read_old(where) if _is_old(told) else _read(where)
@@ -72,13 +72,13 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     where, _ = _checked(path)
     return bool(_shape(where / "edges" / "ids")[0])
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.tracker.formats.read_record`."""
+    """See `outbid.formats.read_record`."""
     record = (_checked(path)[1].get("extra") or {}).get("outbid")
     return record if isinstance(record, dict) else None
 
@@ -86,12 +86,12 @@ def read_record(path: Path) -> dict[str, Any] | None:
 def write_detections(
     path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
-    """See `outbid.tracker.formats.write_detections`."""
+    """See `outbid.formats.write_detections`."""
     write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.tracker.formats.write_tracks`."""
+    """See `outbid.formats.write_tracks`."""
     package = _package()
     seen = tracks.detections
     if len(seen) and seen.frame[0] < 0:

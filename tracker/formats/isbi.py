@@ -36,12 +36,12 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     return _read(path)[0]
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     detections, particle = _read(path)
     try:
         return Tracks.from_track_ids(detections, particle)
@@ -50,7 +50,7 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`: whether some particle is seen twice."""
+    """See `outbid.formats.holds_tracks`: whether some particle is seen twice."""
     count = 0
 
     def begin(name: str, *_: object) -> None:
@@ -66,12 +66,12 @@ def holds_tracks(path: Path) -> bool:
 def write_detections(
     path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
-    """See `outbid.tracker.formats.write_detections`: every detection is a particle of its own."""
+    """See `outbid.formats.write_detections`: every detection is a particle of its own."""
     write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.tracker.formats.write_tracks`."""
+    """See `outbid.formats.write_tracks`."""
     detections = tracks.detections
     if len(detections) - tracks.track_count < len(tracks.links):
         _LOG.warning("%s: ISBI XML has no place for divisions and merges; their links are left out.", path)
@@ -99,7 +99,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.tracker.formats.read_record`."""
+    """See `outbid.formats.read_record`."""
     return record_beside(path)
 
 

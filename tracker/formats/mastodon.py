@@ -35,14 +35,14 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     spots, _, unit = _read(path)
     position, features = _columns(spots)
     return detections_of(path, spots["frame"], position, unit, features)
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     spots, links, unit = _read(path)
     position, features = _columns(spots)
     node = np.arange(len(spots), dtype=np.int64)
@@ -50,12 +50,12 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     return len(_read(path)[1]) > 0
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: there is no place for one."""
     return
 
 

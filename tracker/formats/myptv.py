@@ -31,13 +31,13 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     frame, place, _ = _read(path)
     return detections_of(path, frame, place, "mm")
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     frame, place, label = _read(path)
     if label is None:
         raise InputError(f"{path} holds particles without track numbers. Track them first.")
@@ -50,13 +50,13 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     with path.open("rb") as file:
         return _COUNTS[len(file.readline(1000).split())] == 1
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: there is no place for one."""
     return
 
 

@@ -22,13 +22,13 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     rows = _rows(path)
     return detections_of(path, rows[:, 1], rows[:, 2:], None)
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     rows = _rows(path)
     label = rows[:, 0]
     if not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
@@ -43,12 +43,12 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     return True
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: there is no place for one."""
     return
 
 

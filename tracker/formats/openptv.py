@@ -30,7 +30,7 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     points, linked = _files(path)
     tables = {frame: _rows(file, 4)[:, 1:4] for frame, file in points.items()}
     tables |= {frame: _rows(file, 5)[:, 2:5] for frame, file in linked.items() if frame not in points}
@@ -40,7 +40,7 @@ def read_detections(path: Path) -> Detections:
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     tables = {frame: _rows(file, 5) for frame, file in sorted(_files(path)[1].items())}
     if not tables:
         raise InputError(f"{path} has no ptv_is file, so it holds no tracks. Track the detections first.")
@@ -63,13 +63,13 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`: whether there are links of every frame."""
+    """See `outbid.formats.holds_tracks`: whether there are links of every frame."""
     points, linked = _files(path)
     return bool(linked) and set(points) <= set(linked)
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.tracker.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: there is no place for one."""
     return
 
 

@@ -33,17 +33,17 @@ _PIECES = 256
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     return table.detections_of(_read(path))
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     return table.tracks_of(_read(path))
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     with _opened(path) as file:
         return table.holds_tracks(_roles(file.schema_arrow.names, path))
 
@@ -51,17 +51,17 @@ def holds_tracks(path: Path) -> bool:
 def write_detections(
     path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
-    """See `outbid.tracker.formats.write_detections`."""
+    """See `outbid.formats.write_detections`."""
     _write(path, table.table_of_detections(detections), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.tracker.formats.write_tracks`."""
+    """See `outbid.formats.write_tracks`."""
     _write(path, table.table_of_tracks(tracks), record, overwrite)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.tracker.formats.read_record`."""
+    """See `outbid.formats.read_record`."""
     with _opened(path) as file:
         known = file.metadata.metadata or {}
     return record_from(known[RECORD], path) if RECORD in known else None

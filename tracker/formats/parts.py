@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from .._arrays import lap, timed_beside
+from .._timing import lap, timed_beside
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .._arrays import in_threads, kernels
+from .._arrays import kernels
+from .._threads import in_threads
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
@@ -172,7 +173,7 @@ def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDAr
     """What is known of the chosen links as a column of the detections that they reach."""
     count = len(tracks.detections)
     column, known = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
-    kernels("outbid.tracker.tracks", column).at_targets(tracks.links[chosen], of_link[chosen], column, known)
+    kernels("outbid.tracks", column).at_targets(tracks.links[chosen], of_link[chosen], column, known)
     return packed_column(column, known)
 
 

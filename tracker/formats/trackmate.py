@@ -30,14 +30,14 @@ _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     model = _Model(path)
     _, frame, position, features = model.spots()
     return detections_of(path, frame, position, model.unit, features)
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     model = _Model(path)
     node, frame, position, features = model.spots()
     edges, measures = model.edges()
@@ -45,7 +45,7 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     found: list[str] = []
 
     def begin(name: str, *_: object) -> None:
@@ -60,17 +60,17 @@ def holds_tracks(path: Path) -> bool:
 def write_detections(
     path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
-    """See `outbid.tracker.formats.write_detections`."""
+    """See `outbid.formats.write_detections`."""
     write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.tracker.formats.write_tracks`."""
+    """See `outbid.formats.write_tracks`."""
     write_model(path, tracks, record, overwrite)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.tracker.formats.read_record`."""
+    """See `outbid.formats.read_record`."""
     pieces: list[str] = []
 
     def begin(name: str, *_: object) -> None:

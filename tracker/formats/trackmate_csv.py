@@ -28,12 +28,12 @@ def recognises(path: Path) -> bool:
 
 
 def read_detections(path: Path) -> Detections:
-    """See `outbid.tracker.formats.read_detections`."""
+    """See `outbid.formats.read_detections`."""
     return csv_format.read_detections(path)
 
 
 def read_tracks(path: Path) -> Tracks:
-    """See `outbid.tracker.formats.read_tracks`."""
+    """See `outbid.formats.read_tracks`."""
     spots = csv_format.read_detections(path)
     name = next((name for name in spots.features if plain(name) == "id"), None)
     if name is None:
@@ -48,12 +48,12 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.tracker.formats.holds_tracks`."""
+    """See `outbid.formats.holds_tracks`."""
     return True
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """See `outbid.tracker.formats.read_record`."""
+    """See `outbid.formats.read_record`."""
     return csv_format.read_record(path)
 
 

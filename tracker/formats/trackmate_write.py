@@ -52,7 +52,7 @@ def key_of(name: str) -> str:
 
 
 def write_model(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """Write tracks; see `outbid.tracker.formats.write_tracks`."""
+    """Write tracks; see `outbid.formats.write_tracks`."""
     seen = tracks.detections
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")

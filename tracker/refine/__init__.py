@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..detections import Detections
-from ..link import Links
+from ..linking import Links
 from .bridges import with_gaps
 from .candidates import pairs_of
 from .linking import Linking, LinkModel

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import in_threads
+from .._threads import in_threads
 from ..errors import ResourceError
 from .movie import Movie
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import in_threads
-from ..assign import Assignment
-from ..assign.gains import best_pairs
+from .._threads import in_threads
+from ..assignment import Assignment
+from ..assignment.gains import best_pairs
 from .candidates import kept_above, places_of, starts_of
 from .linking import Linking
 

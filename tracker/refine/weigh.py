@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import in_threads
-from ..assign.assignment import Assignment
-from ..assign.gains import best_pairs
+from .._threads import in_threads
+from ..assignment.assignment import Assignment
+from ..assignment.gains import best_pairs
 from ..motion import Motion
 from .candidates import Pairs, kept_above, places_of
 from .linking import Linking, LinkModel

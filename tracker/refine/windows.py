@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import in_threads
+from .._threads import in_threads
 from .candidates import Pairs
 from .movie import Movie
 from .weigh import Weighed

@@ -12,11 +12,11 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QCheckBox, QFormLayout, QSlider, QWidget
 from superqt import QCollapsible
 
-from outbid.tracker.detect.blobs import FILTERS
-from outbid.tracker.detect.preview import Preview, preview
-from outbid.tracker.detect.spots import DetectionSettings
-from outbid.tracker.detections import Detections
-from outbid.tracker.device import DEVICES
+from outbid.detection.blobs import FILTERS
+from outbid.detection.preview import Preview, preview
+from outbid.detection.spots import DetectionSettings
+from outbid.detections import Detections
+from outbid.device import DEVICES
 
 from ..layers import points_layer
 from ..taken import frames_from

@@ -235,7 +235,7 @@ def explained(settings: type) -> dict[str, str]:
 
     Examples
     --------
-    >>> from outbid.tracker import TrackingSettings
+    >>> from outbid import TrackingSettings
     >>> explained(TrackingSettings)["device"]
     'Where to compute.'
     """

@@ -21,7 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from outbid.tracker.errors import OutbidError, SettingsError
+from outbid.errors import OutbidError, SettingsError
 
 from ..layers import Layer
 from .fields import LayerBox

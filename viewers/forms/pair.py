@@ -21,8 +21,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from outbid.tracker.errors import InputError
-from outbid.tracker.tracks import Tracks
+from outbid.errors import InputError
+from outbid.tracks import Tracks
 
 from ..judged import JudgedLinks, judge_links
 from ..layers import Layer

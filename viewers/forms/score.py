@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from outbid.tracker.score import score
+from outbid.scoring import score
 
 from ..judged import JudgedLinks
 from ..layers import Layer, error_layers

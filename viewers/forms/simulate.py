@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from qtpy.QtWidgets import QCheckBox, QFormLayout, QWidget
 from superqt import QCollapsible
 
+from outbid.errors import ResourceError
 from outbid.simulate.camera import Camera, render
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import BOUNDARIES, UNITS, WalkSettings, walk
-from outbid.tracker.errors import ResourceError
-from outbid.tracker.tracks import Tracks
+from outbid.tracks import Tracks
 
 from ..layers import points_layer, tracks_layer
 from .fields import AxesBox, CountBox, NumberBox, choice_box, explain

@@ -8,10 +8,10 @@ from typing import Any
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
-from outbid.tracker.detect import detect, detect_labels
-from outbid.tracker.detect.spots import DetectionSettings
-from outbid.tracker.detections import Detections
-from outbid.tracker.errors import InputError
+from outbid.detection import detect, detect_labels
+from outbid.detection.spots import DetectionSettings
+from outbid.detections import Detections
+from outbid.errors import InputError
 
 from ..taken import detections_from, frame_count, frames_from
 from .fields import AxesBox, LayerBox

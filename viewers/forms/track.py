@@ -10,13 +10,13 @@ from napari.layers import Image, Labels, Points
 from qtpy.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
-from outbid.tracker.assign import SOLVERS
-from outbid.tracker.calibrate.known import known_of, text_of
-from outbid.tracker.detect.spots import DetectionSettings
-from outbid.tracker.detections import Detections
-from outbid.tracker.device import DEVICES
-from outbid.tracker.match import COSTS
-from outbid.tracker.track import TrackingRun, TrackingSettings, track
+from outbid.assignment import SOLVERS
+from outbid.calibrate.known import known_of, text_of
+from outbid.detection.spots import DetectionSettings
+from outbid.detections import Detections
+from outbid.device import DEVICES
+from outbid.matching import COSTS
+from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around

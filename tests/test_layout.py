@@ -1,0 +1,304 @@
+"""The rules of the project: what is packed, which module imports which, and what must never be written."""
+
+import ast
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HEAVY = [
+    "numpy",
+    "scipy",
+    "numba",
+    "pyarrow",
+    "rich",
+    "cupy",
+    "dask",
+    "matplotlib",
+    "napari",
+    "qtpy",
+    "PyQt6",
+]
+FOLDERS = {
+    "tracker": "outbid",
+    "simulate": "outbid.simulate",
+    "viewers": "outbid.viewers",
+    "data": "outbid.data",
+}
+"""The package that each folder is."""
+
+
+def git_files(*patterns: str) -> list[Path]:
+    command = ["git", "ls-files", "-z", "--", *patterns]
+    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [REPOSITORY / name for name in listed.stdout.split("\0") if name and (REPOSITORY / name).exists()]
+
+
+def modules() -> list[str]:
+    found = set(FOLDERS.values())
+    for package in FOLDERS.values():
+        path = importlib.import_module(package).__path__
+        found |= {module.name for module in pkgutil.walk_packages(path, package + ".")}
+    return sorted(found)
+
+
+def fresh_python(code: str) -> str:
+    """What a new interpreter prints that runs `code`."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def imports(path: Path) -> list[tuple[int, str, int]]:
+    """(line, absolute or relative name with its leading dots, level) of every import in a file."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name, 0) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.lineno, "." * node.level + (node.module or ""), node.level))
+    return found
+
+
+# ---------------------------------------------------------------- what is packed
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_what_git_tracks(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for path in git_files():
+        copy = source / path.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index"]
+    built = subprocess.run(
+        [*command, "--wheel-dir", str(tmp_path), str(source)], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert packed == {packed_name(path) for path in git_files(*FOLDERS)}
+
+
+def packed_name(path: Path) -> str:
+    """Where a tracked file lies in the wheel."""
+    folder, *rest = path.relative_to(REPOSITORY).parts
+    return "/".join([*FOLDERS[folder].split("."), *rest])
+
+
+def test_every_folder_says_that_it_is_typed() -> None:
+    assert [folder for folder in FOLDERS if not (REPOSITORY / folder / "py.typed").exists()] == []
+
+
+# ---------------------------------------------------------------- which module imports which
+
+
+def test_the_public_names_are_those_that_type_checkers_see() -> None:
+    import outbid
+
+    tree = ast.parse(Path(str(outbid.__file__)).read_text("utf-8"))
+    (seen,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = [node for node in seen.body if isinstance(node, ast.ImportFrom)]
+    assert outbid.__all__ == sorted(alias.name for node in imported for alias in node.names)
+
+
+def test_public_names_resolve_whichever_module_was_imported_first() -> None:
+    code = """
+import importlib, pkgutil, types
+import outbid
+for module in pkgutil.walk_packages(outbid.__path__, "outbid."):
+    if not module.name.startswith("outbid.viewers"):
+        importlib.import_module(module.name)
+for name in outbid.__all__:
+    found = getattr(outbid, name)
+    assert not isinstance(found, types.ModuleType), name
+    assert found.__module__.startswith("outbid."), name
+from outbid import *
+print(track.__name__, match.__name__, assign.__name__, score.__name__)
+"""
+    assert fresh_python(code) == "track match assign score"
+
+
+def test_every_module_can_be_imported_by_its_dotted_name() -> None:
+    code = "import outbid.assignment.hungarian as h, outbid.tracking as t; print(h.__name__, t.__name__)"
+    assert fresh_python(code) == "outbid.assignment.hungarian outbid.tracking"
+
+
+def test_the_package_completes_its_names_and_knows_its_version() -> None:
+    code = """
+import outbid
+assert {*outbid.__all__, "__version__", "data", "simulate", "viewers"} <= set(dir(outbid))
+assert outbid.data.sample("walks").exists() and outbid.simulate.__name__ == "outbid.simulate"
+print(outbid.__version__)
+try:
+    outbid.trak
+except AttributeError as error:
+    print(error)
+"""
+    version = metadata.version("outbid")
+    assert fresh_python(code) == f"{version}\nmodule 'outbid' has no attribute 'trak'"
+
+
+def test_importing_the_package_is_light() -> None:
+    code = f"import outbid, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert fresh_python(code) == "[]"
+
+
+def test_importing_the_package_is_quick() -> None:
+    """Its own modules take a few milliseconds, whatever Python itself takes to start."""
+    code = "import time; t = time.process_time(); import outbid; print(time.process_time() - t)"
+    assert min(float(fresh_python(code)) for _ in range(3)) < 0.1
+
+
+def test_importing_the_commands_is_light() -> None:
+    code = f"""
+import outbid.cli, outbid.simulate.cli, outbid.viewers.cli, sys
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    assert fresh_python(code) == "[]"
+
+
+def test_using_the_core_loads_no_screen_and_no_compiler() -> None:
+    code = f"""
+import sys
+from outbid import *
+print([name for name in {HEAVY} if name in sys.modules and name not in ("numpy", "scipy")])
+"""
+    assert fresh_python(code) == "[]"
+
+
+def test_help_is_quick() -> None:
+    """0.15 s of a processor on the machine it was written on, however busy; a slow one may take more."""
+    command = [str(Path(sys.executable).with_name("outbid")), "--help"]
+    seconds = []
+    for _ in range(3):
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True)
+        after = os.times()
+        user = after.children_user - before.children_user
+        seconds.append(user + after.children_system - before.children_system)
+    assert min(seconds) < 0.6
+
+
+def test_import_laws_hold() -> None:
+    pytest.importorskip("importlinter", reason="import-linter is not installed: pip install 'outbid[lint]'")
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [str(linter), "--no-cache"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_assignment_imports_the_lowest_floor_alone() -> None:
+    allowed = re.compile(r"\.[a-z_]*|\.\._(arrays|cuda|threads|timing)|[^.].*")
+    files = git_files("tracker/assignment/*.py")
+    assert len(files) > 30
+    wrong = [
+        f"{path.name}:{line} {name}"
+        for path in files
+        for line, name, _ in imports(path)
+        if not allowed.fullmatch(name) or name.startswith("outbid")
+    ]
+    assert wrong == []
+
+
+def test_relative_inside_absolute_outside() -> None:
+    wrong = []
+    for path in git_files("*.py"):
+        inside = path.relative_to(REPOSITORY).parts[0]
+        for line, name, _ in imports(path):
+            top = name.split(".")[0]
+            own = FOLDERS.get(inside, "?")
+            if top in FOLDERS or f"{name}.".startswith(f"{own}."):
+                wrong.append(f"{path.relative_to(REPOSITORY)}:{line} {name}")
+    assert wrong == []
+
+
+def test_commands_hold_no_arithmetic() -> None:
+    files = git_files("*/*cli.py", "tracker/cli/*.py")
+    assert len(files) >= 9
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.BinOp) and is_arithmetic(node)
+    ]
+    assert wrong == []
+
+
+def is_arithmetic(node: ast.BinOp) -> bool:
+    """Sums of texts and unions of types are none."""
+    texts = any(
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in (node.left, node.right)
+    )
+    return isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod) and not texts
+
+
+# ---------------------------------------------------------------- what must never be written
+
+
+def test_no_file_is_long() -> None:
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in git_files("*.py", "*.cu")}
+    assert {path.name: count for path, count in lines.items() if count > 400} == {}
+
+
+def test_no_drawer_for_leftovers() -> None:
+    assert [path for path in git_files("*.py") if path.stem in {"utils", "common", "helpers", "misc"}] == []
+
+
+def test_no_keywords_are_handed_through() -> None:
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+        for path in git_files(*(f"{folder}/*.py" for folder in FOLDERS))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg
+    ]
+    assert wrong == []
+
+
+def test_no_path_of_a_machine() -> None:
+    root = r"(?<![\w.:/])/(?:work|root|home|tmp|Users|mnt|opt)/\w"
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{number}"
+        for path in git_files()
+        if path.suffix in {".py", ".cu", ".toml", ".md", ".txt", ".cfg", ".yaml", ""}
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(root, line)
+    ]
+    assert wrong == []
+
+
+# ---------------------------------------------------------------- what is documented
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name.startswith(("outbid.viewers.forms.", "outbid.viewers.window")):
+        pytest.importorskip("napari", reason="napari is not installed: pip install 'outbid[napari]'")
+        pytest.importorskip("qtpy.QtWidgets", reason="Qt does not start here", exc_type=ImportError)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module = importlib.import_module(name)
+        outcome = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert outcome.failed == 0, f"{outcome.failed} of {outcome.attempted} examples fail; see the output above"
+
+
+def test_every_public_name_is_documented() -> None:
+    import outbid
+
+    assert [name for name in outbid.__all__ if not getattr(outbid, name).__doc__] == []

@@ -1,0 +1,87 @@
+"""Threads for kernels that release the GIL, and work that goes on beside other work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
+from typing import TypeVar, TypeVarTuple, cast
+
+from ._timing import lap, timed_beside
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+_Arguments = TypeVarTuple("_Arguments")
+
+
+def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:
+    """Do the jobs in threads, for kernels that release the GIL; results come in the order of the jobs.
+
+    Examples
+    --------
+    >>> list(in_threads(abs, [-2, 1], workers=2))
+    [2, 1]
+    """
+    if workers <= 1:
+        yield from map(work, jobs)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield from pool.map(timed_beside(work), jobs)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
+    """The items, of which a thread makes the next while one is in use.
+
+    Parameters
+    ----------
+    items : iterable
+        Only one thread at a time asks for the next.
+    stage : str
+        To which the seconds that it takes belong; see `stages_timed`.
+
+    Examples
+    --------
+    >>> list(ahead(range(3), "counting"))
+    [0, 1, 2]
+    """
+    each, end = iter(items), object()
+
+    def make() -> _Made | object:
+        made = next(each, end)
+        lap(stage)
+        return made
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        coming = pool.submit(timed_beside(make))
+        while (item := coming.result()) is not end:
+            coming = pool.submit(timed_beside(make))
+            yield cast("_Made", item)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if isinstance(each, Generator):
+            each.close()
+
+
+def begun(work: Callable[[*_Arguments], _Made], *given: *_Arguments) -> Future[_Made]:
+    """Work that a thread does from now on; `result` waits for it, the end of the program does not.
+
+    Examples
+    --------
+    >>> begun(abs, -2).result()
+    2
+    """
+    made: Future[_Made] = Future()
+    timed = timed_beside(work)
+
+    def make() -> None:
+        try:
+            made.set_result(timed(*given))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=make, daemon=True).start()
+    return made

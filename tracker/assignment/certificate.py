@@ -1,0 +1,170 @@
+"""Lower bounds from duals: the proof that comes with every assignment.
+
+From any column values v, whatever their origin: v_j := min(v_j, col_unmatched_j), then
+u_i := min(row_unmatched_i, min_j (c_ij - v_j)). The sum of u and v is a lower bound on the cost of
+every matching (weak duality), so no solver has to be believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import array_module, kernels, to_host
+from .dense import readable
+from .points import matrix_of
+from .problem import AssignmentProblem, SparseCosts, cost_scales, forbidden
+
+
+def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
+    """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
+    row_unmatched, col_unmatched = problem.unmatched()
+    xp = array_module(problem.array)
+    v = xp.minimum(col_dual.astype(col_unmatched.dtype, copy=False), col_unmatched)
+    u = row_unmatched.copy()
+    if not isinstance(problem.costs, SparseCosts):
+        matrix_of(problem.costs).lower_to_slack(v, u)
+    else:
+        _kernels(problem).lower_to_slack(*_stored(problem.costs), v, u)
+    return u, v
+
+
+def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray:
+    """(R,) cost of every row's pair, 0 where unmatched.
+
+    Raises
+    ------
+    ValueError
+        If the matching uses a column twice or a pair that is not allowed.
+    """
+    cost, _, wrong = _paid(problem, col_of_row)
+    _refuse(wrong)
+    return array_module(cost).where(col_of_row >= 0, cost, cost.dtype.type(0))
+
+
+def cost_and_bound(
+    problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
+) -> tuple[int | float, int | float]:
+    """Cost of a matching, unmatched rows and columns included, and the sum of the duals.
+
+    Raises
+    ------
+    ValueError
+        As `pair_costs`.
+    """
+    row_cost, times, wrong = _paid(problem, col_of_row)
+    paid = [row_cost] if problem.is_perfect else [row_cost, (times == 0) * problem.unmatched()[1]]
+    sums = _totals([row_dual, col_dual, *paid])
+    _refuse(wrong)  # last, for the host waits for it
+    return sum(sums[2:]), sums[0] + sums[1]
+
+
+def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[NDArray, NDArray, NDArray]:
+    """What each row costs, by its pair or unmatched, how often each column is taken, and what is wrong.
+
+    That is how many pairs are forbidden and how many columns are taken twice.
+    """
+    xp = array_module(problem.array)
+    row_unmatched, col_unmatched = problem.unmatched()
+    cost = xp.zeros_like(row_unmatched) if problem.is_perfect else row_unmatched.copy()
+    if isinstance(problem.costs, SparseCosts):
+        times = xp.zeros(len(col_unmatched), np.int32)
+        pairs = _stored(problem.costs)
+        return cost, times, _kernels(problem).look_up_pairs(*pairs, col_of_row, cost, times)
+    matched = xp.nonzero(col_of_row >= 0)[0]
+    cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
+    times = xp.zeros(len(col_unmatched), np.int64)
+    if len(matched):  # CuPy counts nothing only where there is something
+        times = xp.bincount(col_of_row[matched], minlength=len(col_unmatched))
+    return cost, times, xp.stack([xp.isinf(cost).sum(), (times > 1).sum()])
+
+
+def _refuse(wrong: NDArray) -> None:
+    """Refuse a matching that is none; `wrong` as `_paid` tells."""
+    forbidden, repeated = to_host(wrong).tolist()
+    if repeated:
+        raise ValueError("The solver matched a column twice; this is an error in the solver.")
+    if forbidden:
+        raise ValueError("The solver matched a forbidden pair; this is an error in the solver.")
+
+
+def margins(
+    problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
+) -> NDArray:
+    """(R,) lower bounds on how much the optimum rises without each pair; see `Assignment.margin`."""
+    row_unmatched, col_unmatched = problem.unmatched()
+    xp = array_module(row_dual)
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # rows are those that may be left over
+        row_unmatched = xp.zeros_like(row_dual)
+        col_unmatched = xp.full_like(col_dual, forbidden(col_dual.dtype))
+    if isinstance(problem.costs, SparseCosts):
+        margin = xp.empty_like(row_dual)
+        state = (col_of_row, row_unmatched, row_dual, col_dual, col_unmatched - col_dual, margin)
+        _kernels(problem).margins(*_stored(problem.costs), *state)
+        return margin
+    margin = xp.zeros_like(row_dual)
+    matrix = matrix_of(problem.costs)
+    rows = xp.nonzero(col_of_row >= 0)[0]
+    cols = col_of_row[rows]
+    row_of_col = xp.full(problem.shape[1], -1, np.int32)
+    row_of_col[cols] = rows
+    of_rows = matrix.nearest_of_rows(col_dual, row_unmatched, 2)
+    of_cols = matrix.nearest_of_cols(row_dual, col_unmatched, 2)[:2]
+    row_least = _least_besides(
+        col_of_row, row_unmatched, *of_rows, lambda i, j: matrix.pairs(i, j) - col_dual[j]
+    )
+    col_least = _least_besides(
+        row_of_col, col_unmatched, *of_cols, lambda j, i: matrix.pairs(i, j) - row_dual[i]
+    )
+    margin[rows] = (row_least - row_dual)[rows] + (col_least - col_dual)[cols]
+    return margin
+
+
+def _least_besides(
+    held: NDArray,
+    bound: NDArray,
+    nearest: NDArray,
+    count: NDArray,
+    reduced: Callable[[NDArray, NDArray], NDArray],
+) -> NDArray:
+    """Least reduced cost of each line's two nearest besides the one it holds, or its bound."""
+    least = bound.copy()
+    for k in range(nearest.shape[1]):
+        lines = array_module(held).nonzero((count > k) & (nearest[:, k] != held))[0]
+        value = reduced(lines, nearest[lines, k])
+        least[lines] = array_module(held).minimum(least[lines], value)
+    return least
+
+
+def _totals(arrays: list[NDArray]) -> list[int] | list[float]:
+    """Sums without rounding: of integers as int, of floats correctly rounded."""
+    if arrays[0].dtype.kind == "f":
+        return [math.fsum(to_host(array)) for array in arrays]
+    on = kernels("outbid.assignment.certificate", arrays[0])
+    return on.totals(arrays)
+
+
+def rounding(row_dual: NDArray) -> float:
+    """By how much a bound may be too high, for each real dual of a row is a rounded difference."""
+    return 0 if row_dual.dtype.kind == "i" else 2.0**-53 * float(abs(row_dual).sum())
+
+
+def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
+    """Largest gap that rounding alone may leave: 0 for integers."""
+    if problem.is_integer:
+        return 0
+    usual, _ = cost_scales(problem)
+    return 1e-12 * max(abs(primal), usual * (sum(problem.shape) + 1))
+
+
+def _stored(costs: SparseCosts) -> tuple[NDArray, NDArray, NDArray]:
+    """Pairs as the kernels read them."""
+    return costs.indptr, costs.indices, readable(costs.values)
+
+
+def _kernels(problem: AssignmentProblem) -> ModuleType:
+    return kernels("outbid.assignment.certificate", problem.array)

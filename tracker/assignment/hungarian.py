@@ -1,0 +1,335 @@
+"""The Hungarian algorithms of Date & Nagi: classical, and with an alternating tree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import array_module, free_device_memory, free_memory, kernels, on_device, to_host
+from .._timing import Stopwatch
+from .dense import readable
+from .points import matrix_of, stored_costs
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
+from .solver import AbstractAssignmentSolver, Answer
+
+_WAITING, _ENDS, _PATHS, _ROUNDS, _UPDATES, _SCANNED, _SEARCH_TIME, _UPDATE_TIME = range(8)
+"""Places of the counts in `Forest.words`."""
+_NARROW = 2**28
+"""Below it, integers and their slacks are kept as int32."""
+_NEVER = {"i4": 2**31 - 1, "i8": 2**59, "f8": np.inf}
+"""Above the slack of every pair that is allowed, by type."""
+_FIVES = 10
+"""How many times five iterations the counts tell apart."""
+
+
+@dataclass(frozen=True)
+class Hungarian(AbstractAssignmentSolver):
+    r"""Exact; searches from all unassigned rows at once and augments along vertex-disjoint paths together.
+
+    Each iteration lists the unassigned rows (Algorithm 2), searches forward from all of them along pairs
+    without slack until unassigned columns are reached, keeps one of these for every tree (5) and exchanges
+    the pairs on its path (6). Where the search ends without one, the duals take the least slack
+    :math:`\theta` between trees and the columns outside, and new pairs lose theirs. The classical variant
+    looks for those pairs in the whole matrix after every update, keeps them as CSR and searches there (3, 7,
+    8); the tree variant keeps the least slack of every column and goes on with the trees it has (4, 9).
+
+    Where the paper gives rows of trees :math:`\theta/2` and takes it from the others, columns the other way
+    round, here those of trees take all of it: the same slacks, in whole numbers. Every pass over a frontier
+    settles its races by one rule, so the result depends on neither threads nor device. No square matrix is
+    made: of more columns than rows, those left over keep the dual 0. Staying unmatched at :math:`r_i` makes a
+    pair cost :math:`\min(c_{ij} - s_j, r_i)`.
+
+    Parameters
+    ----------
+    variant : {"tree", "classical"}
+    workers : int, optional
+        Threads on the CPU; by default one for each processor that this process may use. Results do not depend
+        on it.
+
+    References
+    ----------
+    K. Date, R. Nagi: GPU-accelerated Hungarian algorithms for the Linear Assignment Problem. Parallel
+    Computing 57 (2016) 52-72.
+
+    Examples
+    --------
+    >>> from outbid.assignment import assign
+    >>> costs = DenseCosts(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
+    >>> answer = assign(AssignmentProblem(costs), Hungarian("classical"))
+    >>> answer.col_of_row.tolist(), answer.gap
+    ([1, 0, 2], 0)
+    >>> answer.stats["paths"], answer.stats["initial_assignments"]
+    (3, 2)
+    """
+
+    variant: str = "tree"
+    workers: int | None = None
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:
+        return not isinstance(problem.costs, SparseCosts)
+
+    def compute(self, problem: AssignmentProblem) -> Answer:
+        if self.variant not in ("tree", "classical"):
+            raise ValueError(f"There is no variant {self.variant!r}. Choose one of: tree, classical.")
+        rows, cols = problem.shape
+        if not problem.is_perfect and rows > cols:
+            other = self.compute(problem.transposed())
+            return _exchanged(problem, other)
+        if rows == 0:
+            return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
+        search = _Search(_to_match_all_rows(problem), self.workers or _processors())
+        if self.variant == "tree":
+            search.tree()
+        else:
+            search.classical()
+        v = search.forest.col_dual
+        # Of as many rows as columns none has to keep a dual of 0.
+        v = v.astype(problem.unmatched()[1].dtype) - (v.max() if rows == cols else 0)
+        answer = _without_unmatched(problem, search.forest.col_of_row)
+        return Answer(answer, v + problem.unmatched()[1], search.stats())
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Matching, duals, and trees whose roots are unassigned rows; in the memory where the costs live.
+
+    Parameters
+    ----------
+    row_dual, col_dual : (R,), (C,) arrays
+        int32 or int64 for integer costs, float64 for real ones.
+    col_of_row, row_of_col : (R,), (C,) int32 arrays
+        -1 where unassigned.
+    waiting : (R,) int32 array
+        Unassigned rows, `words[0]` of them.
+    joined, roots : (R,) int32 arrays
+        Rows of all trees in the order they joined, and the roots of their trees.
+    entries, bases : (C,) int64 and dual arrays
+        On a GPU, by the columns through which they joined: rows with their roots, and their duals less what
+        the dual updates had taken then.
+    row_before : (R,) int32 array
+        The row from which a row's column was reached.
+    col_before, col_root : (C,) int32 arrays
+        The same for unassigned columns that were reached, and the root of the tree that did.
+    ends : (C,) int32 array
+        Unassigned columns that were reached, `words[1]` of them.
+    end_of_root : (R,) int32 array
+        The one of them that a tree keeps.
+    claim, gathered, covered : (C,) int64, int32 and bool arrays
+        Which row may have a column, and the columns that trees reached; of the classical variant.
+    words : (3104,) int64 array
+        Counts of one iteration; from the 16th on what blocks of a GPU tell each other.
+    """
+
+    row_dual: NDArray
+    col_dual: NDArray
+    col_of_row: NDArray[np.int32]
+    row_of_col: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+    joined: NDArray[np.int32]
+    roots: NDArray[np.int32]
+    entries: NDArray[np.int64]
+    bases: NDArray
+    row_before: NDArray[np.int32]
+    col_before: NDArray[np.int32]
+    col_root: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    end_of_root: NDArray[np.int32]
+    claim: NDArray[np.int64]
+    gathered: NDArray[np.int32]
+    covered: NDArray[np.bool_]
+    words: NDArray[np.int64]
+
+
+class _Search:
+    """The stages in their order; counts and times of each."""
+
+    def __init__(self, costs: NDArray, workers: int) -> None:
+        self.workers = workers
+        self.on: Any = kernels("outbid.assignment.hungarian", costs)
+        self.clock = Stopwatch(costs)
+        self.costs, self.forest = self._reduced(costs)
+        self.clock.lap("initial_reduction")
+        self.waiting, self.waiting_first = len(costs), len(costs)
+        self.paths: list[int] = []
+        self.totals = np.zeros(16, np.int64)
+
+    def _reduced(self, costs: NDArray) -> tuple[NDArray, Forest]:
+        """Algorithm 1. Of more columns than rows some stay unassigned, so all of them keep their 0."""
+        xp, (rows, cols) = array_module(costs), costs.shape
+        low, high = xp.empty((2, rows), costs.dtype)
+        limit = np.finfo(costs.dtype).max if costs.dtype.kind == "f" else np.iinfo(costs.dtype).max
+        self.on.row_extremes(costs, low, high, costs.dtype.type(limit), self.workers)
+        largest = max(abs(float(low.min())), abs(float(high.max())))
+        key: Any = np.dtype(np.float64 if costs.dtype.kind == "f" else np.int64)
+        if key.kind == "i" and largest < _NARROW:
+            key = np.dtype(np.int32)
+            costs = costs.astype(key, copy=False)
+        self.never = key.type(_NEVER[key.str[1:]])
+        # More than the rounding of any slack, all of which are differences of rounded sums.
+        self.tie = key.type(2e-13 * largest if key.kind == "f" else 0)
+        if bool((low >= self.never).any()):
+            self._refuse(int(xp.argmax(low)))
+        row_dual, col_dual = low.astype(key), xp.zeros(cols, key)
+        if rows == cols:
+            self.on.column_reduction(costs, row_dual, col_dual, self.workers)
+            col_dual[col_dual >= self.never] = 0
+        of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
+        return costs, Forest(
+            *(row_dual, col_dual, of_rows[0], of_cols[0]),
+            *(of_rows[1], of_rows[2], of_rows[3], xp.empty(cols, np.int64), xp.empty(cols, key), of_rows[4]),
+            *(of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
+            *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(32 + 3 * 1024, np.int64)),
+        )
+
+    def tree(self) -> None:
+        """Every search goes on, through dual updates, until it reaches an unassigned column."""
+        while self.waiting:
+            self._check()
+            self.on.grow_trees(self.costs, self.forest, self.never, self.tie, self.workers)
+            self.clock.lap("search")
+            self._augment()
+
+    def classical(self) -> None:
+        """A search without an unassigned column ends in a dual update, and the matrix is compressed again."""
+        pairs = None
+        while self.waiting:
+            if pairs is None:
+                pairs = self.on.compress(self.costs, self.forest, self._tie_of_duals(), self.workers)
+                self.clock.lap("compress")
+            self._check()
+            self.on.forward_pass(*pairs, self.forest)
+            self.clock.lap("forward_pass")
+            if int(self.forest.words[_ENDS]):
+                self._augment()
+                continue
+            self.on.dual_update(self.costs, self.forest, self.never, self.workers)
+            self.clock.lap("dual_update")
+            self._count(_UPDATES)
+            pairs = None
+
+    def _tie_of_duals(self) -> Any:
+        """The largest slack that counts as none: the rounding of pairs that cost what their duals sum to."""
+        if not self.tie:
+            return self.tie
+        duals = self.forest.row_dual, self.forest.col_dual
+        return type(self.tie)(2e-13 * sum(float(abs(dual).max()) for dual in duals))
+
+    def _check(self) -> None:
+        self.on.optimality_check(self.forest)
+        self.clock.lap("optimality_check")
+
+    def _augment(self) -> None:
+        self.on.reverse_pass(self.forest)
+        self.clock.lap("reverse_pass")
+        self.on.augmentation_pass(self.forest)
+        self.clock.lap("augmentation_pass")
+        self.paths.append(self._count(_PATHS))
+        self.waiting -= self.paths[-1]
+
+    def _count(self, wanted: int) -> int:
+        """Adds up what an iteration counted; refuses if it has none of what is wanted."""
+        words = to_host(self.forest.words[:16])
+        if not words[wanted]:
+            self._refuse(int(self.forest.waiting[0]))
+        if not self.totals[_UPDATES]:
+            self.waiting_first = self.waiting if words[_UPDATES] else 0
+        self.totals += words
+        return int(words[wanted])
+
+    def stats(self) -> dict[str, int | float]:
+        """Counts, and seconds of every stage: what Tables 2 and 3 of the paper tell."""
+        seconds = self.clock.seconds()
+        if "search" in seconds:
+            search, update = (int(self.totals[place]) for place in (_SEARCH_TIME, _UPDATE_TIME))
+            share = seconds.pop("search") / max(search + update, 1)
+            seconds |= {"forward_pass": share * search, "dual_update": share * update}
+        initial = len(self.costs) - self.waiting_first
+        counts = {
+            "iterations": len(self.paths),
+            "paths": sum(self.paths),
+            "initial_assignments": initial,
+            "dual_updates": int(self.totals[_UPDATES]),
+            "passes": int(self.totals[_ROUNDS]),
+            "rows_scanned": int(self.totals[_SCANNED]),
+        }
+        later = self.paths[int(np.searchsorted(np.cumsum(self.paths), initial)) + (initial > 0) :]
+        fives = [sum(later[start : start + 5]) for start in range(0, len(later), 5)]
+        table = {f"paths_{5 * k + 1}_to_{5 * k + 5}": count for k, count in enumerate(fives[:_FIVES])}
+        return counts | table | {f"{name}_seconds": value for name, value in seconds.items()}
+
+    def _refuse(self, row: int) -> None:
+        raise ValueError(
+            f"The problem is infeasible: not every row can be matched (row {row} is left over). "
+            "Allow more pairs, or give unmatched costs."
+        )
+
+
+def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
+    """Costs for which all rows must be matched: those of optional rows with the cost of staying unmatched.
+
+    Raises
+    ------
+    MemoryError
+        If they do not fit into memory.
+    """
+    rows, cols = problem.shape
+    stored = stored_costs(problem)
+    if problem.is_perfect and isinstance(stored, DenseCosts):
+        return readable(stored.values)
+    row_unmatched, col_unmatched = problem.unmatched()
+    xp, dtype = array_module(col_unmatched), col_unmatched.dtype
+    needed = 2 * dtype.itemsize * rows * cols
+    if needed > (free_device_memory() if on_device(col_unmatched) else free_memory()):
+        raise MemoryError(
+            f"The Hungarian algorithm needs all pairs, here {needed / 2**30:.1f} GiB. "
+            "Choose solver bid_and_augment for sparse problems."
+        )
+    if isinstance(stored, DenseCosts):
+        costs = stored.values.astype(dtype, order="C")
+    else:
+        costs = xp.full((rows, cols), forbidden(dtype))
+        costs[stored.rows, stored.indices] = stored.values
+    if not problem.is_perfect:
+        costs -= col_unmatched
+        xp.minimum(costs, row_unmatched[:, None], out=costs)
+    return costs
+
+
+def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The matching without the pairs that stand for staying unmatched."""
+    if problem.is_perfect:
+        return col_of_row
+    row_unmatched, col_unmatched = problem.unmatched()
+    xp, stored = array_module(col_of_row), stored_costs(problem)
+    if isinstance(stored, DenseCosts):
+        rows = xp.arange(len(col_of_row))
+        cost = stored.values[rows, col_of_row]
+    else:
+        taken = stored.indices == col_of_row[stored.rows]
+        cost = xp.full(len(col_of_row), forbidden(row_unmatched.dtype))
+        cost[stored.rows[taken]] = stored.values[taken]
+    return xp.where(cost < row_unmatched + col_unmatched[col_of_row], col_of_row, np.int32(-1))
+
+
+def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
+    """An answer to the transposed problem as one to the problem; column duals follow from row duals."""
+    xp, (row_unmatched, v) = array_module(problem.array), problem.unmatched()
+    col_of_row = xp.full(problem.shape[0], -1, np.int32)
+    matched = xp.nonzero(other.col_of_row >= 0)[0]
+    col_of_row[other.col_of_row[matched]] = matched
+    u = xp.minimum(other.col_dual, row_unmatched)
+    v = v.copy()
+    if isinstance(problem.costs, SparseCosts):
+        costs = problem.costs
+        np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))
+    else:
+        matrix_of(problem.costs.transposed()).lower_to_slack(u, v)
+    return Answer(col_of_row, v, other.stats)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

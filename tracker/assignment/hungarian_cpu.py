@@ -1,0 +1,374 @@
+"""CPU kernels of `hungarian`, by the numbers of Date & Nagi's algorithms.
+
+Each result depends on neither the order nor the number of threads: those of one stage work on rows or columns
+of their own, and among rows that reach a column equally near the first after the column's own place is taken.
+
+Shapes: costs (R,C) of i4, i8, f4 or f8, R <= C, C-contiguous; duals and slacks of one type, i4 or i8 for
+integer costs and f8 for real ones; `never` is above every slack, `tie` the largest slack that counts as none.
+A `Forest` holds the rest, see hungarian.py.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numba import njit
+
+from .._threads import in_threads
+
+_STRIDE = 64
+"""Entries compared at once, without a branch; few strides hold one that matters."""
+_MANY = 1 << 19
+"""Costs below which a stage is not worth more than one thread."""
+_OPEN, _COVERED, _REACHED = 0, 1, 2
+
+
+def row_extremes(costs, low, high, limit, workers):
+    """Least cost of each row, and its largest that is not above `limit`. Written: low, high (R,)."""
+    _in_blocks(_row_extremes, len(low), costs.size, workers, costs, low, high, limit)
+
+
+def column_reduction(costs, row_dual, col_dual, workers):
+    """Second part of Algorithm 1: the least of what is left of each column. Written: col_dual (C,)."""
+    _in_blocks(_column_reduction, len(col_dual), costs.size, workers, costs, row_dual, col_dual)
+
+
+def optimality_check(forest):
+    """Algorithm 2: lists the rows that wait for a column, forgets all trees. words[0]: their number."""
+    waiting = np.nonzero(forest.col_of_row < 0)[0]
+    forest.words[:] = 0
+    forest.words[0] = len(waiting)
+    forest.waiting[: len(waiting)] = waiting
+    forest.end_of_root[waiting] = np.iinfo(np.int32).max
+    forest.claim.fill(np.iinfo(np.int64).max)
+    forest.covered.fill(False)
+
+
+def grow_trees(costs, forest, never, tie, workers):
+    """Algorithms 4 and 9: trees from all waiting rows, until one reaches a free column without slack.
+
+    Slacks stay as they were found; `level` is what dual updates have taken from them since. Written: duals,
+    ends and predecessors; words: 1 ends, 3 passes over a frontier, 4 dual updates, 5 rows scanned, 6 and 7
+    time of search and of updates.
+    """
+    cols, dtype, words, far = costs.shape[1], forest.col_dual.dtype, forest.words, _far(never)
+    level, first, last = dtype.type(0), 0, int(words[0])
+    forest.joined[:last] = forest.roots[:last] = forest.waiting[:last]
+    forest.bases[:last] = forest.row_dual[forest.waiting[:last]]
+    trees = (forest.joined, forest.roots, forest.bases)
+    slack, state, found_in = np.full(cols, never, dtype), np.zeros(cols, np.int8), np.zeros(cols, np.int64)
+    # What a stride of costs is compared with before it is looked at; `tie` covers the rounding of that.
+    bar = np.full(cols, far, dtype)
+    columns = (slack, state, forest.col_before, forest.col_root, found_in, bar)
+    joining = (forest.row_of_col, forest.row_dual, forest.row_before, forest.ends, words)
+    most = _MANY if workers > 1 else costs.size
+    while True:
+        start = time.perf_counter_ns()
+        while first < last:
+            first, last = _passes(
+                costs, trees, columns, forest.col_dual, tie, far, joining, level, first, last, most
+            )
+            if first < last:
+                words[3] += 1
+                part = (costs, trees, columns, forest.col_dual, tie, first, last, words[3])
+                _in_blocks(_scan, cols, (last - first) * cols, workers, *part)
+                first, last = last, _join(trees, columns, far, joining, level, last)
+        after = time.perf_counter_ns()
+        words[6] += after - start
+        least = never if words[1] else _least_open(slack, state, never)
+        if least >= never:
+            break
+        level = dtype.type(max(level, least))
+        words[4] += 1
+        last = _join(trees, columns, far, joining, level, last)
+        words[7] += time.perf_counter_ns() - after
+    words[5] = last
+    if words[1]:
+        covered = state == _COVERED
+        forest.col_dual[covered] -= level - slack[covered]
+        forest.row_dual[forest.joined[:last]] = forest.bases[:last] + level
+
+
+def compress(costs, forest, tie, workers):
+    """Pairs without slack as CSR: indptr (R+1,) i8, indices (P,) i4."""
+    indptr = np.zeros(len(costs) + 1, np.int64)
+    duals = (forest.row_dual, forest.col_dual, tie)
+    _in_blocks(_count_tight, len(costs), costs.size, workers, costs, *duals, indptr[1:])
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(indptr[-1], np.int32)
+    _in_blocks(_fill_tight, len(costs), costs.size, workers, costs, *duals, indptr, indices)
+    return indptr, indices
+
+
+def forward_pass(indptr, indices, forest):
+    """Algorithm 3: breadth-first search along the pairs without slack until it reaches no more columns.
+
+    Written: predecessors, ends, joined rows, covered columns; words: 1 ends, 3 levels, 5 rows, 9 columns.
+    """
+    _forward_pass(
+        *(indptr, indices, forest.row_of_col, forest.waiting, forest.claim, forest.gathered, forest.joined),
+        *(forest.row_before, forest.roots, forest.col_before, forest.col_root, forest.ends, forest.covered),
+        forest.words,
+    )
+
+
+def dual_update(costs, forest, never, workers):
+    """Algorithms 7 and 8: the least uncovered slack, to joined rows and from the columns they hold."""
+    joined = forest.joined[: forest.words[5]]
+    least = np.full(len(joined), never, forest.row_dual.dtype)
+    arrays = (costs, forest.row_dual, forest.col_dual, forest.covered, joined, least)
+    _in_blocks(_least_slack, len(joined), len(joined) * costs.shape[1], workers, *arrays)
+    if least.min() < never:
+        forest.words[4] = 1
+        forest.row_dual[joined] += least.min()
+        held = forest.col_of_row[joined]
+        forest.col_dual[held[held >= 0]] -= least.min()
+
+
+def reverse_pass(forest):
+    """Algorithm 5: every tree keeps the first of the free columns it reached. Written: end_of_root."""
+    ends = forest.ends[: forest.words[1]]
+    np.minimum.at(forest.end_of_root, forest.col_root[ends], ends)
+
+
+def augmentation_pass(forest):
+    """Algorithm 6: exchanges pairs along the path of every tree that found one. words[2]: their number."""
+    _augmentation_pass(
+        *(forest.ends, forest.col_root, forest.end_of_root, forest.row_before, forest.col_before),
+        *(forest.col_of_row, forest.row_of_col, forest.words),
+    )
+
+
+def _in_blocks(kernel, length, work, workers, *arrays):
+    """Run a kernel on blocks of rows or columns, in threads where there is enough to do."""
+    count = min(workers, length) if work > _MANY else 1
+    bounds = [length * k // count for k in range(count + 1)]
+    blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
+    for _ in in_threads(lambda block: kernel(*arrays, *block), blocks, count):
+        pass
+
+
+def _far(never):
+    """A bar that every cost stays below; its negative is one that none does."""
+    if never == np.iinfo(np.int32).max:
+        return np.int32(2**30)
+    return np.float64(1.5e300) if np.isinf(never) else never
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def _least_above(row, shift):  # pragma: no cover
+    """min_j (row_j - shift_j): the loop that the compiler turns into vector instructions."""
+    least = shift.dtype.type(row[0] - shift[0])
+    for j in range(len(row)):
+        reduced = shift.dtype.type(row[j] - shift[j])
+        least = reduced if reduced < least else least  # noqa: FURB136  (min() is slower)
+    return least
+
+
+@njit(nogil=True, cache=True)
+def _after(row, col, rows):  # pragma: no cover
+    """How far a row comes after a column's own place, as 32 bits without sign."""
+    return (row - (col if col < rows else col % rows)) & 0xFFFFFFFF
+
+
+@njit(nogil=True, cache=True)
+def _row_extremes(costs, low, high, limit, first, last):  # pragma: no cover
+    for i in range(first, last):
+        row = costs[i]
+        least, most = row[0], -limit
+        for j in range(len(row)):
+            least = min(least, row[j])
+            if most < row[j] <= limit:
+                most = row[j]
+        low[i], high[i] = least, most
+
+
+@njit(nogil=True, cache=True)
+def _column_reduction(costs, row_dual, col_dual, first, last):  # pragma: no cover
+    for j in range(first, last):
+        col_dual[j] = costs[0, j] - row_dual[0]
+    for i in range(1, len(row_dual)):
+        for j in range(first, last):
+            left = col_dual.dtype.type(costs[i, j] - row_dual[i])
+            col_dual[j] = left if left < col_dual[j] else col_dual[j]  # noqa: FURB136
+
+
+@njit(nogil=True, cache=True)
+def _scan(costs, trees, columns, dual, tie, first, last, number, begin, end):  # pragma: no cover
+    """Algorithm 4 for the joined rows `first` to `last` and a block of columns."""
+    joined, roots, bases = trees
+    slack, state, col_before, col_root, found_in, bar = columns
+    rows = costs.shape[0]
+    for k in range(first, last):
+        i, base = joined[k], bases[k]
+        row = costs[i]
+        for start in range(begin, end, _STRIDE):
+            stop = min(start + _STRIDE, end)
+            if _least_above(row[start:stop], bar[start:stop]) > base:
+                continue
+            for j in range(start, stop):
+                if state[j] != _OPEN:
+                    continue
+                key = dual.dtype.type(row[j] - base - dual[j])
+                if key < slack[j] or (
+                    key == slack[j]
+                    and found_in[j] == number
+                    and _after(i, j, rows) < _after(col_before[j], j, rows)
+                ):
+                    slack[j], col_before[j], col_root[j], found_in[j] = key, i, roots[k], number
+                    bar[j] = key + dual[j] + tie
+
+
+@njit(nogil=True, cache=True)
+def _join(trees, columns, far, joining, level, last):  # pragma: no cover
+    """Covers open columns without slack and lets their rows join, or lists them among the ends."""
+    joined, roots, bases = trees
+    slack, state, col_before, col_root, _, bar = columns
+    row_of_col, row_dual, row_before, ends, words = joining
+    for j in range(len(slack)):
+        if state[j] != _OPEN or slack[j] > level:
+            continue
+        bar[j] = -far
+        i = row_of_col[j]
+        if i < 0:
+            state[j] = _REACHED
+            ends[words[1]] = j
+            words[1] += 1
+        else:
+            state[j] = _COVERED
+            joined[last], roots[last], bases[last] = i, col_root[j], row_dual[i] - slack[j]
+            row_before[i] = col_before[j]
+            last += 1
+    return last
+
+
+@njit(nogil=True, cache=True)
+def _passes(costs, trees, columns, dual, tie, far, joining, level, first, last, most):  # pragma: no cover
+    """Scans frontiers and lets rows join, until none does or the next is worth threads."""
+    words = joining[4]
+    while first < last and (last - first) * costs.shape[1] <= most:
+        words[3] += 1
+        _scan(costs, trees, columns, dual, tie, first, last, words[3], 0, costs.shape[1])
+        first, last = last, _join(trees, columns, far, joining, level, last)
+    return first, last
+
+
+@njit(nogil=True, cache=True)
+def _least_open(slack, state, never):  # pragma: no cover
+    least = never
+    for j in range(len(slack)):
+        if state[j] == _OPEN and slack[j] < least:
+            least = slack[j]
+    return least
+
+
+@njit(nogil=True, cache=True)
+def _count_tight(costs, row_dual, col_dual, tie, count, first, last):  # pragma: no cover
+    for i in range(first, last):
+        row, found = costs[i], 0
+        for j in range(len(row)):
+            found += row_dual.dtype.type(row[j] - row_dual[i] - col_dual[j]) <= tie
+        count[i] = found
+
+
+@njit(nogil=True, cache=True)
+def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  # pragma: no cover
+    for i in range(first, last):
+        row, p = costs[i], indptr[i]
+        for start in range(0, len(row), _STRIDE):
+            if p == indptr[i + 1]:
+                break
+            stop = min(start + _STRIDE, len(row))
+            # Twice the tie, for this difference is rounded otherwise.
+            if _least_above(row[start:stop], col_dual[start:stop]) > row_dual[i] + 2 * tie:
+                continue
+            for j in range(start, stop):
+                if row_dual.dtype.type(row[j] - row_dual[i] - col_dual[j]) <= tie:
+                    indices[p] = j
+                    p += 1
+
+
+@njit(nogil=True, cache=True)
+def _forward_pass(
+    indptr,
+    indices,
+    row_of_col,
+    waiting,
+    claim,
+    gathered,
+    joined,
+    row_before,
+    roots,
+    col_before,
+    col_root,
+    ends,
+    covered,
+    words,
+):  # pragma: no cover
+    """A claim (C,) i8 is the level that reached a column, then how far after its place the row is."""
+    rows, unclaimed = len(row_before), np.iinfo(np.int64).max
+    count, level, first, last = words[0], 0, 0, words[0]
+    while True:
+        for k in range(first, last):
+            if level == 0:
+                i = waiting[k]
+                root, joined[k] = i, i
+            else:
+                j = gathered[k]
+                before = (claim[j] + (j if j < rows else j % rows)) & 0xFFFFFFFF
+                i, root = row_of_col[j], roots[before]
+                if i < 0:
+                    ends[words[1]], col_before[j], col_root[j] = j, before, root
+                    words[1] += 1
+                    continue
+                row_before[i], covered[j] = before, 1
+                # Every column that was gathered has its row at the same place here, unless some are free.
+                if count + k < rows:
+                    joined[count + k] = i
+            roots[i] = root
+            for p in range(indptr[i], indptr[i + 1]):
+                j = indices[p]
+                key = level << 32 | _after(i, j, rows)
+                if claim[j] == unclaimed:
+                    gathered[words[9]] = j
+                    words[9] += 1
+                if key < claim[j]:
+                    claim[j] = key
+        first, last = last if level else 0, words[9]
+        if first == last:
+            break
+        level += 1
+    words[3], words[5] = level + 1, count + last - words[1]
+
+
+@njit(nogil=True, cache=True)
+def _least_slack(costs, row_dual, col_dual, covered, joined, least, first, last):  # pragma: no cover
+    for k in range(first, last):
+        i, lowest = joined[k], least[k]
+        row = costs[i]
+        for j in range(len(row)):
+            slack = row_dual.dtype.type(row[j] - row_dual[i] - col_dual[j])
+            if not covered[j] and slack < lowest:
+                lowest = slack
+        least[k] = lowest
+
+
+@njit(nogil=True, cache=True)
+def _augmentation_pass(
+    ends, col_root, end_of_root, row_before, col_before, col_of_row, row_of_col, words
+):  # pragma: no cover
+    for k in range(words[1]):
+        j = ends[k]
+        root, i = col_root[j], col_before[j]
+        if end_of_root[root] != j:
+            continue
+        words[2] += 1
+        while True:
+            left = col_of_row[i]
+            col_of_row[i], row_of_col[j] = j, i
+            if i == root:
+                break
+            i, j = row_before[i], left

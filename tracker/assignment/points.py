@@ -1,0 +1,141 @@
+"""Distances of two point sets, asked like a dense matrix, of which some rows at a time exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import free_device_memory, free_memory, on_device
+from .dense import DenseMatrix, in_blocks, limit_in
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts
+
+_ENTRIES = 1 << 22
+"""Distances that exist at once: 32 MiB."""
+
+
+class PointMatrix:
+    """`DenseMatrix` for points; its methods take and give the same.
+
+    Parameters
+    ----------
+    costs : PointCosts
+        On the host.
+
+    Examples
+    --------
+    >>> matrix = PointMatrix(PointCosts(np.array([[0.0], [3.0]]), np.array([[1.0], [5.0]])))
+    >>> u = np.full(2, np.inf)
+    >>> matrix.lower_to_slack(np.zeros(2), u)
+    >>> u
+    array([1., 2.])
+    """
+
+    def __init__(self, costs: PointCosts) -> None:
+        self.source = np.ascontiguousarray(costs.source)
+        self.by_axis = np.ascontiguousarray(costs.target.T)
+        self.squared = costs.metric == "squared"
+        self.shape = costs.shape
+
+    def block(self, first: int, last: int) -> NDArray[np.float64]:
+        """(last - first, C) distances of some rows."""
+        from . import points_cpu
+
+        found = np.empty((last - first, self.shape[1]))
+        in_blocks(
+            points_cpu.distances, len(found), self.source[first:last], self.by_axis, self.squared, found
+        )
+        return found
+
+    def pairs(self, rows: NDArray, cols: NDArray) -> NDArray[np.float64]:
+        """(P,) distances of pairs."""
+        from . import points_cpu
+
+        found = np.empty(len(rows))
+        in_blocks(points_cpu.pairs, len(rows), self.source, self.by_axis, self.squared, rows, cols, found)
+        return found
+
+    def matrix(self) -> NDArray[np.float64]:
+        """(R, C) costs of all pairs."""
+        return self.block(0, self.shape[0])
+
+    def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
+        """u_i := min(u_i, min_j (c_ij - v_j)); see `DenseMatrix`."""
+        for first, last in self._blocks():
+            DenseMatrix(self.block(first, last)).lower_to_slack(v, u[first:last])
+
+    def nearest_of_rows(
+        self, v: NDArray, limit: NDArray, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The columns of least c_ij - v_j below a limit, row by row; see `DenseMatrix`."""
+        found = [
+            DenseMatrix(self.block(first, last)).nearest_of_rows(v, limit[first:last], most)
+            for first, last in self._blocks()
+        ]
+        nearest, count = zip(*found, strict=True)
+        return np.concatenate(nearest), np.concatenate(count)
+
+    def nearest_of_cols(
+        self, u: NDArray, limit: NDArray, most: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray]:
+        """The rows of least c_ij - u_i below a limit, column by column; see `DenseMatrix`."""
+        from . import dense_cpu
+
+        rows, cols = self.shape
+        nearest, count = np.empty((cols, min(most, rows)), np.int32), np.zeros(cols, np.int32)
+        keys, limits = np.empty(nearest.shape), limit_in(limit, u.dtype)
+        for first, last in self._blocks():
+            state = (u[first:last], limits, keys, nearest, count, first)
+            in_blocks(dense_cpu.nearest_of_cols, cols, self.block(first, last), *state)
+        return nearest, count, np.where(count > 0, keys[:, 0], limit)
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        rows, cols = self.shape
+        step = max(1, _ENTRIES // max(cols, 1))
+        return ((first, min(first + step, rows)) for first in range(0, rows, step))
+
+
+def matrix_of(costs: DenseCosts | PointCosts) -> DenseMatrix | PointMatrix:
+    """What answers questions about all pairs, where the costs or points live."""
+    if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
+        on_gpu: Any = import_module(".dense_gpu", __package__)
+        return on_gpu.DeviceMatrix(costs)
+    if isinstance(costs, PointCosts):
+        return PointMatrix(costs)
+    return DenseMatrix(costs.values, costs.extremes if costs.values.dtype == np.int32 else None)
+
+
+def dense_of(costs: PointCosts) -> DenseCosts:
+    """All distances of two point sets as a matrix.
+
+    Raises
+    ------
+    MemoryError
+        If they do not fit into memory.
+
+    Examples
+    --------
+    >>> dense_of(PointCosts(np.zeros((2, 3)), np.ones((4, 3)), "squared")).values[0]
+    array([3., 3., 3., 3.])
+    """
+    needed = 8 * len(costs.source) * len(costs.target)
+    if needed > 0.8 * (free_device_memory() if on_device(costs.source) else free_memory()):
+        raise MemoryError(
+            f"A matrix of all distances takes {needed / 2**30:.1f} GiB, more than is free. "
+            "Choose solver sparsified, which needs none, or gate the pairs."
+        )
+    return DenseCosts(matrix_of(costs).matrix())
+
+
+def stored_costs(problem: AssignmentProblem) -> DenseCosts | SparseCosts:
+    """The costs of a problem as they are stored; of points a matrix is made."""
+    return dense_of(problem.costs) if isinstance(problem.costs, PointCosts) else problem.costs
+
+
+def with_stored_costs(problem: AssignmentProblem) -> AssignmentProblem:
+    """The same problem with a matrix in place of points."""
+    return replace(problem, costs=stored_costs(problem)) if isinstance(problem.costs, PointCosts) else problem

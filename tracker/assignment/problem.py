@@ -1,0 +1,363 @@
+"""AssignmentProblem: costs of pairs, and what it costs to leave a row or a column unmatched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arrays import (
+    array_module,
+    on_device,
+    to_device,
+    to_host,
+)
+
+_SAMPLE, _FAR = 1 << 16, 1000
+"""So many costs are looked at to tell what is usual, and how far above a low one that may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCosts:
+    """Costs of all pairs.
+
+    Parameters
+    ----------
+    values : (R, C) array of a real dtype
+        ``+inf`` forbids a pair. Lists of rows and matrix objects become arrays.
+
+    Raises
+    ------
+    TypeError
+        If the array is masked, for a mask would be lost.
+    """
+
+    values: NDArray
+
+    def __post_init__(self) -> None:
+        if not on_device(self.values):
+            object.__setattr__(self, "values", _unmasked(self.values))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @cached_property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """Least and largest cost, NaN if there is one, 0 of none; remembered, for it takes a look at all."""
+        from .dense import extremes
+
+        return extremes(self.values)
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest magnitude among finite costs; remembered as well."""
+        return largest_number(self.values, self.extremes)
+
+    def transposed(self) -> DenseCosts:
+        return DenseCosts(array_module(self.values).ascontiguousarray(self.values.T))
+
+    def sparse(self) -> SparseCosts:
+        """The allowed pairs as `SparseCosts`, columns ascending."""
+        xp = array_module(self.values)
+        allowed = self.values < np.inf
+        indptr = xp.zeros(self.shape[0] + 1, np.int64)
+        indptr[1:] = xp.cumsum(allowed.sum(axis=1))
+        return SparseCosts(indptr, xp.nonzero(allowed)[1].astype(np.int32), self.values[allowed], self.shape)
+
+    @classmethod
+    def of_gains(cls, gains: NDArray) -> DenseCosts:
+        """Costs whose least sum is the largest sum of gains; ``-inf`` forbids a pair.
+
+        Raises
+        ------
+        TypeError
+            If gains are not real numbers.
+        ValueError
+            If they are unsigned integers so large that sums overflow.
+
+        Examples
+        --------
+        >>> DenseCosts.of_gains(np.array([[3, 0]], np.uint8)).values
+        array([[-3,  0]])
+        """
+        gains = gains if on_device(gains) else _unmasked(gains)
+        kind = gains.dtype.kind
+        if kind not in "iubf":
+            raise TypeError(f"Gains must be real numbers; got an array of {gains.dtype}.")
+        if kind == "u" and gains.size and int(gains.max()) >= 2**58:
+            raise ValueError(
+                "Gains hold integers so large that their sums overflow. Divide them, or use floats."
+            )
+        # The least integer of a type has no negative in it.
+        has_least = kind == "i" and gains.size and int(gains.min()) == np.iinfo(gains.dtype).min
+        return cls(-gains.astype(np.int64) if kind in "ub" or has_least else -gains)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCosts:
+    """Costs of some pairs, row by row (CSR); a pair that is absent is forbidden, a stored zero is a cost.
+
+    Parameters
+    ----------
+    indptr : (R + 1,) int64 array
+        Row i has the pairs indptr[i] to indptr[i + 1].
+    indices : (P,) int32 array
+        Column of each pair, in any order, none twice in a row.
+    values : (P,) array of a real dtype
+        Cost of each pair; finite.
+    shape : (int, int)
+        R and C.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray
+    shape: tuple[int, int]
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(P,) int64: row of each pair."""
+        xp = array_module(self.values)
+        if xp is np:
+            return np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.indptr))
+        return xp.searchsorted(self.indptr, xp.arange(len(self.indices)), side="right").astype(np.int64) - 1
+
+    def transposed(self) -> SparseCosts:
+        xp = array_module(self.values)
+        order = xp.argsort(self.indices, kind="stable")
+        indptr = xp.zeros(self.shape[1] + 1, np.int64)
+        if len(self.indices):
+            indptr[1:] = xp.cumsum(xp.bincount(self.indices, minlength=self.shape[1]))
+        return SparseCosts(
+            indptr,
+            self.rows[order].astype(np.int32),
+            self.values[order],
+            (self.shape[1], self.shape[0]),
+        )
+
+    def sparse(self) -> SparseCosts:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class PointCosts:
+    r"""Distances of all pairs of two point sets, evaluated where they are needed and never stored.
+
+    :math:`c_{ij} = |a_i - b_j|`, or its square. Coordinates are subtracted first, so that points far from
+    the origin lose nothing.
+
+    Parameters
+    ----------
+    source : (R, D) float64 array
+    target : (C, D) float64 array
+        In the same unit.
+    metric : {"euclidean", "squared"}
+
+    Examples
+    --------
+    >>> PointCosts(np.zeros((2, 3)), np.ones((4, 3)), "squared").shape
+    (2, 4)
+    """
+
+    source: NDArray[np.float64]
+    target: NDArray[np.float64]
+    metric: str = "euclidean"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.source), len(self.target)
+
+    def transposed(self) -> PointCosts:
+        return PointCosts(self.target, self.source, self.metric)
+
+
+Costs = DenseCosts | SparseCosts | PointCosts
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentProblem:
+    r"""Match rows to columns at least cost; each at most once.
+
+    With both unmatched costs given, rows and columns are optional:
+
+    .. math:: \min \sum_{(i,j) \in M} c_{ij} + \sum_{i \notin M} r_i + \sum_{j \notin M} s_j
+
+    so a pair that costs :math:`r_i + s_j` or more never helps. With both None every row must be
+    matched, or every column if there are more rows than columns (a perfect matching of the smaller
+    side).
+
+    Parameters
+    ----------
+    costs : DenseCosts, SparseCosts or PointCosts
+    row_unmatched : (R,) array or None
+        Cost :math:`r_i` of leaving row i unmatched; finite.
+    col_unmatched : (C,) array or None
+        Cost :math:`s_j` of leaving column j unmatched; finite.
+    largest : int, optional
+        No cost is larger in magnitude, where whoever makes the problem knows it; else it is looked up.
+
+    Examples
+    --------
+    >>> costs = DenseCosts(np.array([[1, 9], [9, 9]]))
+    >>> AssignmentProblem(costs, np.array([4, 4]), np.array([4, 4])).shape
+    (2, 2)
+    """
+
+    costs: Costs
+    row_unmatched: NDArray | None = None
+    col_unmatched: NDArray | None = None
+    largest: int | None = field(default=None, kw_only=True)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.costs.shape
+
+    @property
+    def array(self) -> NDArray:
+        """An array of the costs, to tell their type and where they live."""
+        return self.costs.source if isinstance(self.costs, PointCosts) else self.costs.values
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether the smaller side must be matched whole."""
+        return self.row_unmatched is None
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether all costs are integers, so that every sum and the certificate are exact."""
+        unmatched = (self.row_unmatched, self.col_unmatched)
+        return self.array.dtype.kind in "iub" and all(
+            cost is None or cost.dtype.kind in "iub" for cost in unmatched
+        )
+
+    def transposed(self) -> AssignmentProblem:
+        """The same problem with rows and columns exchanged."""
+        costs = self.costs.transposed()
+        return AssignmentProblem(costs, self.col_unmatched, self.row_unmatched, largest=self.largest)
+
+    def unmatched(self) -> tuple[NDArray, NDArray]:
+        """Unmatched costs of rows and columns, as int64 or float64; to be read, not to be written.
+
+        In a perfect matching of all rows that of a row is `forbidden` and that of a column 0.
+        """
+        dtype = np.int64 if self.is_integer else np.float64
+        if self.row_unmatched is None or self.col_unmatched is None:
+            xp = array_module(self.array)
+            return xp.full(self.shape[0], forbidden(dtype)), xp.zeros(self.shape[1], dtype)
+        laid = array_module(self.array).ascontiguousarray
+        return laid(self.row_unmatched, dtype), laid(self.col_unmatched, dtype)
+
+
+def _unmasked(values: ArrayLike) -> NDArray:
+    """The values as an array."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("The array is masked. Forbid pairs by infinity, such as costs.filled(np.inf).")
+    return np.asarray(values)
+
+
+def as_kernels_read(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with the arrays of sparse costs in the types and without the gaps that a GPU reads over."""
+    costs = problem.costs
+    if not isinstance(costs, SparseCosts):
+        return problem
+    laid = array_module(costs.values).ascontiguousarray
+    pairs = laid(costs.indptr, np.int64), laid(costs.indices, np.int32), laid(costs.values)
+    return replace(problem, costs=SparseCosts(*pairs, costs.shape))
+
+
+def on_host(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with all its arrays in main memory."""
+    return _moved(problem, to_host)
+
+
+def on_gpu(problem: AssignmentProblem) -> AssignmentProblem:
+    """The problem with all its arrays in the current GPU's memory."""
+    return _moved(problem, to_device)
+
+
+def _moved(problem: AssignmentProblem, move: Callable[[NDArray], NDArray]) -> AssignmentProblem:
+    costs: Costs = problem.costs
+    if isinstance(costs, PointCosts):
+        costs = PointCosts(move(costs.source), move(costs.target), costs.metric)
+    elif isinstance(costs, SparseCosts):
+        costs = SparseCosts(move(costs.indptr), move(costs.indices), move(costs.values), costs.shape)
+    else:
+        costs = DenseCosts(move(costs.values))
+    if problem.row_unmatched is None or problem.col_unmatched is None:
+        return replace(problem, costs=costs)
+    unmatched = move(problem.row_unmatched), move(problem.col_unmatched)
+    return AssignmentProblem(costs, *unmatched, largest=problem.largest)
+
+
+def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
+    """A cost no matching can reach: ``inf``, or for integers the eighth part of their range."""
+    return np.float64(np.inf) if np.dtype(dtype).kind == "f" else np.int64(2**60)
+
+
+def largest_cost(problem: AssignmentProblem) -> float:
+    """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
+    unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
+    largest = [largest_number(cost) for cost in unmatched]
+    if isinstance(problem.costs, DenseCosts):
+        return max([problem.costs.largest, *largest])
+    if isinstance(problem.costs, SparseCosts):
+        return max([largest_number(problem.costs.values), *largest])
+    points = array_module(problem.array).concatenate([problem.costs.source, problem.costs.target])
+    extent = float(np.linalg.norm(to_host(np.ptp(points, axis=0)))) if len(points) else 0.0
+    return max([extent**2 if problem.costs.metric == "squared" else extent, *largest])
+
+
+def without_outliers(problem: AssignmentProblem) -> AssignmentProblem | None:
+    """The same with real costs far above most others lowered to what is usual; None where there are none.
+
+    An answer to it that takes no lowered pair is one to the problem itself, for no other became cheaper by
+    what was lowered, and its duals hold for both.
+    """
+    if not isinstance(problem.costs, DenseCosts) or not problem.is_perfect or problem.is_integer:
+        return None
+    usual, largest = cost_scales(problem)
+    if usual >= largest:
+        return None
+    xp, values = array_module(problem.array), problem.costs.values
+    return replace(problem, costs=DenseCosts(xp.where(xp.isinf(values), values, xp.minimum(values, usual))))
+
+
+def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
+    """What rounding is measured by, 0 for integers, and the largest cost.
+
+    That is the largest one as well, unless it is far above what most pairs cost: numbers that stand for
+    forbidden pairs would hide what the others differ by.
+    """
+    largest, values = largest_cost(problem), problem.array
+    if problem.is_integer:
+        return 0, largest
+    if isinstance(problem.costs, PointCosts) or values.size == 0:
+        return largest, largest
+    at = np.arange(min(values.size, _SAMPLE), dtype=np.uint64)
+    if len(at) < values.size:  # scattered, for lines may differ
+        at = at * np.uint64(0x9E3779B97F4A7C15) % np.uint64(values.size)
+    at = array_module(values).asarray(at.astype(np.int64))
+    some = values[at] if values.ndim == 1 else values[at // values.shape[1], at % values.shape[1]]
+    some = np.abs(to_host(some).astype(np.float64))
+    some = some[(some > 0) & (some < np.inf)]
+    if len(some) == 0:
+        return largest, largest
+    low = float(np.partition(some, len(some) // 100)[len(some) // 100])
+    unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
+    return min(largest, max([_FAR * low, *(largest_number(cost) for cost in unmatched)])), largest
+
+
+def largest_number(cost: NDArray, extremes: tuple[int | float, int | float] | None = None) -> float:
+    """Largest magnitude among finite costs, none of which is NaN; 0 if there are none."""
+    if cost.size == 0:
+        return 0.0
+    low, high = map(float, extremes or (cost.min(), cost.max()))
+    if np.isinf(high):
+        finite = array_module(cost).where(np.isinf(cost), 0, cost)
+        return max(abs(float(finite.min())), abs(float(finite.max())))
+    return max(abs(low), abs(high))

@@ -1,0 +1,51 @@
+"""The command `outbid advise`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from .terminal import common_options, compilation_told
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Say before any linking what a gate would mean.
+
+    \b
+    Examples:
+      outbid advise spots.csv
+      outbid advise spots.csv --spacing 0.8 0.2 0.2 --max-distance 2 --max-distance 3
+      outbid advise spots.csv --json
+
+    INPUT is a table of detections. For some gates (max distances): how many candidates each particle has,
+    how many particles hang together through them, and the share of wrong and missing links to expect,
+    counted on frames of INPUT whose particles take random steps. Then what to record otherwise.
+    """,
+)
+@click.argument("source", metavar="INPUT", type=click.Path(path_type=Path))
+@click.option(
+    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
+    help="Size of a voxel: positions are multiplied by it.",
+)  # fmt: skip
+@click.option(
+    "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
+    help="A gate to look at; may be given several times.  [default: some around the one advised]",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")
+@common_options
+def advise(
+    source: Path, spacing: tuple[float, float, float], max_distances: tuple[float, ...], as_json: bool
+) -> None:
+    """Say what a gate would mean."""
+    from .. import formats
+    from ..advise import advise as run_advise
+    from ..tracking import TrackingSettings
+
+    TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
+    detections = formats.read_detections(source)
+    with compilation_told():
+        told = run_advise(detections, spacing=spacing, max_distances=max_distances)
+    click.echo(json.dumps(told.as_dict()) if as_json else str(told))

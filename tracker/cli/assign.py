@@ -1,0 +1,190 @@
+"""The command `outbid assign`."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .terminal import Stopwatch, common_options, compilation_told, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..assignment import AbstractAssignmentSolver, Assignment, AssignmentProblem
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Solve one assignment problem, proved.
+
+    \b
+    Examples:
+      outbid assign costs.npy
+      outbid assign costs.npy --solver auction --unmatched-cost 5
+      outbid assign a.csv b.csv --cost squared
+
+    COSTS is a matrix (.npy), in which +inf forbids a pair. With TARGET both are points: tables with
+    columns frame, z, y, x, or .npy with a row for each point; their costs are distances.
+    """,
+)
+@click.argument("source", metavar="COSTS", type=_FILE)
+@click.argument("target", metavar="[TARGET]", type=_FILE, required=False)
+@click.option("--solver", default="sparsified", show_default=True, help="Solver of the problem.")
+@click.option(
+    "--cost", "metric", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
+    help="Cost of a pair of points: its distance, or that squared.",
+)  # fmt: skip
+@click.option(
+    "--unmatched-cost", type=float, metavar="U",
+    help="Cost of leaving a row or a column unmatched.  [default: the smaller side is matched whole]",
+)  # fmt: skip
+@click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
+@click.option(
+    "--deadline", type=click.FloatRange(min=0), metavar="SECONDS",
+    help="Of solver greedy_switching: take the best answer found until then.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+@common_options
+def assign(
+    source: Path,
+    target: Path | None,
+    solver: str,
+    metric: str,
+    unmatched_cost: float | None,
+    device: str,
+    deadline: float | None,
+    as_json: bool,
+) -> None:
+    """Solve one assignment problem."""
+    from ..errors import SettingsError
+
+    chosen = _solver(solver, deadline)
+    if unmatched_cost is not None and not math.isfinite(unmatched_cost):
+        raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
+    problem = _problem(source, target, metric, unmatched_cost)
+    clock = Stopwatch()
+    with compilation_told():
+        answer, used = _solve(problem, chosen, device)
+    summary = {
+        "rows": problem.shape[0], "cols": problem.shape[1], "pairs": int((answer.col_of_row >= 0).sum()),
+        "cost": answer.primal_cost, "bound": answer.dual_cost, "gap": answer.gap,
+        "status": str(answer.status), "solver": solver, "device": used, "seconds": clock.seconds,
+    }  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(summary))
+        return
+    proof = "cost {cost:.15g}, bound {bound:.15g}, gap {gap:g}"
+    line = f"{proof}, {{pairs}} pairs, {{solver}}, {{device}}, {{seconds:.2f}} s"
+    click.echo(line.format_map(summary))
+    say(str(answer.status))
+
+
+def _problem(
+    source: Path, target: Path | None, metric: str, unmatched_cost: float | None
+) -> AssignmentProblem:
+    """What the files hold, checked."""
+    import numpy as np
+
+    from ..assignment import AssignmentProblem, DenseCosts, PointCosts
+    from ..assignment.check import check_problem
+    from ..errors import InputError
+    from ..formats.matrix import read_matrix
+
+    costs: DenseCosts | PointCosts
+    if target is None:
+        costs = DenseCosts(read_matrix(source))
+    else:
+        costs = PointCosts(_points(source), _points(target), metric)
+    problem = AssignmentProblem(costs)
+    if unmatched_cost is not None:
+        # A whole number keeps the sums of whole costs exact.
+        unmatched = (
+            int(unmatched_cost)
+            if abs(unmatched_cost) < 2**53 and unmatched_cost.is_integer()
+            else unmatched_cost
+        )
+        problem = AssignmentProblem(costs, *(np.full(length, unmatched) for length in costs.shape))
+    try:
+        check_problem(problem)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{source}: {error}") from None
+    return problem
+
+
+def _solver(name: str, deadline: float | None) -> AbstractAssignmentSolver:
+    """The solver of that name."""
+    from ..assignment import SOLVERS, solver_named
+    from ..assignment.greedy_switching import GreedySwitching
+    from ..errors import SettingsError
+
+    if name not in SOLVERS:
+        raise SettingsError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
+    if deadline is None:
+        return solver_named(name)
+    if math.isnan(deadline):
+        raise SettingsError("The deadline is no number; give seconds.")
+    if name != "greedy_switching":
+        raise SettingsError(f"Solver {name} has no answer before its end. Choose --solver greedy_switching.")
+    return GreedySwitching(deadline=deadline)
+
+
+def _solve(
+    problem: AssignmentProblem, solver: AbstractAssignmentSolver, device: str
+) -> tuple[Assignment, str]:
+    """The answer, and where it was found."""
+    from .._arrays import gpu_names, release_device_memory
+    from ..assignment import solve_and_certify
+    from ..assignment.problem import on_gpu
+    from ..errors import ResourceError, SolverError
+
+    used = "cpu"
+    if device != "cpu":
+        try:
+            used = "gpu" if gpu_names() else "cpu"
+        except RuntimeError as error:
+            if device == "gpu":
+                raise ResourceError(str(error)) from None
+        if used == "gpu" and not solver.works_on_device(problem):
+            used = "cpu"
+            if device == "gpu":
+                say("The solver has no GPU kernels for this problem; it is solved on the CPU.")
+    try:
+        if used == "gpu":
+            try:
+                return solve_and_certify(on_gpu(problem), solver), used
+            except MemoryError:
+                say("The problem does not fit into the GPU's memory; it is solved on the CPU.")
+            # Behind the handler, which holds on to what the GPU holds.
+            release_device_memory()
+        return solve_and_certify(problem, solver), "cpu"
+    except MemoryError as error:
+        advice = "" if str(error).endswith(".") else ". Gate the pairs."
+        raise ResourceError(f"The problem does not fit into memory: {error}{advice}") from None
+    except (ValueError, RuntimeError) as error:
+        raise SolverError(str(error)) from None
+
+
+def _points(path: Path) -> NDArray:
+    """(N, D) float64 positions."""
+    from .. import formats
+    from ..errors import InputError
+    from ..formats.matrix import read_matrix
+
+    if path.suffix != ".npy":
+        seen = formats.read_detections(path)
+        if len(seen) and seen.frame[0] != seen.frame[-1]:
+            raise InputError(
+                f"{path} holds frames {seen.frame[0]} to {seen.frame[-1]}; a point set is one frame. Write "
+                "its rows to a file of their own, or link all frames with outbid track."
+            )
+        return seen.position
+    values = read_matrix(path)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{path} holds {values.dtype}; coordinates must be real numbers.")
+    return values.astype(float)

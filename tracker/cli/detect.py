@@ -1,0 +1,180 @@
+"""The command `outbid detect`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .terminal import Stopwatch, common_options, config_option, progress_bar, run_record, say
+
+if TYPE_CHECKING:
+    from ..detection.spots import DetectionSettings
+    from ..formats.images import Movie
+
+_LOG = logging.getLogger("outbid")
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Find spots, or centroids of labels, in a movie.
+
+    \b
+    Examples:
+      outbid detect movie.tif -o points.csv
+      outbid detect movie.tif --preview
+      outbid detect stacks/ -o points.parquet --spacing 5 1 1
+      outbid detect movie.tif -o points.csv --axes TYX --radius 3 --threshold 20
+      outbid detect masks/ -o points.csv --labels
+
+    MOVIE is a TIFF file (ImageJ, OME or plain), or a folder with an image for each frame. Positions are
+    in the unit of the voxel size. --preview shows how the number of spots depends on the threshold.
+    """,
+)
+@click.argument("source", metavar="MOVIE", type=_FILE)
+@click.option("-o", "--output", type=_FILE, help="Table of detections, or .geff or .xml.")
+@click.option(
+    "--radius", type=float, metavar="R",
+    help="Radius of a spot, in the unit of the voxel size.  [default: estimated]",
+)  # fmt: skip
+@click.option("--radius-z", type=float, metavar="R", help="Radius along z.  [default: --radius]")
+@click.option(
+    "--threshold", type=float, metavar="Q", help="Least quality of a spot.  [default: found for each frame]"
+)
+@click.option(
+    "--filter",
+    type=click.Choice(["log", "dog"]),
+    default="dog",
+    show_default=True,
+    help="Difference of Gaussians, or their Laplacian.",
+)
+@click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
+@click.option("--labels", is_flag=True, help="MOVIE is of label images: take the centroids of the labels.")
+@click.option(
+    "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE tells]"
+)
+@click.option("--axes", metavar="AXES", help="Axes of MOVIE where it does not tell or is wrong: TZYX, TYX …")
+@click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to look at.")
+@click.option(
+    "--preview", is_flag=True,
+    help="Print the number of spots of a frame against the threshold, and the automatic choice.",
+)  # fmt: skip
+@click.option("--frame", type=int, default=0, show_default=True, metavar="N", help="Frame of the preview.")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
+    help="Where to filter.",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
+    help="Threads; they change no result.",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+@common_options
+def detect(
+    source: Path,
+    output: Path | None,
+    radius: float | None,
+    radius_z: float | None,
+    threshold: float | None,
+    filter: str,  # noqa: A002 - the name in run records
+    dark: bool,
+    labels: bool,
+    spacing: tuple[float, float, float] | None,
+    axes: str | None,
+    channel: int,
+    preview: bool,
+    frame: int,
+    device: str,
+    workers: int,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Find spots in a movie."""
+    from dataclasses import asdict
+
+    from .. import formats
+    from ..detection import detect as run_detect
+    from ..detection import detect_labels
+    from ..detection.spots import DetectionSettings
+    from ..formats.images import open_movie
+
+    clock = Stopwatch()
+    if preview and (labels or output):
+        raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
+    if not preview and output is None:
+        raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
+    if output is not None:
+        formats.check_output(output, overwrite=overwrite)
+    movie = open_movie(source, axes=axes, channel=channel, spacing=spacing)
+    settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
+    _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
+    for doubt in movie.doubts:
+        say(doubt)
+    if output is None:
+        _preview(movie, settings, frame, as_json)
+        return
+    with progress_bar("Detecting") as progress:
+        if labels:
+            found = detect_labels(
+                movie.frames(), spacing=movie.spacing, unit=movie.unit, count=movie.frame_count,
+                progress=progress,
+            )  # fmt: skip
+        else:
+            found, settings = run_detect(
+                movie.frames(), settings, unit=movie.unit, workers=workers, count=movie.frame_count,
+                progress=progress,
+            )  # fmt: skip
+    resolved = asdict(settings) | {"labels": labels, "axes": axes, "channel": channel}
+    used = {"settings": resolved, "seed": None, "device": settings.device}
+    record = run_record("detect", formats.input_of(source)) | used
+    formats.write_detections(output, found, record=record, overwrite=overwrite)
+    summary = {
+        "output": str(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
+        "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
+        "device": settings.device, "seconds": clock.seconds,
+    }  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(summary))
+    if not labels:
+        say(_radius_of(settings, movie))
+    say("{detections} detections in {frames} frames ({axes}), {seconds:.2f} s: {output}".format_map(summary))
+    if not len(found):
+        say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
+
+
+def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
+    """The radii that were used."""
+    along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
+    if settings.radius is None:
+        return "Nothing stands out of the noise at any radius. To look for one: --radius R."
+    return f"Radius {settings.radius:.3g} {movie.unit}{along}."
+
+
+def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
+    """Show how many spots a frame has at which threshold."""
+    from ..detection.preview import preview
+    from ..detection.radius import OTHER_SIGN
+
+    first, image = movie.frames([0, frame])
+    seen = preview(image, settings, first=first)
+    steps = seen.thresholds()
+    summary = {
+        "frame": frame, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
+        "unit": movie.unit, "noise": seen.noise, "automatic": seen.automatic,
+        "spots": int(seen.count_above(seen.threshold)),
+        "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
+    }  # fmt: skip
+    click.echo(json.dumps(summary) if as_json else seen.table())
+    say(
+        "Frame {frame}: noise {noise:.3g}, automatic threshold {automatic:.4g}. "
+        "To take another: --threshold Q.".format_map(summary)
+    )
+    say(_radius_of(seen.settings, movie))
+    if seen.other_sign:
+        say(OTHER_SIGN[settings.dark])

@@ -1,0 +1,324 @@
+"""What all commands share on a terminal: how they are found, what they say on stderr, and how they end."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from ..errors import InputError, OutbidError, ResourceError, SettingsError
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+_BUG = 70  # EX_SOFTWARE of sysexits.h
+_INTERRUPTED = 130
+
+
+# ---------------------------------------------------------------- how commands are found and end
+
+
+class Commands(click.Group):
+    """A group whose commands are the entry points named ``outbid.commands`` of all installed packages.
+
+    Whatever a command raises ends here: the exit codes are 0 done, 1 below a threshold that the user
+    set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_entry_points()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _entry_points().get(cmd_name)
+        if entry is None:
+            return super().get_command(ctx, cmd_name)
+        try:
+            command = entry.load()
+        except (Exception, SystemExit) as error:  # one broken package must not break the other commands
+            return _broken(entry, f"{type(error).__name__}: {error}")
+        return command if isinstance(command, click.Command) else _broken(entry, "it is no click command")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> object:
+        with _sigterm_as_interrupt():
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+                raise  # click knows what to do with these
+            except BaseException as error:
+                if ctx.meta.get("outbid.debug"):
+                    traceback.print_exc()
+                _end(error)
+
+
+def _end(error: BaseException) -> NoReturn:
+    """The one place that gives errors their exit codes."""
+    match error:
+        case OutbidError():
+            message, code = f"Error: {error}", error.exit_code
+        case KeyboardInterrupt():
+            message, code = "Interrupted.", _INTERRUPTED
+        case MemoryError():
+            advice = "Lower the distances, split the input by frames, or take a larger machine."
+            told = str(error) if str(error).endswith(".") else advice  # our own tell what to do
+            message, code = f"Error: Out of memory. {told}", ResourceError.exit_code
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            advice = "Make room, or choose another place for the output."
+            message, code = f"Error: {where}{error.strerror or error}. {advice}", ResourceError.exit_code
+        case Exception():
+            what = f"{type(error).__name__}: {error}".removesuffix(": ")
+            message, code = f"A bug in Outbid: {what}. Run again with --debug and report it.", _BUG
+        case _:
+            raise error
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(code) from None
+
+
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    """The commands by name; ours win over those of other packages."""
+    # All distributions, for `metadata.entry_points` sees one of a name: in a checkout that may be an
+    # outdated outbid.egg-info.
+    found = [
+        entry
+        for distribution in metadata.distributions()
+        for entry in distribution.entry_points
+        if entry.group == "outbid.commands"
+    ]
+    found.sort(key=lambda entry: entry.dist is not None and entry.dist.name == "outbid")
+    return {entry.name: entry for entry in found}
+
+
+def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
+    """A command in the place of one that cannot be loaded, which says why."""
+
+    def complain() -> None:
+        package = entry.dist.name if entry.dist else entry.value
+        raise ResourceError(f"The command {entry.name!r} cannot be loaded: {reason}. Install {package} anew.")
+
+    return click.Command(
+        entry.name,
+        callback=complain,
+        short_help=f"(cannot be loaded: {reason})",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed."""
+    if threading.current_thread() is not threading.main_thread():  # others may not set handlers
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------- options that act by themselves
+
+
+def common_options(function: _Function) -> _Function:
+    """Add ``-q``, ``-v`` and ``--debug`` to a command; the last counts even where another option is wrong."""
+    for names, act, text in (
+        (["--debug"], _remember, "Show the traceback of an error."),
+        (["-v", "--verbose"], _log_to_stderr, "Say more on stderr."),
+        (["-q", "--quiet"], _remember, "Say nothing on stderr but errors."),
+    ):
+        eager = act is _remember
+        function = click.option(
+            *names, is_flag=True, expose_value=False, is_eager=eager, callback=act, help=text
+        )(function)
+    return function
+
+
+def config_option(function: _Function) -> _Function:
+    """Add ``--config`` to a command: its options' values from a TOML file or a run record."""
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_load_config,
+        metavar="FILE",
+        help="Take options from a TOML file, or from an earlier output (its run record): repeats that run.",
+    )(function)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[f"outbid.{param.name}"] = value
+
+
+def _log_to_stderr(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.with_resource(_logging())
+
+
+@contextmanager
+def _logging() -> Iterator[None]:
+    logger, handler = logging.getLogger("outbid"), logging.StreamHandler(sys.stderr)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    """Make the file's values the defaults; the command line and the environment go before them."""
+    if value is None:
+        return
+    settings = _settings_in(value, ctx)
+    known = {
+        option.name: option
+        for option in ctx.command.params
+        if isinstance(option, click.Option) and option.name not in (None, param.name, "help", "debug")
+    }
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, [str(k) for k in known], 1)
+            meant = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(map(str, known))}."
+            raise SettingsError(f"{value}: there is no setting {name!r} for {ctx.info_name}. {meant}")
+        if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
+            from ..calibrate.known import text_of
+
+            settings[name] = text_of(settings[name])
+    ctx.default_map = {**(ctx.default_map or {}), **settings}
+
+
+def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
+    """Option values by parameter name, from TOML or a run record."""
+    if path.suffix.lower() == ".toml":
+        return _settings_in_toml(path, str(ctx.info_name))
+    from ..formats import read_record
+
+    try:
+        record = read_record(path)
+    except InputError as error:
+        raise SettingsError(f"{error} Or give a .toml file.") from None
+    if record.get("command") != ctx.info_name or not isinstance(record.get("settings"), dict):
+        raise SettingsError(f"{path} is no record of `outbid {ctx.info_name}`. Give one of its outputs.")
+    ctx.meta["outbid.record"] = record
+    return {name: value for name, value in record["settings"].items() if value is not None}
+
+
+def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the name.") from None
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}. Mend the TOML.") from None
+    own = table.pop(command, {})
+    others = {name for name, value in table.items() if isinstance(value, dict) and name in _entry_points()}
+    settings = {name: value for name, value in table.items() if name not in others} | own
+    return {name.replace("-", "_"): value for name, value in settings.items()}
+
+
+def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
+    """What every run record holds: command, version, and name and hash of the input."""
+    return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
+
+
+# ---------------------------------------------------------------- what a command says on stderr
+
+
+def say(text: str) -> None:
+    """A line on stderr, unless --quiet."""
+    if not click.get_current_context().meta.get("outbid.quiet"):
+        click.echo(text, err=True)
+
+
+class Stopwatch:
+    """Seconds since it was made.
+
+    Examples
+    --------
+    >>> Stopwatch().seconds < 1
+    True
+    """
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+
+@contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr, told (done, total): if stderr is a terminal and the work takes over a second."""
+    if click.get_current_context().meta.get("outbid.quiet") or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(text, total=None)
+    start = threading.Timer(1.0, bar.start)
+    start.daemon = True
+    start.start()
+    try:
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+    finally:
+        start.cancel()
+        start.join()
+        bar.stop()
+
+
+@contextmanager
+def compilation_told() -> Iterator[None]:
+    """Say once when kernels are being compiled, which happens at the first use on a machine."""
+    from numba.core import event
+
+    context = click.get_current_context()
+    told = threading.Event()
+
+    class Teller(event.Listener):
+        def on_start(self, _event: object) -> None:
+            if told.is_set():
+                return
+            told.set()
+            with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
+                say("Compiling the kernels for this machine; this is done once and takes up to a minute.")
+
+        def on_end(self, _event: object) -> None:
+            """Nothing to say."""
+
+    with event.install_listener("numba:compile", Teller()):
+        yield

@@ -1,0 +1,254 @@
+"""The command `outbid track`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from .terminal import (
+    Stopwatch,
+    common_options,
+    compilation_told,
+    config_option,
+    progress_bar,
+    run_record,
+    say,
+)
+
+if TYPE_CHECKING:
+    from ..tracking import TrackingSettings
+
+_LOG = logging.getLogger("outbid")
+_FILE = click.Path(path_type=Path)
+_NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
+_NOTHING_SO = (
+    "Nothing was linked with {} as told. Tell --set other values, or leave out those that you do not know."
+)
+
+
+class UnmatchedCost(click.ParamType):
+    """``half`` or ``full``, of the cost at the gate, or a number."""
+
+    name = "half|full|U"
+
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | Literal["full"] | None:
+        if value == "full":
+            return "full"
+        return None if value == "half" else float(click.FLOAT(value, param, ctx))
+
+
+def _known(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float | tuple[float, ...]]:
+    """NAME=VALUE and NAME=Z,Y,X as a mapping."""
+    from ..calibrate.known import known_of
+
+    return known_of(given)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Link detections to tracks, proved optimal.
+
+    \b
+    Examples:
+      outbid track spots.csv
+      outbid track spots.csv -o tracks.csv --max-distance 5
+      outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
+      outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
+      outbid track other.csv -o other_tracks.csv --config tracks.csv.json
+
+    INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x, or a file of TrackMate, ISBI or
+    GEFF; the names that TrackMate, Imaris and trackpy use are understood. Track numbers are ignored.
+
+    Without --max-distance all is learned from the detections: how particles move, how often they are
+    missed, begin and end; it is told, and written to the run record. What you know better, --set: step,
+    noise, gate, persistence, end, start, miss or clutter.
+    """,
+)
+@click.argument("source", metavar="INPUT", type=_FILE)
+@click.option(
+    "-o", "--output", type=_FILE,
+    help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff.  [default: INPUT_tracks.csv]",
+)  # fmt: skip
+@click.option(
+    "--max-distance", type=float, metavar="D",
+    help="Gate: the farthest a particle moves from a frame to the next, in the unit of position x spacing.  "
+    "[default: learned]",
+)  # fmt: skip
+@click.option(
+    "--cost", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
+    help="Cost of a link: its length, or its length squared.",
+)  # fmt: skip
+@click.option(
+    "--unmatched-cost", type=UnmatchedCost(), default="half", show_default=True, metavar="half|full|U",
+    help="Cost of leaving a detection unlinked, for each side: half or full of the gate's cost, or a number.",
+)  # fmt: skip
+@click.option(
+    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
+    help="Size of a voxel: positions are multiplied by it.",
+)  # fmt: skip
+@click.option(
+    "--max-gap", type=int, metavar="N",
+    help="Frames that a particle may be missing, those that were not recorded included.  "
+    "[default: 0; learned if all is, and what was not recorded does not count]",
+)  # fmt: skip
+@click.option(
+    "--divisions/--no-divisions", default=True, show_default=True,
+    help="Join starts to mothers where the movie gives evidence of divisions, if all is learned.",
+)  # fmt: skip
+@click.option(
+    "--merges/--no-merges", default=False, show_default=True,
+    help="Join ends to what they fused with where the movie gives evidence of that, if all is learned.",
+)  # fmt: skip
+@click.option(
+    "--set", "known", multiple=True, callback=_known, metavar="NAME=VALUE",
+    help="Tell a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
+)
+@click.option(
+    "--exact-margins", is_flag=True,
+    help="Tell of each link how much worse the whole would be without it, instead of a lower bound of that.",
+)  # fmt: skip
+@click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
+@click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
+    help="auto takes a GPU from 3 million detections on.",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Threads; they do not change the result.  [default: one a core]",
+)  # fmt: skip
+@click.option(
+    "--stream", is_flag=True,
+    help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
+)  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run with --stream stopped.")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
+@common_options
+def track(
+    source: Path,
+    output: Path | None,
+    max_distance: float | None,
+    cost: str,
+    unmatched_cost: float | Literal["full"] | None,
+    spacing: tuple[float, float, float],
+    max_gap: int | None,
+    divisions: bool,
+    merges: bool,
+    known: dict[str, float | tuple[float, ...]],
+    forward_only: bool,
+    exact_margins: bool,
+    gap_distance: float | None,
+    solver: str,
+    device: str,
+    workers: int | None,
+    stream: bool,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Link detections to tracks."""
+    from .._timing import stages_timed
+    from ..batches import sentence
+    from ..tracking import TrackingSettings as Settings
+    from ..tracking import cost_at_gate
+
+    clock = Stopwatch()
+    settings = Settings(
+        max_distance=max_distance, cost=cost,
+        unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
+        spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
+        known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
+    )  # fmt: skip
+    output = output or source.with_name(f"{source.stem}_tracks.csv")
+    with stages_timed() as (stages, beside):
+        files = source, output, settings, workers, overwrite
+        summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
+    told = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
+    if as_json:
+        click.echo(json.dumps(told))
+    _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
+    line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
+    say(f"{line.format_map(told)}{sentence(told)}")
+
+
+def _in_memory(
+    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool
+) -> Mapping[str, object]:
+    """Link a file as a whole; the summary."""
+    from .. import formats
+    from .._threads import begun
+    from .._timing import lap
+    from ..batches import TOLD
+    from ..tracking import track as run_track
+
+    formats.check_output(output, overwrite=overwrite)
+    detections = formats.read_detections(source)
+    lap("read")
+    hashed = begun(formats.input_of, source)
+    _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
+    with compilation_told(), progress_bar("Linking") as progress:
+        run = run_track(detections, settings, workers=workers, progress=progress)
+    _LOG.info("%s", run.settings)
+    origin = hashed.result()
+    lap("hash")
+    _tell_other_input(origin)
+    learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
+    told = {name: run.stats[name] for name in TOLD if name in run.stats}
+    record = _track_record(origin, run.settings) | told | learned
+    formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
+    lap("write")
+    if run.learned is not None:
+        merges = f" Merges: {run.stats['merges']}." if settings.merges else ""
+        nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
+        learnt = run.learned if run.stats["links"] else nothing
+        say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
+    return {**run.stats, **learned}
+
+
+def _stream(
+    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool, resume: bool
+) -> Mapping[str, object]:
+    """Link a file that may be larger than the memory; the summary."""
+    from .. import formats
+    from .._threads import begun
+    from .._timing import lap
+    from ..stream import settings_for, track_stream
+
+    formats.check_input(source)
+    hashed = begun(formats.input_of, source)
+    used = settings_for(source, output, settings)
+    origin = hashed.result()
+    lap("hash")
+    _tell_other_input(origin)
+    with compilation_told(), progress_bar("Linking") as progress:
+        return track_stream(
+            source, output, used, record=_track_record(origin, used), overwrite=overwrite, resume=resume,
+            workers=workers, progress=progress,
+        )  # fmt: skip
+
+
+def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
+    """The run record of tracks."""
+    return run_record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
+
+
+def _tell_other_input(origin: Mapping[str, str]) -> None:
+    """Say if the settings come from the record of a run on another input."""
+    record = click.get_current_context().meta.get("outbid.record", {})
+    before = record.get("input", {})
+    if before and before.get("sha256") != origin["sha256"]:
+        say(f"Settings of a run on another input ({before.get('name')}) are used for {origin['name']}.")

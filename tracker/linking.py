@@ -1,0 +1,265 @@
+"""Linking: which detection of the next frame follows each detection, for a whole movie.
+
+Frame pairs are independent problems. Runs of consecutive frames are solved together, several runs
+at once in threads; neither the length of a run nor the number of threads changes a link. On a GPU
+every thread has a stream of its own: one run is copied there or back while another is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import free_memory, release_device_memory, to_host
+from ._lanes import in_lanes
+from ._threads import in_threads
+from ._timing import lap
+from .batches import Batches, candidates_each, plan, room_for_candidates, runs
+from .detections import Detections
+from .errors import ResourceError
+from .matching import match
+
+Place = Callable[[NDArray[np.float64]], Any]
+"""Brings an array to where the work is done."""
+
+NO_LIMIT = 2**62
+"""Bytes that no machine has."""
+
+_RUN = 30_000
+"""Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
+
+CANDIDATE_SHARE = 1 / 3
+"""Of main memory, what candidates may take: costs and solver need about twice as much beside them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links found by assignment, with their proof.
+
+    Parameters
+    ----------
+    pairs : (E, 2) int64 array
+        Rows of source and target detection.
+    cost, margin : (E,) float64 arrays
+        As in `Match`.
+    gap : float
+        Largest gap between cost and lower bound among the problems solved, in the unit of the cost;
+        0 proves every link set optimal.
+    batches : Batches
+        What became of the batches of a GPU.
+    probability : (E,) float64 array or None
+        How likely each link is, where a model tells.
+    """
+
+    pairs: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    gap: float
+    batches: Batches = field(default_factory=Batches)
+    probability: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class LinkCosts:
+    """What `match` needs to know beside the points; see there."""
+
+    max_distance: float
+    cost: str = "euclidean"
+    unmatched_cost: float | None = None
+    solver: str = "bid_and_augment"
+    exact_margins: bool = False
+
+
+def link_frames(
+    detections: Detections,
+    position: NDArray[np.float64],
+    costs: LinkCosts,
+    *,
+    place: Place = np.asarray,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    memory: int = NO_LIMIT,
+) -> Links:
+    """Link every frame to the next by an optimal assignment with births and deaths.
+
+    Parameters
+    ----------
+    detections : Detections
+        N of them, for their frames.
+    position : (N, 3) float64 array
+        Where they are, in the unit of the costs.
+    costs : LinkCosts
+    place : callable
+        Brings positions to where the work is done; `to_device` for a GPU. Batches are planned to fit its
+        memory; what does not is halved, down to a pair of frames, and that is linked on the host.
+    workers : int
+        Threads.
+    progress : callable, optional
+        Told (detections done, detections in all) after every run of frames.
+    memory : int
+        Bytes that may be used there, all threads together.
+
+    Returns
+    -------
+    Links
+        Sorted by source, on the host.
+
+    Raises
+    ------
+    SettingsError, ResourceError
+        As `match`.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> link_frames(seen, seen.position, LinkCosts(max_distance=3.0)).pairs.tolist()
+    [[0, 3], [1, 2]]
+    """
+    start = detections.frame_start
+    movie = detections, position, costs
+    if place is np.asarray:
+        cuts = runs(start, _RUN)
+        # As many as can be done in equal rounds: 19 of a million on 16 cores ten at a time, for all share
+        # the way to the memory.
+        rounds = -(-len(cuts) // workers) or 1
+        at_once = -(-len(cuts) // rounds) or 1
+        work = partial(_link_run, movie, place, workers // at_once, int(CANDIDATE_SHARE * memory / at_once))
+        batches = Batches()
+        solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
+    else:
+        each = candidates_each(position, start, costs.max_distance)
+        cuts, at_once, planned = plan(start, each, memory)
+        lap("planning")
+        batches = Batches(planned_bytes=planned)
+        solved = in_lanes(partial(_tried, movie, place, workers, memory // at_once), cuts, at_once)
+    found: list[Links | None] = []
+    for run, links in zip(cuts, solved, strict=True):
+        found.append(links)
+        if progress is not None:
+            progress(int(start[run[1]]), len(detections))
+    # What did not fit beside others has the device to itself now.
+    whole = [
+        _tried_alone(movie, place, workers, memory, run) if links is None else links
+        for run, links in zip(cuts, found, strict=True)
+    ]
+    none = Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0, batches)
+    return joined([none, *whole])
+
+
+_Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]
+_Run = tuple[int, int]
+
+
+def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _Run) -> Links:
+    """Link the frames of a run, each to the next."""
+    detections, position, costs = movie
+    first, last = run
+    rows = detections.frame_start[[first, first + 1, last, last + 1]].tolist()
+    begin, middle, end, stop = rows
+    here = place(position[begin:stop])
+    lap("copy", here)
+    links = link(
+        *((here[: end - begin], here[middle - begin :]), (1, 1), costs),
+        blocks=(detections.frame[begin:end], detections.frame[middle:stop]),
+        workers=workers,
+        most_bytes=most_bytes,
+    )
+    links.pairs[:] += [begin, middle]
+    return links
+
+
+def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links | None:
+    """`_link_run` on a device, as one batch; None if it does not fit."""
+    size = int(np.diff(movie[0].frame_start[[run[0], run[1] + 1]])[0])
+    try:
+        links = _link_run(movie, place, workers, room_for_candidates(size, memory), run)
+    except (MemoryError, ResourceError):
+        return None
+    return replace(links, batches=Batches(count=1))
+
+
+def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links:
+    """A batch by itself; halved as often as it does not fit, in the end on the host."""
+    release_device_memory()
+    [links] = in_lanes(partial(_tried, movie, place, workers, memory), [run], 1)
+    if links is not None:
+        return links
+    first, last = run
+    if last - first == 1:
+        release_device_memory()
+        links = _link_run(movie, np.asarray, workers, host_share(), run)
+        return replace(links, batches=Batches(on_host=1))
+    half = (first + last) // 2
+    halves = (first, half), (half, last)
+    return joined([_tried_alone(movie, place, workers, memory, run) for run in halves], Batches(halvings=1))
+
+
+def link(
+    points: tuple[NDArray[np.float64], NDArray[np.float64]],
+    offsets: tuple[int, int],
+    costs: LinkCosts,
+    *,
+    blocks: tuple[NDArray[np.int32], NDArray[np.int32]],
+    workers: int = 1,
+    most_bytes: int | None = None,
+) -> Links:
+    """Link points to others that come offsets[0] to offsets[1] frames later, by one assignment.
+
+    Parameters
+    ----------
+    points : ((R, 3), (C, 3)) float64 arrays
+        What may be linked from, and what may be linked to; on a GPU, the work is done there.
+    offsets : (int, int)
+        Frames from source to target, ends included.
+    blocks : ((R,), (C,)) int32 arrays
+        Their frames, non-decreasing.
+    costs, workers, most_bytes
+        As in `link_frames`.
+
+    Returns
+    -------
+    Links
+        Whose pairs are rows of the two sets of points.
+    """
+    found = match(
+        *points,
+        costs.max_distance,
+        cost=costs.cost,
+        unmatched_cost=costs.unmatched_cost,
+        source_block=blocks[0],
+        target_block=blocks[1],
+        offsets=offsets,
+        solver=costs.solver,
+        exact=costs.exact_margins,
+        workers=workers,
+        most_bytes=most_bytes,
+    )
+    pairs = np.column_stack([to_host(found.source), to_host(found.target)])
+    cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit
+    lap("copy", found.source)
+    return Links(pairs, cost, margin, gap)
+
+
+def host_share() -> int:
+    """Bytes that candidates may take of the main memory that is free, where a GPU has no room."""
+    return int(0.8 * CANDIDATE_SHARE * free_memory())
+
+
+def joined(parts: list[Links], *more: Batches) -> Links:
+    """All links of the parts, sorted by source; more batches are added to theirs."""
+    gap = max(part.gap for part in parts)
+    batches = sum([part.batches for part in parts] + list(more), Batches())
+    parts = [part for part in parts if len(part.pairs)] or parts[:1]
+    if len(parts) == 1:
+        return replace(parts[0], gap=gap, batches=batches)
+    pairs = np.concatenate([part.pairs for part in parts])
+    cost, margin = (np.concatenate([getattr(part, of) for part in parts]) for of in ("cost", "margin"))
+    if (pairs[1:, 0] < pairs[:-1, 0]).any():
+        order = np.argsort(pairs[:, 0], kind="stable")
+        pairs, cost, margin = pairs[order], cost[order], margin[order]
+    return Links(pairs, cost, margin, gap, batches)

@@ -1,0 +1,160 @@
+"""Scores of the ISBI 2012 particle tracking challenge: alpha, beta, JSC, JSC_theta and RMSE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..tracks import Tracks
+from .matched import MatchedTracks, TrackPairs, heaviest_matching, near_pairs, ratio, track_pairs
+
+
+def particle_scores(matched: MatchedTracks) -> dict[str, float]:
+    r"""The scores of the ISBI 2012 particle tracking challenge, as its organisers' program counts them.
+
+    Let :math:`\varepsilon` be the gate, and a track as long as from its first to its last frame. Where
+    a true track skips frames, detections interpolated on a line stand in. A found track c is as far
+    from a true track r as
+
+    .. math:: d(r, c) = \varepsilon (|\Delta\text{start}| + |\Delta\text{end}|)
+        + \sum_t \begin{cases} \text{distance} & \text{c has a detection nearer than } \varepsilon \\
+        \varepsilon & \text{otherwise} \end{cases}
+
+    summed over the frames that both live; at least one must have a detection so near. Each true
+    track is paired with one found track or with none, which costs :math:`\varepsilon` a frame, so that
+    the total D is least. With B the cost of pairing none and P :math:`\varepsilon` times the length of the
+    found tracks that are left over:
+
+    - alpha = 1 - D/B and beta = (B - D)/(B + P)
+    - JSC = TP/(TP + FN + FP) over detections: TP near each other in paired tracks; FN true frames
+      that are not, interpolated ones included; FP found detections that are not, and all the frames
+      of a paired track outside the life of its true track
+    - JSC_theta = pairs/(true tracks + found tracks left over)
+    - RMSE over the TP, in the unit of the positions
+
+    A detection without links is a track of one frame; a track ends where it divides. The scores go by
+    distance alone, also where both sides hold the same detections.
+
+    Parameters
+    ----------
+    matched : MatchedTracks
+
+    Returns
+    -------
+    dict
+        alpha, beta, jsc, jsc_theta, rmse; NaN for 0 / 0.
+
+    References
+    ----------
+    Chenouard et al., Objective comparison of particle tracking methods, Nature Methods 11 (2014).
+
+    Examples
+    --------
+    >>> from outbid.scoring.matched import pair_up
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
+    >>> truth, nothing = Tracks(seen, np.array([[0, 1]])), Tracks(seen, np.empty((0, 2), np.int64))
+    >>> found = particle_scores(pair_up(nothing, truth, 5.0))
+    >>> found["alpha"], round(found["beta"], 3), found["jsc_theta"]
+    (0.5, 0.333, 0.5)
+    """
+    gate, truth, tracks = matched.gate, matched.truth, matched.tracks
+    true, found = _lives(truth), _lives(tracks)
+    pairs, distance, squares = _near_tracks(truth, tracks, gate)
+    union = np.maximum(true.last[pairs.true], found.last[pairs.found]) + 1
+    union -= np.minimum(true.first[pairs.true], found.first[pairs.found])
+    # How much a pair saves against pairing none, gate * frames - distance, with whole frames apart so
+    # that a track scored against itself gives 1 to the last bit.
+    frames = true.length[pairs.true] - union + pairs.count
+    chosen = heaviest_matching(
+        pairs.true, pairs.found, gate * frames - distance, (len(true.first), len(found.first))
+    )
+    saved = gate * int(frames[chosen].sum()) - float(distance[chosen].sum())
+    left_over = np.ones(len(found.first), dtype=bool)
+    left_over[pairs.found[chosen]] = False
+    bound = gate * int(true.length.sum())
+    hits = int(pairs.count[chosen].sum())
+    missed = int(true.length.sum()) - hits
+    wrong = _chargeable(tracks, true, found, pairs.true[chosen], pairs.found[chosen]) - hits
+    return {
+        "alpha": ratio(saved, bound),
+        "beta": ratio(saved, bound + gate * int(found.length[left_over].sum())),
+        "jsc": ratio(hits, hits + missed + wrong),
+        "jsc_theta": ratio(int(chosen.sum()), len(true.first) + int(left_over.sum())),
+        "rmse": float(np.sqrt(ratio(float(squares[chosen].sum()), hits))),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Lives:
+    """First and last frame of every track, (T,) int64 arrays."""
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    @property
+    def length(self) -> NDArray[np.int64]:
+        return self.last - self.first + 1
+
+
+def _lives(tracks: Tracks) -> _Lives:
+    first = np.zeros(tracks.track_count, dtype=np.int64)
+    last = first.copy()
+    # Frames never decrease, so the value that is written last is the latest, or backwards the first.
+    last[tracks.track_id] = tracks.detections.frame
+    first[tracks.track_id[::-1]] = tracks.detections.frame[::-1]
+    return _Lives(first, last)
+
+
+def _near_tracks(truth: Tracks, tracks: Tracks, gate: float) -> tuple[TrackPairs, NDArray, NDArray]:
+    """Pairs of tracks that come nearer than the gate, their summed distances (U,) and squares (U,)."""
+    points, owner = _without_gaps(truth, np.unique(tracks.detections.frame))
+    near = near_pairs(points, tracks.detections, gate)
+    pairs = track_pairs(owner[near.true], tracks.track_id[near.found])
+    return pairs, pairs.sum(near.distance), pairs.sum(near.distance**2)
+
+
+def _without_gaps(tracks: Tracks, frames: NDArray[np.int32]) -> tuple[Detections, NDArray[np.int64]]:
+    """The detections and, on a line between the two that end a gap, virtual ones in the given `frames`.
+
+    Returns them sorted by frame, and the track of each.
+    """
+    seen, track_id = tracks.detections, tracks.track_id
+    frame = seen.frame.astype(np.int64)
+    order = np.lexsort((frame, track_id))
+    before, after = order[:-1], order[1:]
+    gap = (track_id[before] == track_id[after]) & (frame[after] - frame[before] > 1)
+    before, after = before[gap], after[gap]
+    start = np.searchsorted(frames, frame[before], side="right")
+    count = np.searchsorted(frames, frame[after], side="left") - start
+    which = np.repeat(np.arange(len(before)), count)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    virtual_frame = frames[start[which] + within]
+    before, after = before[which], after[which]
+    share = (virtual_frame - frame[before]) / (frame[after] - frame[before])
+    step = seen.position[after] - seen.position[before]
+    all_frames = np.concatenate([seen.frame, virtual_frame])
+    position = np.concatenate([seen.position, seen.position[before] + share[:, np.newaxis] * step])
+    order = np.argsort(all_frames, kind="stable")
+    owner = np.concatenate([track_id, track_id[before]])
+    return Detections(all_frames[order], position[order]), owner[order]
+
+
+def _chargeable(
+    tracks: Tracks, true: _Lives, found: _Lives, true_pair: NDArray[np.int64], found_pair: NDArray[np.int64]
+) -> int:
+    """Frames that are false positives unless they are hits, for pairs of tracks given as two (K,) arrays.
+
+    Inside the life of the true track, and in tracks left over, only what was seen counts; outside it
+    every frame does: so the organisers' program has it.
+    """
+    begin = np.full(len(found.first), np.iinfo(np.int64).min)
+    end = np.full(len(found.first), np.iinfo(np.int64).max)
+    begin[found_pair], end[found_pair] = true.first[true_pair], true.last[true_pair]
+    frame, track_id = tracks.detections.frame, tracks.track_id
+    seen_inside = int(((frame >= begin[track_id]) & (frame <= end[track_id])).sum())
+    early = np.maximum(true.first[true_pair] - found.first[found_pair], 0)
+    late = np.maximum(found.last[found_pair] - true.last[true_pair], 0)
+    return seen_inside + int((early + late).sum())

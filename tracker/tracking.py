@@ -1,0 +1,303 @@
+"""track(): from detections to tracks, the one door for commands, plugin and Python."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+
+from ._arrays import free_device_memory, free_memory, to_device
+from ._timing import lap
+from .assignment import SOLVERS
+from .calibrate import calibrate
+from .calibrate.calibration import Calibration
+from .calibrate.known import check_known
+from .detections import Detections
+from .device import device_for, refuse_unknown
+from .errors import ResourceError, SettingsError
+from .gaps import close_gaps
+from .linking import LinkCosts, Links, link_frames
+from .matching import COSTS, check_costs
+from .tracks import Tracks
+
+_HEURISTIC = ("greedy", "greedy_switching")
+"""Solvers whose answers need not be optimal."""
+
+WORTH_A_GPU = 3_000_000
+"""Detections below which `auto` stays on the CPU.
+
+Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cores took 2.9 s and 2.0 s for a
+million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few candidates the GPU
+catches up later, with few cores sooner.
+"""
+
+
+@dataclass(frozen=True)
+class TrackingSettings:
+    """Everything that decides what `track` returns; it checks itself.
+
+    Parameters
+    ----------
+    max_distance : float, optional
+        Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
+        Without one the gate, the motion and all costs are learned from the detections (`calibrate`), and
+        the links of the whole movie are refined by the past and the future of every particle.
+    cost : {"euclidean", "squared"}
+        Cost of a link: its length or its length squared; as the next, only with a `max_distance`.
+    unmatched_cost : float, optional
+        Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
+        the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
+    spacing : (float, float, float)
+        Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
+    max_gap : int, optional
+        Frames in which a particle may be missing and its track still be joined; 0 joins none. Default:
+        learned where all is, as how often particles are missed; 0 with a `max_distance`. Frames that were
+        not recorded, in which none of many particles is seen, do not count then.
+    gap_distance : float, optional
+        Gate of gap closing. Default: `max_distance`.
+    divisions : bool
+        Whether tracks that start beside another may be its daughters, where the movie gives evidence of
+        divisions; only where all is learned.
+    merges : bool
+        Whether tracks that end beside another may have fused with it, where the movie gives evidence of
+        that; only where all is learned. A movie shows divisions or merges: as many of both are spots that
+        cross, and none is believed.
+    known : mapping of str to float or (float, float, float)
+        Values that are told instead of learned: step, noise and gate (one, or one for each of z, y, x, in the
+        unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
+        a detection). Step is the standard deviation of what is seen along an axis in one frame.
+    forward_only : bool
+        Whether links may use the past of a detection alone, as live data have no other; only where all is
+        learned.
+    exact_margins : bool
+        Whether the margin of every link is exact, by solving without it, instead of a lower bound; then an
+        exact solver is needed.
+    solver : str
+        A name in `outbid.assignment.SOLVERS`.
+    device : {"auto", "cpu", "gpu"}
+        Where to compute.
+
+    Raises
+    ------
+    SettingsError
+        If a value makes no sense; the message says which values do.
+
+    Examples
+    --------
+    >>> TrackingSettings(max_distance=5.0).cost
+    'euclidean'
+    >>> TrackingSettings(max_distance=-1)
+    Traceback (most recent call last):
+    outbid.errors.SettingsError: max_distance is -1; it must be 0 or more.
+    """
+
+    max_distance: float | None = None
+    cost: str = "euclidean"
+    unmatched_cost: float | None = None
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    max_gap: int | None = None
+    gap_distance: float | None = None
+    divisions: bool = True
+    merges: bool = False
+    known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
+    forward_only: bool = False
+    exact_margins: bool = False
+    solver: str = "bid_and_augment"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.max_distance is not None:
+            check_costs(self.max_distance, self.cost, self.unmatched_cost)
+            if self.known:
+                raise SettingsError("known values are told to what is learned: leave max_distance out.")
+        elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
+            raise SettingsError(
+                "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
+            )
+        check_known(self.known)
+        if self.gap_distance is not None:
+            check_costs(self.gap_distance, self.cost, None)
+        if [0 < size < math.inf for size in self.spacing] != [True] * 3:
+            raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
+        if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
+            raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
+        if self.solver not in SOLVERS:
+            raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
+        if self.exact_margins and self.solver in _HEURISTIC:
+            raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
+        refuse_unknown(self.device)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, for run records."""
+        return asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+
+
+def cost_at_gate(max_distance: float | None, cost: str) -> float:
+    """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
+
+    It is infinite, which `TrackingSettings` refuses, where there is no gate or no number for its cost.
+
+    Examples
+    --------
+    >>> cost_at_gate(3.0, "squared"), cost_at_gate(1e200, "squared")
+    (9.0, inf)
+    """
+    try:
+        return math.inf if max_distance is None else math.pow(max_distance, COSTS[cost])
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingRun:
+    """What `track` returns.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    settings : TrackingSettings
+        As they were used: `device` is the one that computed.
+    stats : mapping
+        links, gap_links, divisions, merges, tracks: counts; worst_gap: the largest gap between cost and
+        lower bound among the assignments, 0 if all are proved optimal; device; fallbacks: how often a
+        problem did not fit the GPU's memory and was halved or solved on the host. On a GPU also what
+        `Batches` tells.
+    learned : Calibration or None
+        What the movie told of itself, if no `max_distance` was set.
+    """
+
+    tracks: Tracks
+    settings: TrackingSettings
+    stats: Mapping[str, int | float | str]
+    learned: Calibration | None = None
+
+
+def track(
+    detections: Detections,
+    settings: TrackingSettings | None = None,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrackingRun:
+    """Link detections to tracks: frame to frame by optimal assignment, then over gaps.
+
+    Parameters
+    ----------
+    detections : Detections
+    settings : TrackingSettings, optional
+        Default: all is learned.
+    workers : int, optional
+        Threads; they do not change the result. Default: one a core.
+    progress : callable, optional
+        Told (detections done, detections in all) as frames are linked.
+
+    Returns
+    -------
+    TrackingRun
+
+    Raises
+    ------
+    SettingsError
+        If there are fewer than one worker.
+    ResourceError
+        If the GPU was asked for and there is none, or the candidate pairs do not fit the memory.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
+    >>> run = track(seen, TrackingSettings(max_distance=3.0))
+    >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
+    ([0, 1, 1, 0], 0.0)
+    >>> track(seen).tracks.track_id.tolist()  # no knob at all
+    [0, 1, 1, 0]
+    """
+    if workers is None:
+        workers = os.cpu_count() or 1
+    elif workers < 1:
+        raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    settings = settings or TrackingSettings()
+    if settings.max_distance is None:
+        return _learned(detections, settings, workers, progress)
+    device = device_for(settings.device, len(detections), WORTH_A_GPU)
+    used = replace(settings, device=device, max_gap=settings.max_gap or 0)
+    lap("device")
+    return run_of(detections, *gated_links(detections, used, workers, progress), used)
+
+
+def gated_links(
+    detections: Detections,
+    used: TrackingSettings,
+    workers: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Links, int]:
+    """Links by settings with a `max_distance` and the device that works, and how many are over gaps."""
+    assert used.max_distance is not None
+    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins)
+    position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
+    place = to_device if used.device == "gpu" else np.asarray
+    memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))
+    links = link_frames(
+        detections, position, costs, place=place, workers=workers, progress=progress, memory=memory
+    )
+    lap("linking")
+    frame_links, gap = len(links.pairs), used.max_gap or 0
+    # A gap has a gate of its own, and so an unmatched cost of its own unless one was set.
+    gap_distance = used.max_distance if used.gap_distance is None else used.gap_distance
+    gap_costs = replace(costs, max_distance=gap_distance)
+    links = close_gaps(
+        detections, position, links, gap, gap_costs, place=place, workers=workers, memory=memory
+    )
+    if gap:
+        lap("gaps")
+    return links, len(links.pairs) - frame_links
+
+
+def _learned(
+    detections: Detections,
+    settings: TrackingSettings,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> TrackingRun:
+    """Tracks by what the movie tells of itself."""
+    if settings.device == "gpu":
+        raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
+    used = replace(settings, device="cpu")
+    learned, links = calibrate(
+        detections, spacing=used.spacing, max_gap=used.max_gap, two_sided=not used.forward_only,
+        divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,
+        exact_margins=used.exact_margins, workers=workers, most_bytes=int(0.8 * free_memory() / 9),
+        progress=progress,
+    )  # fmt: skip
+    when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
+    if learned.time is not None:  # what was not recorded is no gap
+        when, usual = np.unique(when, return_inverse=True)[1], 1.5
+    source, target = when[links.pairs].T
+    return run_of(detections, links, int((target - source > usual).sum()), used, learned)
+
+
+def run_of(
+    detections: Detections,
+    links: Links,
+    gap_links: int,
+    used: TrackingSettings,
+    learned: Calibration | None = None,
+) -> TrackingRun:
+    """Tracks and what is counted of them."""
+    tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
+    stats: dict[str, int | float | str] = {
+        "links": len(links.pairs),
+        "gap_links": gap_links,
+        "divisions": int((tracks.successors > 1).sum()) if tracks.branches else 0,
+        "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
+        "tracks": tracks.track_count,
+        "worst_gap": links.gap,
+        "device": used.device,
+        "fallbacks": links.batches.fallbacks,
+    }
+    if used.device == "gpu":
+        stats |= links.batches.as_dict()
+    lap("tracks")
+    return TrackingRun(tracks, used, stats, learned)
