@@ -1,8 +1,8 @@
-"""Public data sets, fetched when they are asked for: where they are, whose they are, and what they must be.
+"""Public data sets, fetched on request: sources, credits, licences and checksums.
 
-The list is ``catalogue.json``: files of public repositories at fixed commits, with their SHA-256. They go to
-pooch's cache, once; the environment variable ``OUTBID_DATA_CACHE`` names another folder for it. Where
-``OUTBID_DATA_MIRROR`` names a folder, files are taken from there and nothing is ever fetched.
+The list is ``catalogue.json``: files of public repositories at fixed commits, with their SHA-256. They are
+downloaded once, into pooch's cache; the environment variable ``OUTBID_DATA_CACHE`` names another folder for
+it. Where ``OUTBID_DATA_MIRROR`` names a folder, files are taken from there and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class PublicFile:
     Parameters
     ----------
     path : str
-        Where it lies in the cache or the mirror, with ``/`` between folders.
+        Its path in the cache or the mirror, with ``/`` between folders.
     url : str
-        Where it is fetched.
+        Its source.
     sha256 : str
-        Of its content, in hexadecimal.
+        SHA-256 of its content, in hexadecimal.
     """
 
     path: str
@@ -50,11 +50,11 @@ class Dataset:
     ----------
     name : str
     about : str
-        What it shows, and whether its tracks are true or some tracker's.
+        Description, and whether its tracks are true or made by a tracker.
     licence : str
         SPDX name.
     credit : str
-        Whom to name.
+        Authors to credit.
     files : tuple of PublicFile
     """
 
@@ -79,22 +79,22 @@ def catalogue() -> dict[str, Dataset]:
     listed = json.loads(files(__package__).joinpath("catalogue.json").read_text("utf-8"))
     return {
         name: Dataset(
-            name, told["about"], told["licence"], told["credit"],
+            name, entry["about"], entry["licence"], entry["credit"],
             tuple(
                 PublicFile(
                     one["path"],
-                    _URL.format(repository=told["repository"], commit=told["commit"], source=one["source"]),
+                    _URL.format(repository=entry["repository"], commit=entry["commit"], source=one["source"]),
                     one["sha256"],
                 )
-                for one in told["files"]
+                for one in entry["files"]
             ),
         )
-        for name, told in listed.items()
+        for name, entry in listed.items()
     }  # fmt: skip
 
 
 def fetch(dataset: str | Dataset) -> list[Path]:
-    """Paths of the files of a data set, in the order of the catalogue; fetched if they are not there yet.
+    """Paths of the files of a data set, in the order of the catalogue; files not yet there are downloaded.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def fetch(dataset: str | Dataset) -> list[Path]:
     ResourceError
         If pooch is not installed, or a file cannot be fetched or is not in the mirror.
     InputError
-        If a file in the mirror is another one than it should be.
+        If a file in the mirror has the wrong content.
     """
     if isinstance(dataset, str):
         known = catalogue()

@@ -32,7 +32,8 @@ extensions = [
 exclude_patterns = ["_build", "_run"]
 myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
 myst_substitutions = {
-    name: getattr(tables, name)() for name in ("aliases", "gpu_record", "huge_movie", "gpu_scaling")
+    name: getattr(tables, name)()
+    for name in ("accuracy", "aliases", "gpu_record", "huge_movie", "gpu_scaling")
 }
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]

@@ -20,6 +20,24 @@ def aliases() -> str:
     )
 
 
+def accuracy() -> str:
+    """Scores of recorded movies when `make nightly` ran last."""
+    record = json.loads((REPOSITORY / "tests" / "nightly_record.json").read_text("utf-8"))
+    names = ("link_f1", "idf1", "division_f1", "stated", "right")
+    rows = (
+        (
+            row["movie"],
+            row["every"],
+            f"{row['detections']:,}",
+            *("" if row[name] is None else f"{row[name]:.4f}" for name in names),
+        )
+        for row in record["accuracy"]
+    )
+    heads = ("movie", "every", "detections", "link F1", "IDF1", "division F1", "stated", "right")
+    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+    return f"{_table(heads, rows)}\n\nMeasured on {origin}."
+
+
 def gpu_record() -> str:
     """What the benchmark of the GPU measured last."""
     record = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
@@ -33,7 +51,7 @@ def gpu_record() -> str:
         for row in record["frame_pairs"]
     )
     heads = ("particles", "displacement", "gate", "candidates each", "GPU", "CPU", "gap")
-    return f"{_table(heads, rows)}\n\n{record['device']}; {record['provenance']}."
+    return f"{_table(heads, rows)}\n\n{_origin(record)}"
 
 
 def huge_movie() -> str:
@@ -47,13 +65,13 @@ def huge_movie() -> str:
         ["most memory", *(f"{run['peak_gb']:.1f} GB" for run in runs)],
         ["most of the GPU's", *(f"{run['peak_gpu_gb']:.1f} GB" for run in runs)],
     ]
-    told = (
+    text = (
         f"A file of {record['frames']} frames of {record['particles']:,} particles ({made['gb']} GB), "
-        f"displacement {record['displacement']} and gate {record['gate']} spacings, to one of "
+        f"displacement (κ) {record['displacement']} and gate {record['gate']}, to one of "
         f"{runs[0]['tracks']:,} tracks ({runs[0]['gb']} GB); gap {max(run['worst_gap'] for run in runs):g}. "
-        f"On {record['device']}; {record['provenance']}."
+        f"{_origin(record)}"
     )
-    return f"{_table(['stage', *(run['who'] for run in runs)], rows)}\n\n{told}"
+    return f"{_table(['stage', *(run['who'] for run in runs)], rows)}\n\n{text}"
 
 
 def _share(run: dict[str, Any], stage: str) -> str:
@@ -80,15 +98,34 @@ def gpu_scaling() -> str:
     )
     heads = ("particles", "time", *(f"{stage}, ms" for stage in stages), "bound", "times the bound")
     many = record["many"][0]
-    told = (
+    text = (
         f"The time grows as n to the power of {record['exponent']} from 10^5 on, of "
-        f"{record['last_exponent']} from "
-        f"10^6 on. The bound is the bytes that must "
-        f"be moved, over 4.3 TB/s. A frame pair of {many['particles']:,} particles with "
+        f"{record['last_exponent']} from 10^6 on. The bound is the bytes that must be moved, over 4.3 TB/s. "
+        f"A frame pair of {many['particles']:,} particles with "
         f"{many['candidates']:,} candidates, more than 32 bits count, took {many['gpu_ms'] / 1e3:.1f} s, gap "
         f"{many['gap']}."
     )
-    return f"{_table(heads, rows)}\n\n{told} {record['device']}; {record['provenance']}."
+    return f"{_table(heads, rows)}\n\n{text} {_origin(record)}"
+
+
+def _origin(record: dict[str, Any]) -> str:
+    """Card, driver, commit, date and versions of a record, as a sentence."""
+    parts = [record.get("card", record.get("device"))]  # records older than their keys
+    parts += [f"driver {record['driver']}"] if "driver" in record else []
+    parts += [f"commit {_short(record['commit'])}"] if "commit" in record else []
+    parts += [record["date"]] if "date" in record else []
+    return f"Measured on {', '.join(parts)}; {record['provenance']}."
+
+
+def _short(commit: str) -> str:
+    """The first 10 characters, and the "+" of files that differ from the commit.
+
+    Examples
+    --------
+    >>> _short("0123456789abcdef+")
+    '0123456789+'
+    """
+    return commit[:10] + "+" * commit.endswith("+")
 
 
 def _long_record(name: str) -> dict[str, Any]:

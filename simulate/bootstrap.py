@@ -1,4 +1,4 @@
-"""Bootstrap: how far a mean over a few seeds can be trusted."""
+"""Bootstrap: confidence interval of a mean over a few seeds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ DRAWS = 4000
 
 
 def interval(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float, float]:
-    """Mean of the values and its percentile bootstrap interval; NaN are left out.
+    """Mean of the values and its percentile bootstrap interval; NaN values are ignored.
 
     Parameters
     ----------
     values : (N,) array_like of float
-        One value a seed. With fewer than some eight the interval is narrower than it says.
+        One value for each seed. With fewer than about eight values the interval is too narrow.
     level : float
-        Probability that it promises.
+        Nominal coverage of the interval.
     draws : int
-        Resamples; always the same ones for the same number of values.
+        Number of resamples; the same number of values always gives the same resamples.
 
     Returns
     -------
     mean, low, high : float
-        NaN without values.
+        NaN if there are no values.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Camera: rendered stacks of true particles, with photon noise, frame by frame."""
+"""Camera: image stacks rendered from true particles, with photon noise, frame by frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REACH = 5.0  # standard deviations of the point spread function that are drawn
 
 @dataclass(frozen=True)
 class Camera:
-    """What becomes of particles on a camera.
+    """How a camera images particles.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Camera:
     spacing : tuple of 3 float
         Size of a voxel along z, y, x, in units.
     gain, offset : float
-        Grey values for a photon, and for none.
+        Grey values per photon, and the grey value of no photon.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Camera:
         snr: float,
         spacing: tuple[float, float, float],
     ) -> Camera:
-        """A camera that sees a box from the origin on, with both of its walls.
+        """A camera whose field of view is a box that begins at the origin, both walls included.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Camera:
 
 
 def expected_photons(position: NDArray[np.float64], camera: Camera) -> NDArray[np.float64]:
-    """Photons that each voxel gets on average.
+    """Expected number of photons in each voxel.
 
     background + Σ A Π_a w_a / w_a(0), where w_a = (erf((i + ½ - c) / √2σ) - erf((i - ½ - c) / √2σ)) / 2
     is the share of a particle at c that falls into voxel i along axis a.
@@ -106,7 +106,7 @@ def expected_photons(position: NDArray[np.float64], camera: Camera) -> NDArray[n
     Parameters
     ----------
     position : (n, 3) float64 array
-        z, y, x in units; particles beyond the walls shine in.
+        z, y, x in units; particles outside the frame count, too.
     camera : Camera
 
     Returns
@@ -140,7 +140,7 @@ def expected_photons(position: NDArray[np.float64], camera: Camera) -> NDArray[n
 def render(
     truth: Detections, camera: Camera, *, frames: range | None = None, seed: int = 0
 ) -> Iterator[NDArray[np.uint16]]:
-    """Each frame as the camera records it, one by one.
+    """Frames as the camera records them, one by one.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ def render(
         Positions z, y, x in the units of `camera.spacing`.
     camera : Camera
     frames : range, optional
-        Frame numbers; all from the first to the last by default.
+        Frame numbers. Default: all from the first to the last.
     seed : int
-        Decides the photon noise, frame by frame: a part of the frames gives that part of the movie.
+        Determines the photon noise of each frame: some of the frames give that part of the movie.
 
     Yields
     ------
@@ -187,7 +187,7 @@ def write_movie(
     truth, camera, seed
         As for `render`.
     overwrite : bool
-        Whether the file may be there already.
+        Whether to replace the file if it exists.
 
     Returns
     -------
@@ -219,14 +219,14 @@ def write_movie(
             "Take larger voxels or a smaller box."
         )
     unit = {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(truth.unit, truth.unit)
-    told: dict[str, object] = {"axes": "TZYX"}
+    metadata: dict[str, object] = {"axes": "TZYX"}
     for axis, size in zip("ZYX", camera.spacing, strict=True):
-        told |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
+        metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": unit}
     shape = (truth.frame_count, *camera.shape)
 
     def write(file: BinaryIO) -> None:
         with tifffile.TiffWriter(file, ome=True, bigtiff=np.prod(shape, dtype=float) > 2e9) as tiff:
-            tiff.write(planes(), shape=shape, dtype=np.uint16, photometric="minisblack", metadata=told)
+            tiff.write(planes(), shape=shape, dtype=np.uint16, photometric="minisblack", metadata=metadata)
 
     write_whole(Path(path), write, overwrite=overwrite)
     return saturated

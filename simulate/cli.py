@@ -26,8 +26,8 @@ _FILE = click.Path(path_type=Path)
       outbid simulate -o truth.csv --box 9 127 127 --frames 20 --movie movie.ome.tif --snr 4
       outbid simulate -o again.csv --config truth.csv
 
-    Writes a table with columns track_id, frame, z, y, x: all that the microscope sees, with the true
-    identities. A false detection is a track of its own.
+    Writes a table with columns track_id, frame, z, y, x: all detections, with the true identities. A
+    false detection is a track of its own.
     """,
 )
 @click.option(
@@ -42,7 +42,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option(
     "--unit", type=click.Choice(["pixel", "nanometer", "micrometer", "millimeter"]), default="pixel",
-    show_default=True, help="Of all lengths; the outputs tell it.",
+    show_default=True, help="Unit of all lengths; the outputs state it.",
 )  # fmt: skip
 @click.option(
     "--motion", type=click.Choice(["persistent", "brownian", "ornstein-uhlenbeck"]), default="persistent",
@@ -50,20 +50,20 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option(
     "--step", type=float, default=1.0, show_default=True, metavar="S",
-    help="Per frame: greatest step (persistent), standard deviation along each axis (brownian), "
+    help="Per frame: largest step (persistent), standard deviation along each axis (brownian), "
     "root mean square speed (ornstein-uhlenbeck).",
 )  # fmt: skip
 @click.option(
     "--persistence", type=float, default=0.8, show_default=True, metavar="P",
-    help="Of persistent: from 0, every step anywhere, to 1, straight ahead.",
+    help="For persistent: from 0, every step in a random direction, to 1, straight ahead.",
 )  # fmt: skip
 @click.option(
     "--persistence-time", type=float, default=5.0, show_default=True, metavar="T",
-    help="Of ornstein-uhlenbeck: frames in which the velocity is forgotten.",
+    help="For ornstein-uhlenbeck: decay time of the autocorrelation of the velocity, in frames.",
 )  # fmt: skip
 @click.option(
     "--boundary", type=click.Choice(["reflect", "periodic", "open", "absorb"]), default="reflect",
-    show_default=True, help="What the walls do; periodic ends a track there, absorb replaces the particle.",
+    show_default=True, help="Effect of the walls; periodic ends a track there, absorb replaces the particle.",
 )  # fmt: skip
 @click.option(
     "--birth-rate", type=float, default=0.0, show_default=True, metavar="B",
@@ -86,16 +86,16 @@ _FILE = click.Path(path_type=Path)
     help="False detections for each particle and frame.",
 )  # fmt: skip
 @click.option(
-    "--movie", type=_FILE, metavar="FILE", help="Render the true particles as OME-TIFF (.tif), too."
+    "--movie", type=_FILE, metavar="FILE", help="Also render the true particles as OME-TIFF (.tif)."
 )
-@click.option("--snr", type=float, default=4.0, show_default=True, help="Of the movie: signal to noise.")
+@click.option("--snr", type=float, default=4.0, show_default=True, help="For the movie: signal to noise.")
 @click.option(
     "--psf", type=float, nargs=3, default=(1.0, 1.5, 1.5), show_default=True, metavar="Z Y X",
-    help="Of the movie: standard deviation of a spot.",
+    help="For the movie: standard deviation of a spot.",
 )  # fmt: skip
 @click.option(
     "--voxel", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
-    help="Of the movie: size of a voxel.",
+    help="For the movie: size of a voxel.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same movie.")
 @click.option("--overwrite", is_flag=True, help="Replace the outputs if they exist.")

@@ -1,4 +1,4 @@
-"""Comparisons: linkers on the same movies, with what they do unasked, and tuned on the truth of others."""
+"""Comparisons: linkers on the same movies, at their defaults and tuned on the truth of other movies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .scenes import Scene
 from .theory import nearest_precision
 
 TUNING_SEEDS = (1_000_001, 1_000_002)
-"""Seeds of the movies on whose truth settings are chosen; never those of a comparison."""
+"""Seeds of the movies on whose truth settings are tuned; a comparison never uses them."""
 _TUNING_PARTICLES, _TUNING_FRAMES = 500, 10
-"""The most that those movies have."""
+"""Largest number of particles and of frames of those movies."""
 
 NOTHING, THE_TRUTH = "nothing", "the truth"
 
@@ -30,8 +30,8 @@ SCORES = ("link_f1", "link_recall", "link_precision", "idf1")
 class Comparison(Experiment):
     """Scenes in which one or more quantities vary, and linkers that are compared on each.
 
-    `varied` names the quantities, fields of `Scene`, and the first of them is the x of the plots; `y` is
-    the score that is drawn; in those that are `judged` ours is set against the best of the others.
+    `varied` names these quantities, which are fields of `Scene`; the first is the x axis of the plots. `y` is
+    the score that is plotted. For each score in `judged`, Outbid is compared with the best of the others.
     """
 
     varied: tuple[str, ...]
@@ -42,33 +42,33 @@ class Comparison(Experiment):
 
     @property
     def cell(self) -> tuple[str, ...]:
-        return (*self.varied, "linker", "told")
+        return (*self.varied, "linker", "given")
 
     def sized(self, size: Size) -> list[Scene]:
-        """The scenes, with so many particles and frames."""
+        """The scenes, with the particles and frames of `size`."""
         return [replace(scene, particles=size.particles, frames=size.frames) for scene in self.scenes]
 
     def trials(self, size: Size) -> list[Trial]:
         seeds = tuple(range(size.seeds))
         return [
-            Trial(scene, seeds, linker, told)
+            Trial(scene, seeds, linker, given)
             for scene in self.sized(size)
             for linker in self.linkers
-            for told in ways_of(linker_named(linker), gaps=scene.miss > 0)
+            for given in ways_of(linker_named(linker), gaps=scene.miss > 0)
         ]
 
     def measure(self, trial: Trial) -> list[Row]:
         linker, scene = linker_named(trial.linker), trial.scene
-        settings = linker.defaults(gaps=scene.miss > 0) if trial.told == NOTHING else tuned(linker, scene)
+        settings = linker.defaults(gaps=scene.miss > 0) if trial.given == NOTHING else tuned(linker, scene)
         cell: Row = {name: getattr(scene, name) for name in self.varied}
-        cell |= {"linker": trial.linker, "told": trial.told}
+        cell |= {"linker": trial.linker, "given": trial.given}
         return [
             cell | {"seed": seed} | linked_and_scored(linker, settings or {}, scene, seed)
             for seed in trial.seeds
         ]
 
     def theory(self, size: Size) -> list[Curve]:
-        """Curves that need no simulation."""
+        """Curves from theory, which need no simulation."""
         del size
         return []
 
@@ -81,7 +81,7 @@ class Comparison(Experiment):
 
 
 class BesideTheory(Comparison):
-    """Precision of the links, and what theory tells of the nearest neighbour."""
+    """Precision of the links, beside what theory predicts for links to the nearest neighbour."""
 
     linkers = ("nearest", "plain", "outbid")
     y = "link_precision"
@@ -93,13 +93,13 @@ class BesideTheory(Comparison):
 
 
 def ways_of(linker: Linker, *, gaps: bool) -> list[str]:
-    """What a linker can be told: nothing, if it has defaults; the truth, if it has settings."""
+    """What a linker can be given: nothing, if it has defaults; the truth, if it has settings to tune."""
     ways = [] if linker.defaults(gaps=gaps) is None else [NOTHING]
     return [*ways, THE_TRUTH] if linker.grid(gaps=gaps) else ways
 
 
 def tuned(linker: Linker, scene: Scene) -> Settings:
-    """The settings, of the grid or the defaults, with the best link F1 on other movies, small ones."""
+    """The settings, from the grid or the defaults, with the best link F1 on other, smaller movies."""
     particles, frames = min(scene.particles, _TUNING_PARTICLES), min(scene.frames, _TUNING_FRAMES)
     films = [replace(scene, particles=particles, frames=frames).film(seed) for seed in TUNING_SEEDS]
 
@@ -113,59 +113,59 @@ def tuned(linker: Linker, scene: Scene) -> Settings:
 
 
 def linked_and_scored(linker: Linker, settings: Settings, scene: Scene, seed: int) -> Row:
-    """Scores of what a linker makes of one movie."""
+    """Scores of the links that a linker finds in one movie."""
     film = scene.film(seed)
     start = time.process_time()
     found = _linked(linker, settings, scene, film)
     seconds = time.process_time() - start
     values = score(found, film, families=("links", "identity")).values
     scores: Row = {name: values[name] for name in SCORES}
-    told = " ".join(f"{name}={value}" for name, value in settings.items())
-    return scores | {"links": len(found.links), "seconds": round(seconds, 3), "settings": told}
+    used = " ".join(f"{name}={value}" for name, value in settings.items())
+    return scores | {"links": len(found.links), "seconds": round(seconds, 3), "settings": used}
 
 
 def _linked(linker: Linker, settings: Settings, scene: Scene, film: Tracks) -> Tracks:
-    """What a linker finds in a movie of the scene."""
+    """The tracks that a linker finds in a movie of the scene."""
     with silence():
         return Tracks(film.detections, linker.link(film.detections, settings, scene.nearest))
 
 
 def curves_of(summary: list[Row], x: str, y: str) -> list[Curve]:
-    """One curve for each linker and what it was told."""
+    """One curve for each linker and what it was given."""
     return [
-        Curve.of(str(who) if who in ("outbid", "nearest") else f"{who}, told {told}", rows, x, y)
-        for (who, told), rows in grouped(summary, ("linker", "told")).items()
+        Curve.of(str(who) if who in ("outbid", "nearest") else f"{who}, given {given}", rows, x, y)
+        for (who, given), rows in grouped(summary, ("linker", "given")).items()
     ]
 
 
 def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> list[Row]:
-    """In every cell: ours, the best of the others, and the paired difference with its interval.
+    """In every cell: Outbid, the best of the others, and the paired difference with its interval.
 
     Parameters
     ----------
     rows : list of Row
-        As `Comparison.measure` gives them.
+        From `Comparison.measure`.
     varied : tuple of str
         Columns that name a cell.
     value : str
-        The score; the best rival is the one with the greatest mean. `seeds` counts the movies of both.
+        The score. The best rival has the highest mean; `seeds` counts the movies that both linked.
 
     Examples
     --------
     >>> rows = [
-    ...     {"linker": who, "told": "nothing", "seed": seed, "link_f1": best - seed / 100}
+    ...     {"linker": who, "given": "nothing", "seed": seed, "link_f1": best - seed / 100}
     ...     for who, best in (("outbid", 0.95), ("laptrack", 0.9), ("nearest", 0.8))
     ...     for seed in (0, 1)
     ... ]
     >>> found = against_the_best(rows, (), "link_f1")[0]
     >>> found["rival"], round(found["lead"], 3), found["verdict"]
-    ('laptrack, told nothing', 0.05, 'better')
+    ('laptrack, given nothing', 0.05, 'better')
     """
     found = []
     for key, those in grouped(rows, varied).items():
         by_who: dict[str, dict[int, float]] = {}
         for row in those:
-            who = "outbid" if row["linker"] == "outbid" else f"{row['linker']}, told {row['told']}"
+            who = "outbid" if row["linker"] == "outbid" else f"{row['linker']}, given {row['given']}"
             by_who.setdefault(who, {})[int(row["seed"])] = float(np.nan_to_num(float(row[value])))
         ours = by_who.pop("outbid", None)
         if ours is None or not by_who:

@@ -1,4 +1,4 @@
-"""Conducting an experiment: trials, table, summary and record in a folder, whole at any moment."""
+"""Conducting an experiment: its files are a table, a summary and a record, each complete at any moment."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .experiments import experiment_named
 from .kept import kept_rows, missing
 from .linkers import linker_named
 
-_TOLD = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack", "byotrack")
-"""Packages of which the record tells the version."""
+_RECORDED = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack", "byotrack")
+"""Packages whose versions the record states."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an experiment gave.
+    """Results of an experiment.
 
     Parameters
     ----------
     rows, summary, findings : list of Row
-        One a seed; one a cell, with intervals; what follows from them.
+        One row for each seed; one for each cell, with intervals; conclusions from them.
     """
 
     rows: list[Row]
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done, checked before anything is done.
+    """An experiment that is ready to run; all settings are checked.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class Plan:
         A sentence for every linker that cannot take part.
     folder : Path
     settings : dict
-        For the record.
+        The settings that the record states.
     kept : tuple of Row
-        Of earlier runs.
+        Rows of earlier runs.
     """
 
     name: str
@@ -90,30 +90,30 @@ def plan(
     tables: Sequence[Path] = (),
     overwrite: bool = False,
 ) -> Plan:
-    """What an experiment would do.
+    """Plan an experiment.
 
     Parameters
     ----------
     name : str
     folder : Path
-        Where its files go; made if it is not there.
+        Folder of its files; created if it does not exist.
     quick : bool
         Few cells and small movies.
     seeds, frames, particles : int, optional
-        Default: as the experiment has it.
+        Default: those of the experiment.
     where : dict of str to str, optional
         As for `chosen`.
     tables : sequence of Path
-        Tables of earlier runs: their rows join those of this one, and are not measured again.
+        Tables of earlier runs: their rows are used and not measured again.
     overwrite : bool
-        Whether its files may be there already.
+        Whether to replace files of an earlier run.
 
     Raises
     ------
     SettingsError
         If there is no such experiment or cell, a number is out of range, or an output exists.
     ResourceError
-        If no linker that was asked for is installed.
+        If none of the chosen linkers is installed.
 
     Examples
     --------
@@ -147,30 +147,28 @@ def plan(
     return planned
 
 
-def conduct(
-    planned: Plan, *, workers: int = 1, progress: Callable[[int, int], None] | None = None
-) -> Outcome:
-    """Do what was planned.
+def conduct(planned: Plan, *, jobs: int = 1, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Run a planned experiment.
 
-    After every trial the table is on the disk with all rows so far, so that an interrupted experiment
-    keeps what it has; its record then says that it is not complete.
+    After every trial the table with all rows so far is written, so that an interrupted experiment keeps
+    its rows; its record then says that it is not complete.
 
     Parameters
     ----------
     planned : Plan
-    workers : int
-        Processes; they do not change the rows, but for seconds.
+    jobs : int
+        Number of processes. It changes no column but `seconds`.
     progress : callable, optional
-        Told (trials done, trials in all).
+        Called with (trials done, trials in all).
     """
-    if workers < 1:
-        raise SettingsError(f"workers is {workers}; it must be 1 or more.")
+    if jobs < 1:
+        raise SettingsError(f"jobs is {jobs}; it must be 1 or more.")
     planned.folder.mkdir(parents=True, exist_ok=True)
-    for ending in (SUMMARY, FINDINGS, PICTURE):  # of an earlier run, which would not fit the new table
+    for ending in (SUMMARY, FINDINGS, PICTURE):  # those of an earlier run do not belong to the new table
         planned.path(ending).unlink(missing_ok=True)
     rows = list(planned.kept)
     experiment, trials = planned.experiment, list(planned.trials)
-    measured = rows_of(experiment.measure, trials, workers=workers, progress=progress)
+    measured = rows_of(experiment.measure, trials, jobs=jobs, progress=progress)
     for done, those in enumerate(chain([[]], measured)):
         rows += those
         record = _record(planned, complete=done == len(trials))
@@ -184,7 +182,7 @@ def conduct(
 
 
 def as_csv(rows: list[Row]) -> str:
-    """Rows as a table; a column that a row has not is empty.
+    """Rows as a table in CSV; a cell is empty if its row lacks the column.
 
     Examples
     --------
@@ -221,7 +219,7 @@ def json_of(found: Outcome) -> str:
 
 
 def as_text(rows: list[Row]) -> str:
-    """Rows as a table to read, in which an interval stands with its mean.
+    """Rows as a table for reading, with intervals next to their means.
 
     Examples
     --------
@@ -261,12 +259,12 @@ def _write(path: Path, rows: list[Row], beside: tuple[Path, bytes] | None = None
 
 
 def _record(planned: Plan, *, complete: bool) -> dict[str, object]:
-    """How the table was made."""
+    """The run record: how the table was made."""
     return {
         "command": "experiment",
         "experiment": planned.name,
         "version": metadata.version("outbid"),
-        "packages": {name: version for name in _TOLD if (version := _version(name)) is not None},
+        "packages": {name: version for name in _RECORDED if (version := _version(name)) is not None},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "device": "cpu",

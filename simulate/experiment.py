@@ -1,4 +1,4 @@
-"""What an experiment is: trials that may run anywhere, rows that they give, and pictures of those."""
+"""What an experiment is: independent trials, the rows of a table that they give, and plots of the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSEEN = ("seed", "seconds", "settings")
 
 @dataclass(frozen=True)
 class Size:
-    """How much an experiment does: seeds, and frames and particles of each movie."""
+    """Size of an experiment: number of seeds, and frames and particles of each movie."""
 
     seeds: int = 5
     frames: int = 30
@@ -38,20 +38,20 @@ class Size:
 
 @dataclass(frozen=True)
 class Trial:
-    """What is worked on in one go: movies of one scene, who links them, and what is told to it before.
+    """The unit of work: movies of one scene, the linker, and what the linker is given.
 
-    `told` is ``"nothing"``, or ``"the truth"`` of other movies of the scene to choose settings by.
+    `given` is ``"nothing"``, or ``"the truth"`` of other movies of the scene, on which settings are tuned.
     """
 
     scene: Scene
     seeds: tuple[int, ...]
     linker: str = "outbid"
-    told: str = "nothing"
+    given: str = "nothing"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a plot: values over x, with the ends of their intervals where they have some.
+    """A line of a plot: values over x, with the ends of their intervals if there are any.
 
     `kind` is ``"measured"`` or ``"theory"``.
     """
@@ -99,10 +99,10 @@ class Panel:
 
 
 class Experiment(ABC):
-    """A question put to simulated movies.
+    """A question that simulated movies answer.
 
-    `shows` is a sentence, `takes` how long it runs on two cores; `size` and `quick` are the usual size and
-    one that takes seconds.
+    `shows` describes it in a sentence, `takes` is the running time on two cores. `size` is the usual size,
+    `quick` one that takes seconds.
     """
 
     shows: str
@@ -113,39 +113,39 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def cell(self) -> tuple[str, ...]:
-        """Columns by which rows belong together."""
+        """Columns that identify a cell: rows with the same values in them are summarised together."""
 
     @abstractmethod
     def trials(self, size: Size) -> list[Trial]:
-        """What is to be done; trials of one cell have the same seeds, so that their rows are paired."""
+        """All trials; those of one scene have the same seeds, so that rows of its linkers are paired."""
 
     @abstractmethod
     def measure(self, trial: Trial) -> list[Row]:
-        """The rows of one trial, one or more a seed."""
+        """The rows of one trial, at least one for each seed."""
 
     @abstractmethod
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
         """Plots of the summary; cells may be missing."""
 
     def quicker(self, trials: list[Trial]) -> list[Trial]:
-        """Fewer trials, for a look: usually all of them."""
+        """The trials that `--quick` runs; by default all of them."""
         return trials
 
     def findings(self, rows: list[Row]) -> list[Row]:
-        """What follows from the rows, beside their summary; usually nothing."""
+        """Conclusions from the rows, in addition to their summary; by default none."""
         del rows
         return []
 
 
 def chosen(trials: list[Trial], where: dict[str, str]) -> list[Trial]:
-    """Trials of which the scene, the linker or what it is told has one of the values asked for.
+    """The trials whose scene, linker or `given` has one of the requested values.
 
-    Values are texts, several of them with commas between.
+    Values are texts; several values are separated by commas.
 
     Raises
     ------
     SettingsError
-        If there is no such quantity, or no trial with that value.
+        If there is no such quantity, or no trial with such a value.
 
     Examples
     --------
@@ -165,8 +165,8 @@ def chosen(trials: list[Trial], where: dict[str, str]) -> list[Trial]:
     return trials
 
 
-_OWN = ("linker", "told")
-"""What a trial can be chosen by beside the fields of its scene."""
+_OWN = ("linker", "given")
+"""Names by which trials can be chosen, in addition to the fields of their scenes."""
 
 
 def _of(trial: Trial, name: str) -> object:
@@ -184,37 +184,37 @@ def rows_of(
     measure: Callable[[Trial], list[Row]],
     trials: list[Trial],
     *,
-    workers: int = 1,
+    jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[list[Row]]:
-    """The rows of the trials, trial by trial in their order, whichever is ready first.
+    """The rows of the trials, trial by trial, always in the order of the trials.
 
     Parameters
     ----------
     measure : callable
         `Experiment.measure`.
     trials : list of Trial
-    workers : int
-        Processes; they do not change the rows, but for seconds.
+    jobs : int
+        Number of processes. It changes no column but `seconds`.
     progress : callable, optional
-        Told (trials done, trials in all).
+        Called with (trials done, trials in all).
 
     Raises
     ------
     ResourceError
-        If a process is ended from outside.
+        If a process is killed from outside.
     """
     if progress is not None:
         progress(0, len(trials))
-    if workers == 1:
+    if jobs == 1:
         for done, trial in enumerate(trials, 1):
             yield measure(trial)
             if progress is not None:
                 progress(done, len(trials))
         return
-    # Spawned, for threads of compiled kernels do not survive a fork.
+    # Spawned, because the threads of compiled kernels do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, max(len(trials), 1)), context, _leave_interrupts) as pool:
+    with ProcessPoolExecutor(min(jobs, max(len(trials), 1)), context, _leave_interrupts) as pool:
         try:
             for done, rows in enumerate(pool.map(measure, trials), 1):
                 yield rows
@@ -222,22 +222,22 @@ def rows_of(
                     progress(done, len(trials))
         except BrokenProcessPool:
             raise ResourceError(
-                "A worker process was ended from outside, perhaps for want of memory. Take fewer workers; "
-                "the rows until then are kept."
+                "A process was killed from outside, perhaps for lack of memory. Take fewer jobs; the rows "
+                "measured before are kept."
             ) from None
-        except BaseException:  # whatever ends this process need not wait for the others
+        except BaseException:  # do not wait for the others, for any reason that ends this process
             for child in multiprocessing.active_children():
                 child.terminate()
             raise
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C reaches the whole group of processes; the first one ends the others."""
+    """Ignore Ctrl-C, which reaches the whole group of processes: the parent ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def summary_of(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
-    """Means over seeds with bootstrap intervals, one row a cell, in the order of their first rows.
+    """Means over seeds with bootstrap intervals, one row for each cell, in the order of their first rows.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def summary_of(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
 
 
 def grouped(rows: list[Row], columns: tuple[str, ...]) -> dict[tuple[float | int | str, ...], list[Row]]:
-    """Rows by what they have in these columns, both in the order of the rows.
+    """Rows grouped by their values in these columns; groups and rows keep their order.
 
     Examples
     --------

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outbid.cli.terminal import Stopwatch, common_options, compilation_told, config_option, progress_bar, say
+from outbid.cli.terminal import (
+    Stopwatch,
+    common_options,
+    compilation_reported,
+    config_option,
+    progress_bar,
+    say,
+)
 
 if TYPE_CHECKING:
     from .experiment import Panel
 
 
 class _Listed(click.Command):
-    """A command whose help ends with the experiments there are."""
+    """A command whose help ends with a list of the experiments."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from .experiments import described
@@ -40,7 +47,7 @@ def _pairs(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...])
 
 
 def _drawn(path: Path, panels: list[Panel]) -> str:
-    """Draw the picture, and a sentence about it."""
+    """Draw the picture; returns a message about it."""
     try:
         from outbid.viewers.panels import picture
     except ModuleNotFoundError as error:
@@ -54,41 +61,42 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
 @click.command(
     cls=_Listed,
     no_args_is_help=True,
-    help="""Ask simulated movies how good tracking is: NAME is one of the experiments below.
+    help="""Measure how accurate tracking is on simulated movies: NAME is one of the experiments below.
 
     \b
     Examples:
       outbid experiment --list
       outbid experiment kappa --quick
-      outbid experiment rivals --where kappa=0.3 --where persistence=0,10 --seeds 3 --workers 2
+      outbid experiment rivals --where kappa=0.3 --where persistence=0,10 --seeds 3 --jobs 2
       outbid experiment rivals --with experiments/rivals.csv -o more
 
-    Writes NAME.csv (one row a seed), its record NAME.csv.json, NAME_summary.csv (means with bootstrap
-    intervals), for some NAME_findings.csv, and NAME.png; what follows is printed. An interrupted run keeps
-    the rows it has, and --with goes on from them.
+    Writes NAME.csv (one row for each seed), its record NAME.csv.json, NAME_summary.csv (means with bootstrap
+    intervals), NAME.png and, for some experiments, NAME_findings.csv (Outbid against the best of the others).
+    Findings, or else the summary, are printed. An interrupted run keeps its rows; --with continues from them.
     """,
 )
 @click.argument("name")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List them.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default="experiments", show_default=True,
-    metavar="FOLDER", help="Where the files go.",
+    metavar="FOLDER", help="Folder of the files.",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="Few cells and small movies: seconds to minutes.")
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Movies of each kind.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Movies of each scene.")
 @click.option("--frames", type=click.IntRange(min=3), metavar="N", help="Frames of each movie.")
 @click.option("--particles", type=click.IntRange(min=20), metavar="N", help="Particles in the first frame.")
 @click.option(
     "--where", multiple=True, metavar="NAME=VALUE", callback=_pairs,
-    help="Only these cells (kappa, persistence, miss, …), this linker, or what it is told; may be repeated.",
+    help="Only trials with this kappa, persistence, miss, …, with this linker, or with this given "
+    "(nothing, the truth); may be repeated.",
 )  # fmt: skip
 @click.option(
     "--with", "tables", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
-    help="Table of an earlier run: its rows count as well and are not measured again; may be repeated.",
+    help="Table of an earlier run: its rows are used and not measured again; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Processes; they do not change the result.",
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="Processes that run trials side by side; they do not change the result.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the files of an earlier run.")
 @config_option
@@ -103,11 +111,11 @@ def experiment(
     particles: int | None,
     where: dict[str, str],
     tables: tuple[Path, ...],
-    workers: int,
+    jobs: int,
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Ask simulated movies how good tracking is."""
+    """Measure how accurate tracking is on simulated movies."""
     from .conduct import PICTURE, as_text, conduct, json_of, plan
 
     clock = Stopwatch()
@@ -117,8 +125,8 @@ def experiment(
     )  # fmt: skip
     for sentence in planned.left_out:
         say(sentence)
-    with compilation_told(), progress_bar("Experiment") as progress:
-        found = conduct(planned, workers=workers, progress=progress)
+    with compilation_reported(), progress_bar("Experiment") as progress:
+        found = conduct(planned, jobs=jobs, progress=progress)
     if as_json:
         click.echo(json_of(found))
     else:

@@ -13,37 +13,37 @@ from outbid.formats import read_record
 from .experiment import Row, Size, Trial
 from .scenes import Scene
 
-_OF_TRIAL = {"linker", "told"}
+_OF_TRIAL = {"linker", "given"}
 _OF_SCENE = {field.name for field in fields(Scene)}
 
 
 def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Size) -> list[Row]:
-    """The rows of earlier tables; where two tell of the same movie and linker, the first does.
+    """The rows of earlier tables; of several rows for the same movie and linker the first is kept.
 
     Parameters
     ----------
     tables : sequence of Path
-        NAME.csv with the record beside it.
+        NAME.csv, with its record beside it.
     name : str
         Of the experiment.
     cell : tuple of str
-        Columns by which rows belong together.
+        Columns that identify a cell.
     size : Size
         Frames and particles that their movies must have.
 
     Raises
     ------
     InputError
-        If a file is no such table.
+        If a file is not such a table.
     SettingsError
-        If it is of another experiment, or of other movies.
+        If a table is of another experiment or of other movies.
     """
     rows: dict[tuple[object, ...], Row] = {}
     for table in tables:
-        told = read_record(table)
-        if told.get("experiment") != name:
+        record = read_record(table)
+        if record.get("experiment") != name:
             raise SettingsError(f"{table} is no table of the experiment {name}. Give one of its runs.")
-        settings = told.get("settings", {})
+        settings = record.get("settings", {})
         for what in ("frames", "particles"):
             other = settings.get(what)
             if other != getattr(size, what):
@@ -58,12 +58,12 @@ def kept_rows(tables: Sequence[Path], name: str, cell: tuple[str, ...], size: Si
 
 
 def missing(trials: Sequence[Trial], rows: list[Row], cell: tuple[str, ...]) -> list[Trial]:
-    """The trials, or what is left of their seeds, that no row tells of.
+    """The trials, with only those seeds for which there is no row.
 
     Raises
     ------
     SettingsError
-        If rows of such an experiment do not tell of which trial they are.
+        If the rows of this experiment do not identify their trial.
     """
     if not rows:
         return list(trials)
@@ -92,7 +92,7 @@ def _rows(table: Path) -> list[Row]:
 
 
 def _value(text: str) -> float | int | str:
-    """A number as it was written, or the text."""
+    """The number that a text stands for, or else the text."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,6 +1,6 @@
-"""Microscope: what is seen of the truth, with localisation noise, missed detections and clutter.
+"""Microscope: detections of true tracks, with localisation noise, missed detections and clutter.
 
-It works on any true tracks, simulated or annotated, and knows nothing of how the tracker links.
+It works on any true tracks, simulated or annotated, and is independent of how the tracker links.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .streams import Purpose, stream
 
 @dataclass(frozen=True)
 class Microscope:
-    """What a microscope does to the truth.
+    """Errors that a microscope adds to the truth.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class Microscope:
     miss : float
         Probability that a particle is not detected in a frame.
     clutter : float
-        Expected false detections in a frame for each true particle; their number is Poisson and
-        their places uniform in the box.
+        Expected false detections in a frame for each true particle. Their number is Poisson-distributed,
+        their positions are uniform in the box.
 
     Raises
     ------
@@ -56,25 +56,25 @@ class Microscope:
 def observe(
     truth: Tracks, microscope: Microscope, *, box: tuple[float, float, float], seed: int = 0
 ) -> Tracks:
-    """What a microscope sees of true tracks, with the truth about what is seen.
+    """Detections that a microscope makes of true tracks, with the true links between them.
 
     Parameters
     ----------
     truth : Tracks
         True positions z, y, x in units, and their links; divisions may be among them, merges not.
     microscope : Microscope
-        What it does to them.
+        Its errors.
     box : tuple of 3 float
-        Lengths of the field of view along z, y, x, from the origin on, in units: the place of clutter.
+        Lengths of the field of view along z, y, x, from the origin on, in units; clutter lies in it.
     seed : int
-        Decides all that is drawn, frame by frame: a part of the frames gives that part of the result.
+        Determines all random numbers of each frame: some of the frames give that part of the result.
 
     Returns
     -------
     Tracks
-        ``detections`` is what a tracker is given, in random order within each frame. The links say
-        which of them follow each other in truth: a link reaches over the frames in which a particle
-        was missed, and clutter has none.
+        ``detections`` is the input of a tracker, in random order within each frame. The links are the
+        true ones between these detections: a link spans the frames in which a particle was missed,
+        and clutter has no links.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def observe(
         row = int(np.argmax(truth.predecessors > 1))
         raise InputError(
             f"Two tracks merge at detection {row} (frame {truth.detections.frame[row]}). "
-            "Remove one of its links: the microscope knows no merges."
+            "Remove one of its links: a simulated microscope does not handle merges."
         )
     frames = np.unique(truth.detections.frame)
     positions, rows = [np.empty((0, 3))], [np.empty(0, dtype=np.int64)]
@@ -114,20 +114,20 @@ def observe(
 def _view(
     truth: Detections, frame: int, microscope: Microscope, box: tuple[float, float, float], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """What is seen in one frame: (n, 3) positions and (n,) their rows in the truth, -1 for clutter."""
+    """Detections of one frame: (n, 3) positions, and (n,) their rows in the truth, -1 for clutter."""
     row = np.arange(len(truth))[truth.rows_of(frame)]
     shift = stream(seed, Purpose.NOISE, frame).normal(0.0, microscope.noise, (len(row), 3))
     seen = stream(seed, Purpose.MISS, frame).random(len(row)) >= microscope.miss
     rng = stream(seed, Purpose.CLUTTER, frame)
     clutter = rng.random((rng.poisson(microscope.clutter * len(row)), 3)) * box
     position = np.concatenate([(truth.position[row] + shift)[seen], clutter])
-    # Rows in the order of the truth would tell a tracker who is who.
+    # Rows in the order of the truth would give the links away to a tracker.
     order = stream(seed, Purpose.ORDER, frame).permutation(len(position))
     return position[order], np.concatenate([row[seen], np.full(len(clutter), -1)])[order]
 
 
 def _links_seen(truth: Tracks, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Links between the seen detections, given their rows in the truth."""
+    """True links between the detections, given their rows in the truth."""
     place = np.full(len(truth.detections), -1, dtype=np.int64)
     place[row[row >= 0]] = np.nonzero(row >= 0)[0]
     before = np.full(len(place), -1, dtype=np.int64)

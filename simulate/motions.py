@@ -1,6 +1,6 @@
-"""Motions: how a particle moves where there are no walls, exactly at the frame times.
+"""Motions: how a particle moves without walls, exact at the frame times.
 
-One motion is one small class with the same two methods, and the unit of time is the frame.
+Each motion is a small class with the same two methods. The unit of time is the frame.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ Vectors = NDArray[np.float64]
 
 
 class Motion(ABC):
-    """How a particle moves where there are no walls; one more motion is one more subclass.
+    """How a particle moves without walls; one more motion is one more subclass.
 
-    What a particle remembers is its velocity, a vector along the axes of the box, because walls
-    turn it round. A motion without memory ignores the velocity that it is given.
+    The state of a particle is its velocity, a vector along the axes of the box, because walls reverse
+    it. A motion without memory ignores the velocity that it is given.
     """
 
     @abstractmethod
     def start(self, count: int, rng: np.random.Generator) -> Vectors:
-        """Velocities (count, 3) of new particles, units per frame, as they are in the steady state."""
+        """Velocities (count, 3) of new particles in the steady state, in units per frame."""
 
     @abstractmethod
     def move(self, velocity: Vectors, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
-        """Displacements (N, 3) until the next frame, and the velocities (N, 3) then."""
+        """Displacements (N, 3) until the next frame, and the velocities (N, 3) in that frame."""
 
 
 @dataclass(frozen=True)
 class PersistentWalk(Motion):
     r"""The persistent random walk of Vasconcelos & Rosenhahn (their section 6).
 
-    The velocity is ``persistence * c + (1 - persistence) * b``. The correlation vector c points
-    where the particle went before, the bias vector b anywhere, and both have the length `step`: the
-    paper leaves the lengths open, and with equal ones persistence leads from an uncorrelated walk
-    (0) to straight flight (1), both at the speed `step`.
+    The velocity is ``persistence * c + (1 - persistence) * b``. The correlation vector c has
+    the direction of the previous step, the bias vector b a random direction; both have the length
+    `step`. The paper does not specify the lengths. With equal lengths a persistence of 0 is an
+    uncorrelated walk and a persistence of 1 is straight motion, both at the speed `step`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class OrnsteinUhlenbeckWalk(Motion):
     speed : float
         Root mean square of the velocity, over all three axes, units per frame.
     persistence_time : float
-        P, the time over which the velocity forgets itself, in frames; from 1e-6 to 1e6.
+        P, the decay time of the autocorrelation of the velocity, in frames; from 1e-6 to 1e6.
 
     Raises
     ------
@@ -169,14 +169,14 @@ class OrnsteinUhlenbeckWalk(Motion):
 
     def __post_init__(self) -> None:
         require("speed", self.speed, 0)
-        # Beyond these the variance of η is lost in rounding; the walk is Brownian, or straight.
+        # Outside this range rounding errors exceed the variance of η; the walk is Brownian, or straight.
         require("persistence_time", self.persistence_time, 1e-6, 1e6)
 
     def start(self, count: int, rng: np.random.Generator) -> Vectors:
         return rng.normal(0.0, self.speed / sqrt(3), (count, 3))
 
     def move(self, velocity: Vectors, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
-        forgotten = -expm1(-1 / self.persistence_time)  # 1 - a, which the formulas below are written in
+        forgotten = -expm1(-1 / self.persistence_time)  # 1 - a; the formulas below use it instead of a
         variance = self.speed**2 / 3
         of_velocity = variance * forgotten * (2 - forgotten)
         of_position = (
@@ -193,7 +193,7 @@ class OrnsteinUhlenbeckWalk(Motion):
 
 @dataclass(frozen=True)
 class AutoregressiveWalk(Motion):
-    """Steps that remember the one before: v' = m v + sqrt(1 - m²) ξ, x' = x + v', with ξ ~ N(0, sigma²).
+    """Autoregressive steps: v' = m v + sqrt(1 - m²) ξ, x' = x + v', with ξ ~ N(0, sigma²).
 
     Parameters
     ----------
@@ -233,6 +233,6 @@ class AutoregressiveWalk(Motion):
 
 
 def _directions(vector: Vectors) -> Vectors:
-    """The vectors at length 1; one of length 0 stays as it is."""
+    """The vectors scaled to length 1; a vector of length 0 is unchanged."""
     length = np.sqrt(np.einsum("ij,ij->i", vector, vector))
     return vector / np.where(length > 0, length, 1.0)[:, None]

@@ -1,4 +1,4 @@
-"""Checks of the numbers that a simulation is given."""
+"""Range checks of the settings of a simulation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from outbid.errors import SettingsError
 
 
 def require(name: str, value: float, least: float, most: float = inf) -> None:
-    """Refuse a setting that is not finite, or not within its range, ends included.
+    """Raise an error if a setting is not finite or not within its range, ends included.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def require(name: str, value: float, least: float, most: float = inf) -> None:
 
 
 def require_axes(name: str, values: Sequence[float], least: float) -> None:
-    """Refuse a setting along z, y, x that has not three numbers, or one out of range.
+    """Raise an error if a setting along z, y, x is not three numbers, or one is out of range.
 
     Raises
     ------

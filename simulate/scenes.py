@@ -1,4 +1,4 @@
-"""Scenes: movies described by what makes them hard, in units of the spacing of their particles."""
+"""Scenes: movies described by what makes them hard to link, with lengths in units of density^(-1/3)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .walks import WalkSettings
 from .walks import walk as walk_of
 
 NEAREST = 0.55396
-"""Mean distance to the nearest neighbour in units of the spacing: Γ(4/3) (3/4π)^(1/3)."""
+"""Mean distance to the nearest neighbour in units of density^(-1/3): Γ(4/3) (3/4π)^(1/3)."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of simulated movie; the spacing is density^(-1/3).
+    """One kind of simulated movie; lengths are in units of density^(-1/3).
 
     Parameters
     ----------
     kappa : float
-        Standard deviation of the step of one frame along each axis, in spacings.
+        Standard deviation of a step along one axis times density^(1/3); a step is that of one frame.
     persistence : float
-        How a velocity is kept, in the measure of the walk.
+        Persistence of the velocity; its meaning and range depend on `walk`.
     walk : {"fürth", "autoregressive", "vasconcelos"}
         `OrnsteinUhlenbeckWalk` with a persistence in frames (0 is a `BrownianWalk`), `AutoregressiveWalk`
         with a memory, or `PersistentWalk` with a level; the last two from 0 to 1.
@@ -36,11 +36,11 @@ class Scene:
     clutter : float
         False detections for each particle and frame.
     density : float
-        Particles in a unit of volume.
+        Particles per unit of volume.
     noise : float
-        Standard deviation of the localisation error along each axis, in spacings.
+        Standard deviation of the localisation error along each axis, in units of density^(-1/3).
     turnover : float
-        Births and deaths in a frame, each as a share of the particles.
+        Share of the particles that die in a frame; as many are born.
     particles : int
         Particles in the first frame, in a cube with reflecting walls.
     frames : int
@@ -54,7 +54,7 @@ class Scene:
     Examples
     --------
     >>> scene = Scene(kappa=0.1, density=8.0, particles=1000, frames=5)
-    >>> scene.spacing, scene.side
+    >>> scene.length_unit, scene.side
     (0.5, 5.0)
     >>> scene.film(seed=1).track_count > 1000
     True
@@ -78,34 +78,34 @@ class Scene:
             raise SettingsError(f"There is no walk {self.walk!r}; choose one of {', '.join(_WALKS)}.")
 
     @property
-    def spacing(self) -> float:
-        """Length that all others are measured by."""
+    def length_unit(self) -> float:
+        """The unit of `kappa`, `noise` and all other lengths of a scene: density^(-1/3)."""
         return float(self.density ** (-1 / 3))
 
     @property
     def side(self) -> float:
         """Length of the box, the same along z, y and x."""
-        return self.spacing * round(self.particles ** (1 / 3), 12)
+        return self.length_unit * round(self.particles ** (1 / 3), 12)
 
     @property
     def nearest(self) -> float:
         """Mean distance of a particle to its nearest neighbour."""
-        return NEAREST * self.spacing
+        return NEAREST * self.length_unit
 
     @property
     def motion(self) -> Motion:
         """How the particles move."""
-        return _WALKS[self.walk](self.kappa * self.spacing, self.persistence)
+        return _WALKS[self.walk](self.kappa * self.length_unit, self.persistence)
 
     def film(self, seed: int) -> Tracks:
-        """What a microscope sees of such a movie, with the true links."""
+        """Detections of such a movie, with the true links."""
         box = (self.side, self.side, self.side)
         truth = walk_of(
             WalkSettings(
                 self.motion, self.particles, self.frames, box, "reflect", self.turnover, self.turnover, seed
             )
         )
-        noise = self.noise * self.spacing
+        noise = self.noise * self.length_unit
         return observe(truth, Microscope((noise,) * 3, self.miss, self.clutter), box=box, seed=seed)
 
 

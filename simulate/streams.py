@@ -1,4 +1,4 @@
-"""Random streams: one for every purpose and frame, so that nothing else decides what is drawn."""
+"""Random streams: one for every purpose and frame, so that draws depend on nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What a stream is for; the numbers enter the seeds, so they never change."""
+    """What a stream is used for. The numbers are part of the seeds, so they never change."""
 
     PLACE = 0
     STEP = 1
@@ -25,16 +25,16 @@ class Purpose(IntEnum):
 def stream(seed: int, purpose: Purpose, frame: int) -> np.random.Generator:
     """The random numbers of one purpose in one frame.
 
-    They depend on the three arguments alone: work cut into chunks of frames, or spread over
-    workers, draws the same numbers as work done in one go; and switching one effect on leaves the
-    draws of the others as they were.
+    They depend on the three arguments alone. Work in chunks of frames, or in parallel, draws the
+    same numbers as work in one go, and an effect that is switched on does not change the draws of
+    the others.
 
     Parameters
     ----------
     seed : int
         Seed of the simulation, not negative.
     purpose : Purpose
-        What the numbers are for.
+        What the numbers are used for.
     frame : int
         Frame number.
 

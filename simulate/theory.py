@@ -1,6 +1,7 @@
-"""Theory: what a simulated movie must give, worked out without simulating it.
+"""Theory: linking accuracy of a simulated movie, computed without simulating it.
 
-Lengths are in spacings, so that kappa is the step and the density is 1.
+Lengths are in units of density^(-1/3): the density is 1, and kappa, the standard deviation of a step along
+one axis times density^(1/3), is that standard deviation itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _DRAWS = 20_000
 _INSIDE = 256
 
 OPTIMAL = {0.05: 0.9996, 0.10: 0.991, 0.15: 0.973, 0.20: 0.931, 0.30: 0.766, 0.40: 0.465}
-"""Simulated share of right links of the optimal assignment of frame pairs without births, by kappa."""
+"""Share of right links of the optimal assignment of frame pairs without births, by kappa; simulated."""
 
 PREDICTED = {0.0: 0.75, 1.0: 0.80, 3.0: 0.92, 10.0: 0.97}
 """The same at kappa .3 with a one-step velocity prediction, by persistence in frames."""
@@ -45,8 +46,9 @@ def nearest(kappa: float) -> float:
 def swapped(kappa: float) -> float:
     r"""Share of wrong links of the optimal assignment where they are few: particles that pass each other.
 
-    Two swap their partners if squared distances say so, which they do with probability
-    :math:`\tfrac{16}{3} \sqrt{\pi} \kappa^3` a particle; longer cycles add terms in kappa to the sixth.
+    Two particles swap their partners if that has the smaller sum of squared distances. The probability
+    of this is :math:`\tfrac{16}{3} \sqrt{\pi} \kappa^3` for each particle; longer cycles add terms of
+    order kappa to the sixth.
 
     Examples
     --------
@@ -59,9 +61,9 @@ def swapped(kappa: float) -> float:
 def nearest_precision(scene: Scene) -> float:
     """Share of right links of a Brownian movie if each detection is followed by the nearest one after it.
 
-    As `nearest`, with all that a scene has: walls that turn particles back and beyond which there are no
-    others, localisation noise, births and deaths, misses and clutter. The mean over steps and places is
-    taken over 20,000 draws (always the same), so it has an error of up to .003 itself.
+    As `nearest`, but for everything in a scene: reflecting walls with no particles beyond them, localisation
+    noise, births and deaths, misses and clutter. The mean over steps and positions is taken over 20,000
+    draws, always the same ones, so its own error is up to .003.
 
     Examples
     --------
@@ -73,19 +75,19 @@ def nearest_precision(scene: Scene) -> float:
     side = scene.particles ** (1 / 3)
     start = rng.uniform(0, side, (_DRAWS, 3))
     end = np.mod(start + rng.normal(0, scene.kappa, start.shape), 2 * side)
-    end = np.minimum(end, 2 * side - end)  # walls turn it back
+    end = np.minimum(end, 2 * side - end)  # walls reflect it
     start += rng.normal(0, scene.noise, start.shape)
     end += rng.normal(0, scene.noise, start.shape)
     radius = np.linalg.norm(end - start, axis=1)
     others = 1 - scene.miss + scene.clutter
     alone = np.exp(-others * 4 / 3 * pi * radius**3 * _inside(start, radius, side)).mean()
-    # The particle is a true one, lives on, and is seen again.
+    # The detection is of a true particle, which survives and is detected again.
     seen = (1 - scene.miss) / others * (1 - scene.turnover) * (1 - scene.miss)
     return float(seen * alone)
 
 
 def _inside(centre: NDArray[np.float64], radius: NDArray[np.float64], side: float) -> NDArray[np.float64]:
-    """Share of each ball that lies within the box."""
+    """Share of the volume of each ball that lies within the box."""
     rng = np.random.default_rng(1)
     direction = rng.normal(size=(_INSIDE, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
 """Walks: particles that move, are born and die in a box; the truth that a tracker is tested against.
 
-Any `Motion` may move them; walls, births and deaths are the same for all. The unit of time is the
-frame. Nothing here knows how the tracker predicts or links: a simulator that shared its model could
-not test it.
+Any `Motion` can move them; walls, births and deaths are the same for all motions. The unit of time is
+the frame. This module is independent of how the tracker predicts and links: a simulator that shared
+the model of the tracker could not test it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .ranges import require, require_axes
 from .streams import Purpose, stream
 
 UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
-"""What lengths may be told in by the command and the form."""
+"""Units of length that the command and the form accept."""
 
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """What is simulated: who moves how, in which box, for how long.
+    """What is simulated: particles, their motion, the box and the number of frames.
 
     Parameters
     ----------
@@ -40,20 +40,20 @@ class WalkSettings:
     box : tuple of 3 float
         Lengths of the box along z, y, x, in units; it begins at the origin.
     boundary : str
-        ``"reflect"``: walls turn particles back. ``"periodic"``: what leaves on one side comes in on
-        the other, and the truth breaks its track there. ``"open"``: no walls, particles walk out of
-        the box and are still seen. ``"absorb"``: a particle found outside is gone, and another is
-        born anywhere in the box, so that the density is kept.
+        ``"reflect"``: walls reflect particles. ``"periodic"``: a particle that leaves on one side enters
+        on the other, and its true track ends there. ``"open"``: no walls; particles leave the box and
+        are still detected. ``"absorb"``: a particle that leaves disappears, and another is born
+        anywhere in the box, so that the density stays the same.
     birth_rate : float
-        Expected births in a frame, as a fraction of `particles`; their number is Poisson and their
-        places uniform in the box. With equal rates of births and deaths the expected number of
-        particles stays what it was.
+        Expected births in a frame, as a fraction of `particles`. Their number is Poisson-distributed,
+        their positions are uniform in the box. With equal rates of births and deaths the expected
+        number of particles is constant.
     death_rate : float
-        Probability that a particle is gone in the next frame.
+        Probability that a particle dies before the next frame.
     seed : int
-        Decides all that is drawn.
+        Determines all random numbers.
     unit : str
-        Of the box and of all that lies in it.
+        Unit of the box and of all positions.
 
     Raises
     ------
@@ -93,21 +93,21 @@ class WalkSettings:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """All that the next frame of a walk depends on.
+    """The state of a walk: everything that its next frame depends on.
 
     Parameters
     ----------
     frame : int
         Frame number.
     position : (N, 3) float64 array
-        z, y, x in units. Particles that live on stand in the same order as in the frame before, an
-        absorbed one's successor in its place, and other newborn ones after them.
+        z, y, x in units. Surviving particles are in the same order as in the previous frame, with
+        replacements of absorbed particles in their rows; other new particles come after them.
     velocity : (N, 3) float64 array
-        What the motion remembers, units per frame.
+        State of the motion, in units per frame.
     track : (N,) int64 array
         Number of each particle's track in the truth.
     tracks_so_far : int
-        How many tracks have begun up to this frame; the next to begin gets this number.
+        How many tracks have begun up to this frame; the next track gets this number.
     """
 
     frame: int
@@ -118,7 +118,7 @@ class Snapshot:
 
 
 def walk(settings: WalkSettings) -> Tracks:
-    """Simulate a movie: where the particles are in every frame, and the links of the true tracks.
+    """Simulate a movie: positions in every frame, and the links of the true tracks.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def walk(settings: WalkSettings) -> Tracks:
 
 
 def snapshots(settings: WalkSettings) -> Iterator[Snapshot]:
-    """The frames of a walk one by one, for movies that memory cannot hold as a whole.
+    """The frames of a walk one by one, for movies that do not fit into memory.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def first_snapshot(settings: WalkSettings) -> Snapshot:
 
 
 def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
-    """The frame after `now`, wherever that one was worked out.
+    """The frame after `now`, which may have been computed elsewhere.
 
     Examples
     --------
@@ -205,11 +205,11 @@ def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
 
 
 _Moved = tuple[Vectors, Vectors, NDArray[np.bool_]]
-"""Positions and velocities once the walls have had their say, and which rows begin a new track."""
+"""Positions and velocities after the walls have acted, and which rows begin a new track."""
 
 
 def _reflect(position: Vectors, velocity: Vectors, settings: WalkSettings, _: np.random.Generator) -> _Moved:
-    # Motions are mirror-symmetric: folding the free walk is exact, however far it went.
+    # Motions are mirror-symmetric: folding the free walk is exact for displacements of any length.
     length = np.asarray(settings.box, dtype=np.float64)
     unfolded = np.mod(position, 2 * length)
     mirrored = unfolded > length
@@ -240,7 +240,7 @@ _WALLS: dict[str, Callable[[Vectors, Vectors, WalkSettings, np.random.Generator]
 }
 
 BOUNDARIES = tuple(_WALLS)
-"""Names of the boundaries that `WalkSettings` takes."""
+"""Names of the boundaries that `WalkSettings` accepts."""
 
 
 def _outside(position: Vectors, settings: WalkSettings) -> NDArray[np.bool_]:
@@ -249,5 +249,5 @@ def _outside(position: Vectors, settings: WalkSettings) -> NDArray[np.bool_]:
 
 
 def _newborn(settings: WalkSettings, count: int, rng: np.random.Generator) -> tuple[Vectors, Vectors]:
-    """Positions and velocities of particles that appear anywhere in the box."""
+    """Positions, uniform in the box, and velocities of new particles."""
     return rng.random((count, 3)) * settings.box, settings.motion.start(count, rng)

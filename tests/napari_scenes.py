@@ -56,7 +56,7 @@ def no_thread_is_left() -> bool:
 
 
 def endless(*_: Any, gate: float = 0.0, progress: Any) -> None:  # noqa: ARG001 - as it is called
-    """In place of `track` or `score`: it tells that a third is done, and ends when it is cancelled."""
+    """In place of `track` or `score`: it reports that a third is done, and ends when it is cancelled."""
     while True:
         progress(1, 3)
         sleep(0.01)

@@ -29,22 +29,22 @@ def simulated(kappa: float, *, miss: float = 0.0, particles: int = 800, frames: 
 )
 def test_what_is_predicted_is_what_linking_makes(kappa, miss, off):
     truth = simulated(kappa, miss=miss)
-    told = advise(truth.detections)
-    assert told.kappa == pytest.approx(kappa, rel=0.15)
-    for number, gate in enumerate(told.gates):
+    advice = advise(truth.detections)
+    assert advice.kappa == pytest.approx(kappa, rel=0.15)
+    for number, gate in enumerate(advice.gates):
         tracks = track(truth.detections, TrackingSettings(max_distance=gate.max_distance)).tracks
         values = score(tracks, truth, families=("links",)).values
         # Links of the truth over gaps are beyond any gate.
         gap = truth.detections.frame[truth.links[:, 1]] - truth.detections.frame[truth.links[:, 0]]
         recall = values["link_recall"] / (gap == 1).mean()
-        allowed = off if number == told.best else 0.04
+        allowed = off if number == advice.best else 0.04
         assert gate.wrong == pytest.approx(1 - values["link_precision"], abs=allowed)
         assert gate.missing == pytest.approx(1 - recall, abs=allowed)
 
 
 def test_candidates_and_components_are_those_of_the_movie():
     seen = simulated(0.15, particles=200, frames=4).detections
-    told = advise(seen, max_distances=(0.6,))
+    advice = advise(seen, max_distances=(0.6,))
     frames = np.split(seen.position, seen.frame_start[1:-1])
     pairs, largest = 0, 0
     for here, there in zip(frames[:-1], frames[1:], strict=True):
@@ -55,23 +55,23 @@ def test_candidates_and_components_are_those_of_the_movie():
             for row in some:
                 group[group == group[row]] = group[len(here) + number]
         largest += np.bincount(group).max()
-    (gate,) = told.gates
+    (gate,) = advice.gates
     assert gate.candidates == pytest.approx(pairs / sum(len(here) for here in frames[:-1]))
     assert gate.in_one_component == pytest.approx(largest / sum(map(len, frames[:-1] + frames[1:])))
 
 
 def test_the_advice_helps():
     """Steps as many times shorter as is advised give links as good as is promised."""
-    told = advise(simulated(0.2).detections)
-    assert told.shorter is not None
-    assert 0 < told.shorter < 1
-    assert "times shorter" in str(told)
-    again = advise(simulated(0.2 * told.shorter).detections)
+    advice = advise(simulated(0.2).detections)
+    assert advice.shorter is not None
+    assert 0 < advice.shorter < 1
+    assert "times shorter" in str(advice)
+    again = advise(simulated(0.2 * advice.shorter).detections)
     best = again.gates[again.best]
     tracks = track(
-        simulated(0.2 * told.shorter).detections, TrackingSettings(max_distance=best.max_distance)
+        simulated(0.2 * advice.shorter).detections, TrackingSettings(max_distance=best.max_distance)
     ).tracks
-    f1 = score(tracks, simulated(0.2 * told.shorter), families=("links",)).values["link_f1"]
+    f1 = score(tracks, simulated(0.2 * advice.shorter), families=("links",)).values["link_f1"]
     assert 0.987 < f1 < 0.999
     easy = advise(simulated(0.02).detections)
     assert easy.shorter == 1
@@ -80,20 +80,20 @@ def test_the_advice_helps():
 
 def test_the_advice_knows_units_flat_axes_and_spacing():
     seen = simulated(0.15, particles=300).detections
-    told = advise(seen)
+    advice = advise(seen)
     larger = advise(Detections(seen.frame, seen.position * (0.5, 4, 4)), spacing=(8, 1, 1))
-    assert larger.step == pytest.approx(4 * told.step, rel=1e-6)
-    assert larger.kappa == pytest.approx(told.kappa, rel=1e-6)
-    assert [gate.wrong for gate in larger.gates] == pytest.approx([gate.wrong for gate in told.gates])
+    assert larger.step == pytest.approx(4 * advice.step, rel=1e-6)
+    assert larger.kappa == pytest.approx(advice.kappa, rel=1e-6)
+    assert [gate.wrong for gate in larger.gates] == pytest.approx([gate.wrong for gate in advice.gates])
     rng = np.random.default_rng(1)
     flat = rng.uniform(0, 20, (400, 2)) + np.cumsum(rng.normal(0, 0.1, (5, 400, 2)), axis=0)
-    told = advise(Detections.from_table(np.repeat(np.arange(5), 400), flat.reshape(-1, 2)))
-    assert told.axes == 2
-    assert told.kappa == pytest.approx(0.1, rel=0.2)
+    advice = advise(Detections.from_table(np.repeat(np.arange(5), 400), flat.reshape(-1, 2)))
+    assert advice.axes == 2
+    assert advice.kappa == pytest.approx(0.1, rel=0.2)
 
 
 @pytest.mark.parametrize("frames", [[], [5], [1, 1, 1], [5, 1, 5]], ids=str)
-def test_movies_that_tell_nothing_are_refused(frames):
+def test_movies_with_too_little_to_advise_on_are_refused(frames):
     frame = np.repeat(np.arange(len(frames)), frames)
     with pytest.raises(InputError, match="Nothing can be said"):
         advise(Detections.from_table(frame, np.random.default_rng(0).random((len(frame), 3))))
@@ -102,9 +102,9 @@ def test_movies_that_tell_nothing_are_refused(frames):
 def test_the_command(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(0.1, particles=200, frames=4).detections)
-    told = CliRunner().invoke(main, ["advise", str(seen)])
-    assert told.exit_code == 0, told.output
-    assert "kappa 0.1" in told.output
+    done = CliRunner().invoke(main, ["advise", str(seen)])
+    assert done.exit_code == 0, done.output
+    assert "kappa 0.1" in done.output
     words = ["advise", str(seen), "--json", "--max-distance", "0.4", "--max-distance", "0.3"]
     values = json.loads(CliRunner().invoke(main, words).stdout)
     assert [gate["max_distance"] for gate in values["gates"]] == [0.3, 0.4]
@@ -113,8 +113,8 @@ def test_the_command(tmp_path):
     assert CliRunner().invoke(main, ["advise", str(seen), "--max-distance", "0"]).exit_code == 2
 
 
-def test_a_drift_is_told_and_taken_out():
-    """It passed for steps of several spacings, of which nearly all links would be wrong."""
+def test_a_drift_is_reported_and_taken_out():
+    """Steps and errors are those of the particles beside the drift."""
     rng = np.random.default_rng(0)
     place = rng.uniform(0, 8, (500, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 500, 3)), axis=0)
     frame = np.repeat(np.arange(6), 500)

@@ -23,7 +23,7 @@ def matrix(tmp_path: Path) -> tuple[Path, np.ndarray]:
     return tmp_path / "costs.npy", costs
 
 
-@pytest.mark.parametrize("solver", set(SOLVERS) - {"greedy", "greedy_switching"})
+@pytest.mark.parametrize("solver", sorted({*SOLVERS} - {"greedy", "greedy_switching"}))
 def test_every_exact_solver_proves_the_same_cost(matrix, solver):
     path, costs = matrix
     best = costs[linear_sum_assignment(costs)].sum()
@@ -33,12 +33,12 @@ def test_every_exact_solver_proves_the_same_cost(matrix, solver):
     assert "optimal" in done.stderr
 
 
-def test_heuristics_tell_their_gap_as_json(matrix):
+def test_heuristics_report_their_gap_as_json(matrix):
     path, costs = matrix
-    told = json.loads(run("assign", path, "--solver", "greedy", "--json").stdout)
-    assert told["bound"] <= costs[linear_sum_assignment(costs)].sum() <= told["cost"]
-    assert told["gap"] == told["cost"] - told["bound"]
-    assert told["status"].startswith("The assignment is ")
+    output = json.loads(run("assign", path, "--solver", "greedy", "--json").stdout)
+    assert output["bound"] <= costs[linear_sum_assignment(costs)].sum() <= output["cost"]
+    assert output["gap"] == output["cost"] - output["bound"]
+    assert output["status"].startswith("The assignment is ")
 
 
 def test_points_from_tables_and_arrays_cost_their_distances(tmp_path):
@@ -47,16 +47,16 @@ def test_points_from_tables_and_arrays_cost_their_distances(tmp_path):
     np.save(tmp_path / "a.npy", a)
     rows = "\n".join(f"0,{z!r},{y!r},{x!r}" for z, y, x in b.tolist())
     (tmp_path / "b.csv").write_text(f"frame,z,y,x\n{rows}\n")
-    told = json.loads(
+    output = json.loads(
         run("assign", tmp_path / "a.npy", tmp_path / "b.csv", "--cost", "squared", "--json").stdout
     )
     squared = cdist(a, b, "sqeuclidean")
-    assert told["cost"] == pytest.approx(squared[linear_sum_assignment(squared)].sum(), rel=1e-12)
+    assert output["cost"] == pytest.approx(squared[linear_sum_assignment(squared)].sum(), rel=1e-12)
 
 
 def test_rows_stay_unmatched_where_that_is_cheaper(matrix):
-    told = json.loads(run("assign", matrix[0], "--unmatched-cost", "0.25", "--json").stdout)
-    assert told["pairs"] < 30
+    output = json.loads(run("assign", matrix[0], "--unmatched-cost", "0.25", "--json").stdout)
+    assert output["pairs"] < 30
 
 
 def test_what_cannot_be_solved_is_refused_in_one_line(tmp_path, matrix):
@@ -77,11 +77,11 @@ def test_what_cannot_be_solved_is_refused_in_one_line(tmp_path, matrix):
 
 
 def test_a_deadline_is_for_the_solver_that_has_an_answer_at_any_time(matrix):
-    told = json.loads(
+    output = json.loads(
         run("assign", matrix[0], "--solver", "greedy_switching", "--deadline", "0", "--json").stdout
     )
-    assert told["pairs"] == 30
-    assert told["gap"] > 0
+    assert output["pairs"] == 30
+    assert output["gap"] > 0
     assert_refused(run("assign", matrix[0], "--deadline", "1"), 2, "greedy_switching")
     never = run("assign", matrix[0], "--solver", "greedy_switching", "--deadline", "nan")
     assert_refused(never, 2, "deadline is no number")
@@ -90,17 +90,17 @@ def test_a_deadline_is_for_the_solver_that_has_an_answer_at_any_time(matrix):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_without_a_gpu_auto_is_the_cpu_and_gpu_says_what_to_install(matrix, solver, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    told = json.loads(run("assign", matrix[0], "--solver", solver, "--device", "auto", "--json").stdout)
-    assert told["device"] == "cpu"
+    output = json.loads(run("assign", matrix[0], "--solver", solver, "--device", "auto", "--json").stdout)
+    assert output["device"] == "cpu"
     assert_refused(
         run("assign", matrix[0], "--solver", solver, "--device", "gpu"), 4, "pip install 'outbid[cuda12]'"
     )
 
 
 def test_whole_unmatched_costs_keep_the_proof_in_whole_numbers(matrix):
-    told = json.loads(run("assign", matrix[0], "--unmatched-cost", "3", "--json").stdout)
-    assert isinstance(told["cost"], int)
-    assert told["gap"] == 0
+    output = json.loads(run("assign", matrix[0], "--unmatched-cost", "3", "--json").stdout)
+    assert isinstance(output["cost"], int)
+    assert output["gap"] == 0
 
 
 def test_a_table_of_many_frames_is_no_point_set(tmp_path):
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused_with_its_size_before_it_is_read(matrix, tm
     assert_refused(run("assign", matrix[0]), 4, "0.0 GiB", "point sets")
     monkeypatch.undo()
     np.save(tmp_path / "points.npy", np.random.default_rng(3).random((30, 3)))
-    monkeypatch.setattr(import_module("outbid.assignment.problem"), "free_memory", lambda: 1000)
+    monkeypatch.setattr("outbid.assignment.points.free_memory", lambda: 1000)
     given = tmp_path / "points.npy", tmp_path / "points.npy"
     assert_refused(run("assign", *given, "--solver", "hungarian"), 4, "0.0 GiB", "solver sparsified")
     assert run("assign", *given).exit_code == 0

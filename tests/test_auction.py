@@ -123,7 +123,7 @@ def test_a_column_goes_to_its_highest_bidder_who_sets_its_dual(first):
     assert v.tolist() == [-6, 0]
 
 
-def test_an_integer_spread_too_large_for_a_proof_is_told():
+def test_an_integer_spread_too_large_for_a_proof_is_reported():
     costs = np.random.default_rng(0).integers(-(2**52), 2**52, (30, 30))
     answer = assign(AssignmentProblem(DenseCosts(costs)), "auction")
     assert answer.primal_cost - answer.gap <= costs[linear_sum_assignment(costs)].sum() <= answer.primal_cost

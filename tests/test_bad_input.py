@@ -81,7 +81,7 @@ REFUSED = {
     "a narrow row": (GOOD.replace("2.5,9\n", "2.5\n"), ["line 4", "5 fields", "6"]),
     "wide rows in another frame": (GOOD + "1,2,0,5,3,5,7,5,9\n", ["line 5", "9 fields"]),
     "text for a position": (GOOD.replace("5,1.5", "5,abc"), ["line 2", "x is 'abc'", "number"]),
-    "a blank position": (GOOD.replace("0,5,1.5", "0,,1.5"), ["line 2", "y is blank", "mend it"]),
+    "a blank position": (GOOD.replace("0,5,1.5", "0,,1.5"), ["line 2", "y is blank", "fix it"]),
     "NaN": (GOOD.replace("5,1.5", "5,nan"), ["line 2", "x is 'nan'", "finite"]),
     "infinite": (GOOD.replace("5,1.5", "5,-inf"), ["line 2", "x is '-inf'", "finite"]),
     "too large for a float": (GOOD.replace("5,1.5", "5,1e400"), ["line 2", "x is '1e400'", "finite"]),

@@ -13,7 +13,7 @@ from outbid.gating import pairs_within
 
 
 @pytest.mark.parametrize("clumped", [False, True])
-def test_a_sample_tells_how_many_candidates_there_are(clumped):
+def test_a_sample_shows_how_many_candidates_there_are(clumped):
     rng = np.random.default_rng(0)
     first = rng.uniform(0, 30, (40_000, 3))
     if clumped:
@@ -64,7 +64,7 @@ def test_accounts_add_up_and_come_back_from_a_record():
     assert both.fallbacks == 5
 
 
-def test_what_goes_wrong_ahead_is_told_where_it_is_used_and_nothing_more_is_made():
+def test_what_goes_wrong_ahead_is_raised_where_it_is_used_and_nothing_more_is_made():
     made = []
 
     def items():

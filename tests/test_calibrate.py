@@ -31,7 +31,7 @@ from outbid.simulate.walks import WalkSettings, walk
 
 
 def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0, seed=1) -> Tracks:
-    """A movie of one particle a unit of volume, so that steps are in units of the spacing."""
+    """A movie of one particle a unit of volume, so that steps are in units of density^(-1/3)."""
     box = (particles ** (1 / 3),) * 3
     settings = WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=seed)
     return observe(walk(settings), Microscope((noise,) * 3, miss, clutter), box=box, seed=seed)
@@ -44,7 +44,7 @@ def f1_of(links, truth: Tracks) -> float:
 
 @pytest.mark.parametrize(("step", "persistence"), [(0.5, 5), (0.6, 10)])
 def test_the_unit_of_length_changes_nothing(step, persistence):
-    """A tenth of the links were others: gates below 1e-8 counted as alike, and rounding chose times."""
+    """No gate and no choice depends on the unit, for lengths of 1e-12 or of 1e9."""
     seen = Scene(step, persistence, 0, 0, particles=300, frames=20).film(1).detections
     learned, links = calibrate(seen)
     for power in (-40, 30):
@@ -54,7 +54,7 @@ def test_the_unit_of_length_changes_nothing(step, persistence):
 
 
 def test_gaps_given_up_in_the_last_pass_are_not_weighed_with_rates_that_are_gone(monkeypatch):
-    """Kernels would read beyond the rates: once in some hundred runs that left no link at all."""
+    """No pair spans more frames than the model has rates for, which kernels do not check."""
     module = sys.modules["outbid.calibrate.learning"]
     monkeypatch.setattr(module, "_RARE", 1.1)
     monkeypatch.setattr(module, "PASSES", 2)
@@ -197,9 +197,9 @@ def test_track_with_no_option_learns_and_says_what():
 def test_the_command_needs_no_option_and_repeats_itself_from_its_record(tmp_path):
     seen = tmp_path / "seen.csv"
     write_detections(seen, simulated(BrownianWalk(0.2), particles=100, frames=6).detections)
-    told = CliRunner().invoke(main, ["track", str(seen)])
-    assert told.exit_code == 0, told.output
-    assert "Localisation noise" in told.output
+    done = CliRunner().invoke(main, ["track", str(seen)])
+    assert done.exit_code == 0, done.output
+    assert "Localisation noise" in done.output
     first, again = tmp_path / "seen_tracks.csv", tmp_path / "again.csv"
     assert read_record(first)["learned"]["axes"] == "zyx"
     repeat = ["track", str(seen), "-o", str(again), "--config", f"{first}.json"]
@@ -262,7 +262,7 @@ def test_the_unit_of_length_changes_no_link():
     [
         ("turbulence/tracers_2000.csv", 6, 0.95),
         ("turbulence/subcube.csv", 3, 0.9),
-        ("turbulence/subcube.csv", 4, 0.97),  # .962 where all links tell the flow alike
+        ("turbulence/subcube.csv", 4, 0.97),
         ("celegans/L2.csv", 5, 0.895),
     ],
 )
@@ -274,7 +274,7 @@ def test_real_movies_with_frames_left_out(real_data, name, stride, least):
 def test_where_particles_are_sparse_the_gate_forgives_jumps_of_whole_frames():
     rng = np.random.default_rng(3)
     place = rng.uniform(0, 100, (150, 3)) + np.cumsum(rng.normal(0, 0.3, (40, 150, 3)), axis=0)
-    for frame, jump in ((8, 1), (16, -1.2), (24, 1.2), (32, -1)):  # the spacing is 10
+    for frame, jump in ((8, 1), (16, -1.2), (24, 1.2), (32, -1)):  # nearest neighbours are 10 apart
         place[frame:] += jump
     movie = Detections.from_table(np.repeat(np.arange(40), 150), place.reshape(-1, 3))
     links = calibrate(movie)[1].pairs
@@ -296,10 +296,10 @@ def test_a_lone_particle_and_particles_that_never_move_are_linked(
     assert len(calibrate(movie)[1].pairs) == particles * (frames - 1)
 
 
-def test_a_drift_of_several_spacings_is_voted_out():
+def test_a_drift_longer_than_particles_are_apart_is_voted_out():
     truth = simulated(BrownianWalk(0.15), particles=500, frames=12, miss=0.05, clutter=0.05)
     seen, rng = truth.detections, np.random.default_rng(5)
-    jump = rng.normal(0, 1.2, (12, 3))  # a particle a unit of volume: most jumps are longer than the spacing
+    jump = rng.normal(0, 1.2, (12, 3))  # at density 1 most jumps are longer than particles are apart
     jump[[0, 5]] = 0
     drift = np.cumsum(jump, axis=0)
     moved = Detections(seen.frame, seen.position + drift[seen.frame])
@@ -315,7 +315,7 @@ def test_a_drift_of_several_spacings_is_voted_out():
 
 
 @pytest.mark.parametrize("kappa", [0.1, 0.4])
-def test_particles_that_do_not_drift_are_told_no_drift(kappa):
+def test_no_drift_is_found_where_particles_do_not_drift(kappa):
     assert calibrate(simulated(BrownianWalk(kappa), particles=500, frames=8).detections)[0].drift is None
 
 

@@ -1,4 +1,4 @@
-"""Candidates: listed in one walk, they are those that all distances tell."""
+"""Candidates: one walk over cells lists the pairs that all distances give."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def near(rows, row_start, cols, col_start, ahead):
 
 @pytest.mark.parametrize("ahead", [1, 2, -1, 7])
 @pytest.mark.parametrize("wide", [(9, 9, 9), (0, 30, 40), (0, 0, 90), (2, 2, 2), (300, 300, 300)])
-def test_those_that_all_distances_tell(ahead, wide):
+def test_those_that_all_distances_give(ahead, wide):
     rng = np.random.default_rng(0)
     rows, cols = (rng.uniform(-0.5, 0.5, (count, 3)) * wide for count in (700, 500))
     cols[:3], rows[:2] = 1e6, 1e6  # a stray few
@@ -87,5 +87,5 @@ def test_pairs_beyond_the_memory_are_refused():
     places = np.zeros((4000, 3))
     places[:, 2] = np.linspace(0, 1, 4000)
     movie = movie_of(Detections.from_table(np.repeat([0, 1], 2000), places), (1, 1, 1))
-    with pytest.raises(ResourceError, match=r"pairs or more .* Tell a smaller gate: --set gate=DISTANCE"):
+    with pytest.raises(ResourceError, match=r"pairs or more .* Give a smaller gate: --set gate=DISTANCE"):
         pairs_of(movie, (3.0,), most_bytes=100_000)

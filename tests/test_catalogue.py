@@ -61,7 +61,7 @@ def address(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 # ---------------------------------------------------------------- the catalogue
 
 
-def test_every_data_set_tells_where_it_is_and_whose() -> None:
+def test_every_data_set_states_where_it_is_and_whose() -> None:
     paths = [file.path for dataset in catalogue().values() for file in dataset.files]
     assert len(paths) == len(set(paths))
     for name, dataset in catalogue().items():

@@ -1,4 +1,4 @@
-"""Census: how many particles are seen again, told by counting detections."""
+"""Census: how many particles are seen again, found by counting detections."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_more_than_all_are_not_seen_again():
     assert counted(seen_as(frames), np.full(3, 0.25)) is None
 
 
-def test_too_few_and_too_many_tell_nothing():
+def test_too_few_and_too_many_are_not_counted():
     rng = np.random.default_rng(2)
     assert counted(seen_as([rng.uniform(0, 9, (300, 3)) for _ in range(8)]), np.full(3, 0.3)) is None
     assert counted(seen_as([rng.uniform(0, 2, (900, 3)) for _ in range(8)]), np.full(3, 0.3)) is None
@@ -137,12 +137,12 @@ def test_rates_only_fall_and_stay_rates(seen, error, often, ratio):
     end = 0.7 * (1 - often)
     start = min(ratio * end, 0.9)
     model = replace(MODEL, follow=(often, 1 - often - end), end=end, start=start, clutter=min(end, start) / 2)
-    new, told = Census(seen, error).revised(model), often * (1 + (1 - model.start) / (1 - end)) / 2
+    new, known = Census(seen, error).revised(model), often * (1 + (1 - model.start) / (1 - end)) / 2
     if new is model:
-        assert seen <= told + 2.5 * error
+        assert seen <= known + 2.5 * error
         return
     less = new.end / model.end
-    assert less == pytest.approx((1 - min(seen, 0.999)) / max(1 - told, 0.001))
+    assert less == pytest.approx((1 - min(seen, 0.999)) / max(1 - known, 0.001))
     assert 0 < less <= 1
     assert sum(new.follow) + new.end == pytest.approx(1)
     assert new.follow[0] >= often
@@ -176,7 +176,7 @@ def tumbling(*, speed: float, seed: int, particles: int = 800, frames: int = 30)
 
 @pytest.mark.parametrize("known", [{}, {"clutter": 0.0}, {"end": 0.02}])
 def test_bacteria_that_run_and_tumble_past_each_other(known):
-    """They go as far as they are apart; by what links alone told of misses, where none are, F1 was .63."""
+    """They go as far as they are apart, and none is missed."""
     truth = tumbling(speed=0.6, seed=1)
     run = track(truth.detections, TrackingSettings(known=known))
     assert score(run.tracks, truth, gate=1e-300, families=("links",)).values["link_f1"] > 0.8
@@ -185,7 +185,7 @@ def test_bacteria_that_run_and_tumble_past_each_other(known):
 
 
 def test_who_bleaches_does_not_end_half_as_often():
-    """As many end as are seen no more: that none starts tells nothing of ends (of which .05 were left)."""
+    """As many end as disappear, also where none starts."""
     rng = np.random.default_rng(6)
     place, frames, alive = rng.uniform(0, 14, (3000, 3)), [], np.arange(3000)
     ids = []

@@ -13,7 +13,7 @@ from outbid.assignment import AbstractAssignmentSolver, Answer
 
 @dataclass(frozen=True)
 class Liar(AbstractAssignmentSolver):
-    """Answers what it is told to."""
+    """Returns the answer that it holds."""
 
     col_of_row: tuple[int, ...]
 

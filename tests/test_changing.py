@@ -36,7 +36,6 @@ def steps(sigma: float | np.ndarray) -> np.ndarray:
 
 
 def test_one_jump_of_the_stage_is_seen():
-    """A few frames at random told whether frames drift: the jump was not among them."""
     moved = steps(0.1)
     moved[17] += [0, 1.2, -1.0]
     truth = walked(moved)
@@ -47,7 +46,7 @@ def test_one_jump_of_the_stage_is_seen():
 
 
 def test_particles_that_rest_in_the_middle_are_not_taken_for_slow_ones():
-    """The middle told the gate, and two of three links were beyond it."""
+    """The gate holds the steps of all frames, not only of those in the middle."""
     assert f1_of(walked(steps(np.where(np.abs(np.arange(FRAMES - 1) - 11) < 5, 0.01, 0.18)))) > 0.95
 
 

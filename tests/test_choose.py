@@ -152,7 +152,7 @@ def test_the_clutter_that_was_learned_is_asked(monkeypatch):
         asked.append(clutter)
         return chosen(linking, clutter, solver)
 
-    monkeypatch.setattr(import_module("outbid.calibrate"), "chosen", noted)
+    monkeypatch.setattr("outbid.calibrate.chosen", noted)
     learned, _ = calibrate(Scene(0.2, 0.0, clutter=0.2, particles=300, frames=10).film(1).detections)
     assert asked == [learned.model.clutter]
     assert asked[0] > 0.02
@@ -209,7 +209,7 @@ def test_probabilities_are_between_those_of_both_passes():
 
 
 @pytest.mark.parametrize("true", [(0.7, -0.3), (1.2, 0.2)])
-def test_how_right_probabilities_are_is_told_by_a_movie_whose_truth_is_known(true):
+def test_how_right_probabilities_are_is_learned_from_a_movie_whose_truth_is_known(true):
     """Pairs without rivals, right as often as a slope and an intercept make of their log odds."""
     rng, many = np.random.default_rng(3), 20_000
     row, odds = np.arange(many, dtype=np.int32), rng.normal(0.5, 2.0, many)
@@ -222,14 +222,14 @@ def test_how_right_probabilities_are_is_told_by_a_movie_whose_truth_is_known(tru
     follower = np.full(2 * many, -1)
     right = rng.random(many) < chance
     follower[row[right]] = many + row[right]
-    told = sobriety_of(linking, linking, follower)
-    assert told == pytest.approx(true, abs=0.06)
-    sober = sobered(linking, linking, told).probability
-    assert np.abs(sober - chance).max() < 0.03
+    fitted = sobriety_of(linking, linking, follower)
+    assert fitted == pytest.approx(true, abs=0.06)
+    recalibrated = sobered(linking, linking, fitted).probability
+    assert np.abs(recalibrated - chance).max() < 0.03
     assert sobered(linking, linking, (1.0, 1e-12)).probability == pytest.approx(found)
 
 
-def test_nothing_probable_tells_nothing_of_probabilities():
+def test_without_probable_pairs_nothing_is_recalibrated():
     assert sobriety_of(Linking.none(3), Linking.none(3), np.full(3, -1)) == (1, 0)
 
 

@@ -52,9 +52,9 @@ def test_help_of_a_command_begins_with_examples(command: str) -> None:
     assert done.output.index(f"  outbid {command}") < done.output.index("Options:")
 
 
-def test_help_tells_from_how_many_detections_on_a_gpu_is_taken() -> None:
-    told = " ".join(run("track", "--help").output.split())
-    assert f"from {WORTH_A_GPU // 1_000_000} million detections on" in told
+def test_help_states_from_how_many_detections_on_a_gpu_is_taken() -> None:
+    shown = " ".join(run("track", "--help").output.split())
+    assert f"from {WORTH_A_GPU // 1_000_000} million detections on" in shown
 
 
 @pytest.mark.parametrize("command", ["track", "score", "convert"])
@@ -111,7 +111,7 @@ def test_verbose_says_more_and_only_once(spots: Path, tmp_path: Path) -> None:
         assert logging.getLogger("outbid").handlers == []
 
 
-def test_the_record_tells_all_and_no_more(spots: Path, tmp_path: Path) -> None:
+def test_the_record_states_all_and_no_more(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     record = read_record(tmp_path / "a.csv")
     assert set(record) == {"command", "settings", "version", "seed", "device", "input", "fallbacks"}
@@ -146,7 +146,7 @@ def test_a_record_repeats_the_run_to_the_byte(
             assert Path(f"{again}.json").read_bytes() == Path(f"{first}.json").read_bytes()
 
 
-def test_settings_on_another_input_are_told(spots: Path, tmp_path: Path) -> None:
+def test_settings_on_another_input_are_reported(spots: Path, tmp_path: Path) -> None:
     run("track", spots, "-o", tmp_path / "a.csv", "--max-distance", 4)
     same = run("track", spots, "-o", tmp_path / "b.csv", "--config", tmp_path / "a.csv")
     assert "another input" not in same.stderr
@@ -262,7 +262,7 @@ def test_a_file_sets_every_kind_of_option(spots: Path, tmp_path: Path) -> None:
         ("[tracking]\nmax-distance = 5", "no setting 'tracking'"),
         ("config = 'other.toml'", "no setting 'config'"),
         ("max-distance = 'wide'", "not a valid float"),
-        ("max-distance = ", "Mend the TOML"),
+        ("max-distance = ", "Fix the TOML"),
     ],
 )
 def test_a_wrong_configuration(content: str, said: str, spots: Path, tmp_path: Path) -> None:

@@ -35,16 +35,16 @@ def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest
 
 
 ENDS = [
-    (SettingsError("Mend it."), 2, "Error: Mend it."),
-    (InputError("Mend it."), 3, "Error: Mend it."),
-    (ResourceError("Mend it."), 4, "Error: Mend it."),
-    (SolverError("Mend it."), 5, "Error: Mend it."),
+    (SettingsError("Fix it."), 2, "Error: Fix it."),
+    (InputError("Fix it."), 3, "Error: Fix it."),
+    (ResourceError("Fix it."), 4, "Error: Fix it."),
+    (SolverError("Fix it."), 5, "Error: Fix it."),
     (MemoryError(), 4, "Error: Out of memory."),
     (OSError(28, "No space left on device", "a.csv"), 4, "Error: a.csv: No space left on device."),
     (OSError(30, "Read-only file system"), 4, "Error: Read-only file system."),
     (KeyboardInterrupt(), 130, "Interrupted."),
     (ZeroDivisionError("x"), 70, "A bug in Outbid: ZeroDivisionError: x. Run again with --debug"),
-    (click.UsageError("Mend it."), 2, "Error: Mend it."),
+    (click.UsageError("Fix it."), 2, "Error: Fix it."),
 ]
 
 
@@ -63,18 +63,18 @@ def test_exit_codes(error: BaseException, exit_code: int, said: str, monkeypatch
     assert ("Traceback" in run("fail", "--debug").stderr) == (not isinstance(error, click.ClickException))
 
 
-def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     @terminal.common_options
     def compile_two() -> None:
-        with terminal.compilation_told(), ThreadPoolExecutor(1) as thread:
+        with terminal.compilation_reported(), ThreadPoolExecutor(1) as thread:
             thread.submit(numba.njit(lambda x: x + 1), 1).result()  # the tracker compiles in threads
             numba.njit(lambda x: x + 2)(1)
 
     monkeypatch.setitem(main.commands, "compile-two", compile_two)
     assert run("compile-two", compiling=True).stderr.count("Compiling") == 1
     assert run("compile-two", "-q", compiling=True).stderr == ""
-    numba.njit(lambda x: x + 3)(1)  # nobody listens any more
+    numba.njit(lambda x: x + 3)(1)  # no command listens
 
 
 # ---------------------------------------------------------------- what a newcomer tries
@@ -91,7 +91,7 @@ def test_compilation_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
         ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),
         ("track one.csv", 0, "Nothing could be learned"),
-        ("track one.csv --set noise=5 --set step=1", 0, "with noise, step as told"),
+        ("track one.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
     ],
 )
 def test_what_newcomers_try(

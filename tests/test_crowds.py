@@ -18,7 +18,7 @@ def f1_of(tracks: Tracks, truth: Tracks) -> float:
 
 
 @pytest.mark.parametrize(("clutter", "share"), [(0.0, 0.0), (0.1, 0.09)])
-def test_clutter_is_told_from_births_and_deaths(clutter, share):
+def test_clutter_is_distinguished_from_births_and_deaths(clutter, share):
     truth = Scene(0.15, clutter=clutter, particles=800).film(1)
     learned, _ = calibrate(truth.detections)
     assert learned.model.clutter == pytest.approx(share, abs=0.03)
@@ -41,7 +41,7 @@ def test_no_gate_does_better(kappa, clutter):
 
 @pytest.mark.parametrize("persistence", [0.0, 3.0])
 def test_ends_are_not_overrated_where_many_links_could_swap(persistence):
-    """Belief propagation sees .08 to .15, which are .02."""
+    """To belief propagation alone, swaps look like ends; the rate of ends is .02."""
     learned, _ = calibrate(Scene(0.3, persistence, particles=800).film(1).detections)
     assert learned.model.end < 0.045
 
@@ -76,7 +76,7 @@ def populations(seed: int, *, count: int = 400, frames: int = 25) -> Tracks:
 
 
 def test_a_few_fast_among_slow_ones_are_not_overlooked():
-    """They passed for clutter: every fourth link was lost, where a plain gate finds most of them."""
+    """They are not taken for clutter."""
     truth = populations(1)
     learned, links = calibrate(truth.detections)
     assert learned.model.clutter < 0.03
@@ -86,7 +86,7 @@ def test_a_few_fast_among_slow_ones_are_not_overlooked():
 
 @pytest.mark.parametrize(("fast", "miss", "clutter"), [(15, 0.1, 0.0), (30, 0.2, 0.0), (15, 0.0, 0.1)])
 def test_a_few_that_fly_past_many_at_rest_are_not_overlooked(fast, miss, clutter):
-    """Among the others that were missed, or clutter, they did not show; none was followed."""
+    """Neither other particles that are missed nor clutter hide them."""
     rng = np.random.default_rng(3)
     place, velocity = rng.uniform(0, 30, (300, 3)), rng.normal(0, 1, (300, 3))
     velocity[fast:] = 0
@@ -108,7 +108,7 @@ def test_a_few_that_fly_past_many_at_rest_are_not_overlooked(fast, miss, clutter
 
 
 def test_far_jumps_are_looked_for_farther_than_small_steps_ask():
-    """Steps of a Student's t of 1.5 degrees of freedom: one in 20 is longer than the spacing."""
+    """Steps of a Student's t of 1.5 degrees of freedom: one in 20 is longer than density^(-1/2)."""
     rng, count, frames = np.random.default_rng(2), 300, 25
     step = 0.08 * np.clip(rng.standard_t(1.5, (frames, count, 2)), -60, 60)
     place = rng.uniform(0, 17, (count, 2)) + np.cumsum(step, axis=0)
@@ -144,11 +144,11 @@ def test_a_velocity_is_learned_where_every_third_frame_is_missing():
         learned, links = calibrate(truth.detections)
         assert learned.model.motion.persistence > 3
         reached.append(f1_of(Tracks(truth.detections, links.pairs), truth))
-    assert np.mean(reached) > 0.94  # .90 where none is learned
+    assert np.mean(reached) > 0.94
 
 
 def test_a_stream_among_particles_that_stick_is_followed():
-    """It moves by more than its particles are apart, so that each has a stranger nearer than itself."""
+    """It moves by more than its particles are apart, so that another is nearer than the right one."""
     rng, count, frames, box = np.random.default_rng(3), 400, 20, 400 ** (1 / 3)
     step = rng.normal(0, 0.04, (frames, count, 3))
     step[:, : count * 6 // 10, 2] += 0.8
@@ -161,7 +161,7 @@ def test_a_stream_among_particles_that_stick_is_followed():
 
 
 def eddies(seed: int, *, count: int = 800, frames: int = 10) -> Tracks:
-    """A flow without sources in 2D, by six waves; steps of .6 of the spacing, about."""
+    """A flow without sources in 2D, by six waves; steps of about .6 at density 1."""
     rng = np.random.default_rng(seed)
     wave, phase, height = rng.normal(0, 0.5, (6, 2)), rng.uniform(0, 2 * np.pi, 6), rng.normal(0, 1, 6)
     fast = np.sqrt(np.square(height[:, None] * wave).sum() / 4)
@@ -176,8 +176,7 @@ def eddies(seed: int, *, count: int = 800, frames: int = 10) -> Tracks:
     return Tracks.from_track_ids(Detections.from_table(frame, place[seen]), track)
 
 
-def test_in_eddies_the_nearest_tell_most():
-    """.867 if all neighbours that are asked count alike, .879 as it is."""
+def test_in_eddies_the_nearest_neighbours_weigh_most():
     movies = [eddies(seed) for seed in (2, 6)]
     reached = [
         f1_of(Tracks(truth.detections, calibrate(truth.detections)[1].pairs), truth) for truth in movies
@@ -185,7 +184,7 @@ def test_in_eddies_the_nearest_tell_most():
     assert np.mean(reached) > 0.872
 
 
-def test_where_most_is_clutter_it_is_told_and_left_alone():
+def test_where_most_is_clutter_it_is_recognised_and_left_alone():
     """Ends and starts are more than half of all; wider steps would link clutter with clutter."""
     box = (600.0 ** (1 / 3),) * 3
     truth = observe(

@@ -57,14 +57,14 @@ def test_forbidden_pairs_are_not_taken(solver):
 
 
 @pytest.mark.parametrize("solver", FEW.values(), ids=FEW.keys())
-def test_a_matrix_without_a_perfect_matching_is_told(solver):
+def test_a_matrix_without_a_perfect_matching_is_reported(solver):
     costs = np.random.default_rng(4).random((50, 50))
     costs[:30, 20:] = np.inf
     with pytest.raises(ValueError, match="infeasible"):
         assign(AssignmentProblem(DenseCosts(costs)), solver)
 
 
-def test_integers_without_a_perfect_matching_among_sparse_pairs_are_told():
+def test_integers_without_a_perfect_matching_among_sparse_pairs_are_reported():
     """A path of falling duals must not end at a row that has to be matched."""
     rows = np.repeat(np.arange(40), 16)
     cols = np.tile(np.arange(16, dtype=np.int32), 40)

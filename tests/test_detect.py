@@ -163,7 +163,7 @@ def test_a_preview_is_a_table_with_the_choice_marked() -> None:
 
 @pytest.mark.parametrize("empty", [0, 100])
 def test_frames_before_the_first_spot(empty: int) -> None:
-    """They tell no radius: the first frame in which something stands out does."""
+    """The radius comes from the first frame in which something stands out."""
     noise = np.random.default_rng(8).poisson(empty, (8, 60, 70)).astype(np.uint16)
     movie = [noise, noise, speckled(0), speckled(1)]
     seen, used = detect(movie, DetectionSettings())
@@ -184,7 +184,7 @@ def test_dark_spots_are_bright_ones_upside_down() -> None:
 
 
 @pytest.mark.parametrize("radius", [3.0, None])
-def test_spots_of_the_other_sign_are_told(radius: float | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_spots_of_the_other_sign_are_reported(radius: float | None, caplog: pytest.LogCaptureFixture) -> None:
     bright = speckled()
     upside_down = 1000 - bright.astype(np.int32)
     for image, dark, said in (
@@ -217,7 +217,7 @@ def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> list[str]:
         raise RuntimeError("CuPy is not installed.")
 
-    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", none)
+    monkeypatch.setattr("outbid.device.gpu_names", none)
     with pytest.raises(ResourceError, match="CuPy is not installed"):
         detect([speckled()], DetectionSettings(3, device="gpu"))
     monkeypatch.setattr(MODULE, "_WORTH_A_GPU", 1)
@@ -229,13 +229,13 @@ def test_a_gpu_that_is_too_small(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     def full(_: object) -> object:
         raise MemoryError("out of memory to allocate")
 
-    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", lambda: ["a small one"])
+    monkeypatch.setattr("outbid.device.gpu_names", lambda: ["a small one"])
     monkeypatch.setattr(MODULE, "release_device_memory", lambda: None)
-    monkeypatch.setattr(import_module("outbid.detection.spots"), "to_device", full)
+    monkeypatch.setattr("outbid.detection.spots.to_device", full)
     found, used = detect([speckled()] * 2, DetectionSettings(3, device="gpu"))
     expected, _ = detect([speckled()] * 2, DetectionSettings(3, device="cpu"))
     np.testing.assert_array_equal(found.position, expected.position)
-    assert used.device == "cpu", "the record tells where it ended"
+    assert used.device == "cpu", "the record states where it ended"
     assert "does not fit" in caplog.text
 
 
@@ -296,8 +296,8 @@ def test_frames_that_make_no_sense() -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     stack = np.stack([100 + 50 * blob((7, 40, 40), (3, 15 + t, 20), 2) for t in range(3)]).astype(np.uint16)
-    told = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
-    tifffile.imwrite(tmp_path / "a.tif", stack, imagej=True, metadata=told, resolution=(2.0, 2.0))
+    metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
+    tifffile.imwrite(tmp_path / "a.tif", stack, imagej=True, metadata=metadata, resolution=(2.0, 2.0))
     run = CliRunner().invoke(
         command, [str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.csv"), "--radius", "1.5", "--json"]
     )
@@ -341,9 +341,9 @@ def test_the_preview_command(tmp_path: Path) -> None:
     tifffile.imwrite(path, np.stack([speckled(0), speckled(1)]), imagej=True, metadata={"axes": "TZYX"})
     run = CliRunner().invoke(command, [str(path), "--preview", "--frame", "1", "--radius", "3", "--json"])
     assert run.exit_code == 0, run.output
-    told = json.loads(run.stdout)
+    shown = json.loads(run.stdout)
     found, _ = detect([speckled(1)], DetectionSettings(3))
-    assert told["spots"] == len(found) == told["spots_above"][told["thresholds"].index(told["automatic"])]
+    assert shown["spots"] == len(found) == shown["spots_above"][shown["thresholds"].index(shown["automatic"])]
     run = CliRunner().invoke(command, [str(path), "--preview"])
     assert "<- automatic" in run.stdout
     assert "--threshold" in run.stderr

@@ -84,7 +84,7 @@ def test_divisions_are_found(apart):
 
 @pytest.mark.parametrize("apart", [0.12, 0.25])
 def test_divisions_are_found_where_a_tenth_is_missed(apart):
-    """In the next frame alone both daughters of two in three are seen: .77 and .80 were found so."""
+    """Daughters that are missed in the next frame are found one frame later."""
     truth = tissue(cells=300, apart=apart, missed=0.1)
     _, links = calibrate(truth.detections)
     assert division_f1(links.pairs, truth) > 0.84
@@ -93,7 +93,7 @@ def test_divisions_are_found_where_a_tenth_is_missed(apart):
 
 @pytest.mark.parametrize(("apart", "least"), [(0.1, 0.84), (0.2, 0.72)])
 def test_buds_are_found_where_the_mother_stays(apart, least):
-    """Taken for daughters that part evenly, none of those farther away was found."""
+    """Only one daughter moves away, and no even parting is assumed."""
     truth = tissue(cells=300, apart=apart, off=0.5)
     _, links = calibrate(truth.detections)
     assert division_f1(links.pairs, truth) > least
@@ -101,17 +101,17 @@ def test_buds_are_found_where_the_mother_stays(apart, least):
 
 @pytest.mark.parametrize("off", [0.0, 0.25, 0.5])
 def test_how_unevenly_daughters_part_is_learned(monkeypatch, off):
-    told = []
+    learned = []
 
     def kept(*given):
-        told.append(parting.parting_of(*given))
-        return told[-1]
+        learned.append(parting.parting_of(*given))
+        return learned[-1]
 
     monkeypatch.setattr(divisions, "parting_of", kept)
     truth = tissue(cells=300, apart=0.2, off=off)
     calibrate(truth.detections)
-    assert told[-1].off == pytest.approx(off, abs=0.04)
-    assert told[-1].both < 0.1 or off == 0
+    assert learned[-1].off == pytest.approx(off, abs=0.04)
+    assert learned[-1].both < 0.1 or off == 0
 
 
 def test_who_parts_hardly_unevenly_parts_as_likely_as_evenly(monkeypatch):
@@ -127,7 +127,7 @@ def test_who_parts_hardly_unevenly_parts_as_likely_as_evenly(monkeypatch):
 
 @pytest.mark.parametrize("frames", [3, 4, 12])
 def test_divisions_of_many_in_few_frames_are_found(monkeypatch, frames):
-    """A sample of them held no frame, and there were none: as with 500 starts a frame."""
+    """Also where one frame has more families than a sample holds."""
     truth = tissue(cells=2000, frames=frames, rate=0.1)
     for enough in ("_TRIED", "_TOLD", "_FAMILIES"):
         monkeypatch.setattr(divisions, enough, 100)
@@ -135,27 +135,27 @@ def test_divisions_of_many_in_few_frames_are_found(monkeypatch, frames):
     assert division_f1(links.pairs, truth) > 0.85
 
 
-def test_a_crowd_is_not_searched_where_a_sample_tells_of_chance_alone(monkeypatch):
-    """Some families are always found that look good; those that do not tell that chance makes them."""
+def test_a_crowd_is_not_searched_where_a_sample_shows_chance_alone(monkeypatch):
+    """Families that do not look good show that chance makes those that do."""
     step = OrnsteinUhlenbeckWalk(0.3, 3.0)
     truth = walk(WalkSettings(step, 2000, 30, (2000 ** (1 / 3),) * 3, "reflect", 0.02, 0.02, seed=0))
     seen = observe(truth, Microscope((0.03,) * 3, 0.1, 0.1), box=(2000 ** (1 / 3),) * 3, seed=0)
-    looks, told, find, tell = [], [], divisions._found, divisions._tell
+    looks, judged, find, judge = [], [], divisions._found, divisions._tell
     monkeypatch.setattr(divisions, "_TRIED", 100)
-    monkeypatch.setattr(divisions, "_KEPT", 2.0)  # where steps tell, no family looks good
-    monkeypatch.setattr(divisions, "_tell", lambda *given: told.append(given) or tell(*given))
+    monkeypatch.setattr(divisions, "_KEPT", 2.0)  # with a density of followers no family looks good
+    monkeypatch.setattr(divisions, "_tell", lambda *given: judged.append(given) or judge(*given))
     monkeypatch.setattr(divisions, "_found", lambda *given: looks.append(find(*given)) or looks[-1])
     _, links = calibrate(seen.detections)
     assert [len(forward) > 1 for forward, *_ in looks] == [True]
     # A sample may show fewer than there are, by three standard deviations.
-    ((forward, backward, _, unsure),) = told
+    ((forward, backward, _, unsure),) = judged
     assert unsure == pytest.approx(3 * (len(forward) + len(backward) + 1) ** 0.5)
     assert (np.bincount(links.pairs[:, 0]) < 2).all()
 
 
 @pytest.mark.parametrize(("resting", "speed", "miss"), [(150, 0.5, 0.03), (150, 1.0, 0.1), (0, 1.0, 0.1)])
 def test_a_cloud_that_disperses_does_not_divide(resting, speed, miss):
-    """Who was missed at first starts near one that flies: its steps were as long as those of daughters."""
+    """A particle that is missed at first and starts near one that flies is no daughter."""
     for seed in range(4):
         rng = np.random.default_rng(seed)
         place, velocity = rng.uniform(0, 30, (300, 3)), rng.normal(0, speed, (300, 3))
@@ -206,25 +206,25 @@ def between(truth: Tracks, first: int, last: int) -> Tracks:
     return truth.take((frame >= first) & (frame <= last))
 
 
-def test_where_particles_keep_their_way_that_tells_where_they_go_on(monkeypatch):
-    """As a density, in the unit of length, of the particle: how often any starts or ends is no matter."""
+def test_where_particles_keep_their_way_it_predicts_where_they_go_on(monkeypatch):
+    """The prediction is a density in the unit of length; rates of ends and starts do not count."""
     asked, going = [], divisions._going
     monkeypatch.setattr(divisions, "_going", lambda *given: asked.append(going(*given)) or asked[-1])
 
-    def told(motion, unit, **known):
+    def predicted(motion, unit, **known):
         settings = WalkSettings(motion, 300, 15, (8, 8, 8), "reflect", 0.03, 0.03, seed=1)
         seen = observe(walk(settings), Microscope((0.02,) * 3), box=(8, 8, 8), seed=1).detections
         calibrate(Detections.from_table(seen.frame, unit * seen.position), known=known)
         return asked[0], asked.clear()
 
-    (flying, _), (scaled, _) = (told(OrnsteinUhlenbeckWalk(0.3, 10), unit) for unit in (1, 8))
+    (flying, _), (scaled, _) = (predicted(OrnsteinUhlenbeckWalk(0.3, 10), unit) for unit in (1, 8))
     linked = np.isfinite(flying)
     assert linked.mean() > 0.8
     assert scaled[linked] == pytest.approx(flying[linked] - 3 * np.log(8), abs=1e-3)
-    rare, _ = told(OrnsteinUhlenbeckWalk(0.3, 10), 1, end=0.005, start=0.005)
+    rare, _ = predicted(OrnsteinUhlenbeckWalk(0.3, 10), 1, end=0.005, start=0.005)
     both = linked & np.isfinite(rare)
     assert np.median(rare[both] - flying[both]) == pytest.approx(0, abs=0.2)
-    assert np.isneginf(told(BrownianWalk(0.2), 1)[0]).all()
+    assert np.isneginf(predicted(BrownianWalk(0.2), 1)[0]).all()
 
 
 def test_what_is_found_backward_as_well_is_not_real():
@@ -256,9 +256,9 @@ def test_births_anywhere_and_clutter_are_no_divisions(sigma, miss):
     [
         ("ascidian/Pm05.csv", 1, 0.99),
         ("ascidian/Pm08.csv", 1, 0.99),
-        ("celegans/L1.csv", 1, 0.955),  # .951 where kin tell nothing, .92 where ages do not
+        ("celegans/L1.csv", 1, 0.955),
         ("celegans/L5.csv", 1, 0.97),
-        ("celegans/L5.csv", 3, 0.72),  # .69 without kin, .71 without mothers
+        ("celegans/L5.csv", 3, 0.72),
         ("ascidian/Pm07.csv", 5, 0.94),
     ],
 )
@@ -271,7 +271,7 @@ def test_cells_of_real_embryos_divide(real_data, name, stride, least):
     ("name", "stride"), [("celegans/L1.csv", 3), ("celegans/L5.csv", 3), ("ascidian/Pm08.csv", 5)]
 )
 def test_divisions_are_as_likely_as_they_say(monkeypatch, real_data, name, stride):
-    """They said .87 where .75 were right."""
+    """Their mean probability is the share of right ones."""
     truth, found = read_tracks(real_data / name).every(stride), []
     find = divisions.find_divisions
     monkeypatch.setattr(calibration, "find_divisions", lambda *given: found.append(find(*given)) or found[-1])
@@ -325,7 +325,7 @@ def test_what_never_divides_shows_no_division(real_data):
 
 
 def test_a_pair_that_is_a_link_and_half_of_a_family_counts_once():
-    """The solver took the one and its proof the other: a gap of 30 nats in an embryo."""
+    """The solver and its proof take the same of both."""
     row, col, family = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), np.array([-1, 0, -1, -1])
     choice = Choice(row, col, np.array([1.0, 3.0, 2.5, 1.0]), family, np.where(family < 0, 0.0, 0.5))
     taken, _, gap = _solved(choice, np.ones(4, dtype=np.bool_))

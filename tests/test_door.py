@@ -45,7 +45,7 @@ def test_the_door_refuses_a_forbidden_pair(kind):
 
 
 def test_costs_may_change_between_two_calls():
-    """What was known of the old ones, such as that 32 bits hold all differences, is forgotten."""
+    """What is known of the old ones, such as that 32 bits hold all differences, is forgotten."""
     values = np.random.default_rng(0).integers(0, 100, (500, 500)).astype(np.int32)
     problem = AssignmentProblem(DenseCosts(values))
     assign(problem, "sparsified")

@@ -13,14 +13,14 @@ from outbid.calibrate.flow import Flow
 
 @pytest.mark.parametrize("lone", [1, 3])
 def test_frames_of_few_particles_at_one_place_have_no_vote(lone):
-    """Their spacing is 0; everyone in the other frame is far."""
+    """Their distance to the nearest neighbour is 0; all detections of the other frame are far."""
     place = np.random.default_rng(0).uniform(0, 9, (50, 3))
     points = np.concatenate([place, np.full((lone, 3), 4.0)])
     assert calibrate(Detections.from_table([0] * 50 + [1] * lone, points))[0].drift is None
 
 
 def test_streams_that_run_against_each_other_are_no_drift():
-    """Taking half of the particles for a stage that moves made strangers of the other half: F1 .64."""
+    """Neither half of the particles is taken for a stage that moves."""
     rng, count, frames = np.random.default_rng(4), 400, 15
     way = np.where(np.arange(count) % 2, 0.5, -0.5)[:, None] * [0, 0, 1.0]
     place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.arange(frames)[:, None, None] * way
@@ -45,7 +45,7 @@ def test_few_particles_that_move_at_random_have_no_flow():
 
 
 def test_a_flow_that_begins_late_is_seen():
-    """Two frames of large ones were asked, both before it began."""
+    """Frames from all of the movie are asked."""
     rng = np.random.default_rng(1)
     place, frame = rng.uniform(0, 9, (40_000, 3)), np.repeat(np.arange(20), 2000)
     step = rng.normal(0, 0.3, place.shape)

@@ -36,7 +36,7 @@ def test_the_first_step_is_found_before_anything_is_linked(sigma):
 
 @pytest.mark.parametrize("sigma", [0.005, 0.03, 0.1])
 def test_all_are_seen_again_in_a_movie_that_none_leaves(sigma):
-    """Where no stranger is as near as the farthest step, any share explains how the steps spread."""
+    """Where no other particle is as near as the farthest step, any share explains how the steps spread."""
     rng = np.random.default_rng(0)
     for _ in range(4):
         place = rng.uniform(0, 8, (500, 3)) + np.cumsum(rng.normal(0, sigma, (15, 500, 3)), axis=0)
@@ -45,7 +45,7 @@ def test_all_are_seen_again_in_a_movie_that_none_leaves(sigma):
 
 
 def test_least_squares_without_negative_parts_are_those_of_scipy():
-    """Also where two unknowns are one and the same: then the squares tell."""
+    """Also where two unknowns are one and the same: then only the squares are determined."""
     rng = np.random.default_rng(4)
     design, seen = rng.normal(size=(30, 5, 3)), rng.normal(size=(5, 2))
     design[:5, :, 1] = design[:5, :, 0]
@@ -108,7 +108,7 @@ def test_what_is_forgotten_at_once_is_diffusion_beside_what_lasts():
 @pytest.mark.parametrize(
     ("sure", "probable", "noise"), [(3.0, 50.0, 0.3), (3.0, 3.0, 0.0), (50.0, 50.0, 0.3)]
 )
-def test_noise_is_told_by_probable_steps_where_few_are_sure(sure, probable, noise):
+def test_noise_is_found_by_probable_steps_where_few_are_sure(sure, probable, noise):
     covariance = np.array([1, -0.2, 0, 0, 0, -(0.3**2)])[:, None]
     found = motion_from(covariance, np.array([100, sure, 0, 0, 0, probable]), np.ones(6))
     assert found.noise == pytest.approx((noise,))
@@ -131,12 +131,12 @@ def test_standard_errors_are_the_scatter_from_movie_to_movie():
         "noise": [np.mean(one.model.motion.noise) for one in learned],
     }
     for name, found in values.items():
-        told = np.median([one.uncertainty[name] for one in learned])
-        assert 0.5 < told / np.std(found, ddof=1) < 2, name
+        stated = np.median([one.uncertainty[name] for one in learned])
+        assert 0.5 < stated / np.std(found, ddof=1) < 2, name
 
 
-def test_noise_is_told_beside_a_velocity_of_hardly_more_than_a_frame():
-    """With diffusion in the fit it would be half of that."""
+def test_noise_is_found_beside_a_velocity_of_hardly_more_than_a_frame():
+    """Diffusion stays out of the fit, where it would take half of the noise."""
     noise = []
     for seed in range(4):
         truth = simulated(OrnsteinUhlenbeckWalk(0.3, 1.2), particles=400, noise=0.03, seed=seed)
@@ -144,24 +144,24 @@ def test_noise_is_told_beside_a_velocity_of_hardly_more_than_a_frame():
     assert np.mean(noise) == pytest.approx(0.03, rel=0.15)
 
 
-@pytest.mark.parametrize("told", [1.0, 100.0, math.inf])
-def test_what_is_told_has_no_standard_error_and_spoils_no_other(told):
+@pytest.mark.parametrize("persistence", [1.0, 100.0, math.inf])
+def test_what_is_given_has_no_standard_error_and_spoils_no_other(persistence):
     truth = simulated(OrnsteinUhlenbeckWalk(0.2, 4.0), particles=200, noise=0.04)
     free, _ = calibrate(truth.detections)
-    learned, _ = calibrate(truth.detections, known={"persistence": told})
+    learned, _ = calibrate(truth.detections, known={"persistence": persistence})
     assert "persistence" in free.uncertainty
     assert "persistence" not in learned.uncertainty
     assert 0.5 < learned.uncertainty["noise"] / free.uncertainty["noise"] < 2
     assert "±" not in str(learned).partition("velocity")[2].partition("flow")[0]
 
 
-def test_no_error_is_told_of_a_memory_longer_than_any_that_is_looked_for():
+def test_no_error_is_stated_of_a_memory_longer_than_any_that_is_looked_for():
     truth = simulated(OrnsteinUhlenbeckWalk(0.2, 1e5), particles=300, frames=15)
     learned, _ = calibrate(truth.detections)
     assert ("persistence" in learned.uncertainty) == (learned.model.motion.persistence < LONGEST)
 
 
-def test_what_a_rehearsal_told_is_as_uncertain_as_what_links_tell():
+def test_what_a_bootstrap_replicate_shows_is_as_uncertain_as_what_links_show():
     products, motion = np.zeros((8, 6, 6, 1)), Motion((0.0,), (1.0,), 3.0, (0.1,))
     rng = np.random.default_rng(0)
     for lag in range(6):

@@ -69,9 +69,9 @@ def test_tracks_without_a_middle_are_left() -> None:
 
 
 def test_most_wrong_links_are_among_the_least_certain_where_few_are_wrong() -> None:
-    """Without it half of them are: two that are wrong together make each other sure."""
+    """Also two that are wrong together and support each other."""
     film = Scene(0.2, 10.0, particles=1000, frames=20).film(3)
-    told = confidence(track(film.detections).tracks, film)
-    assert float(told["wrong"]) < 0.02
-    assert float(told["wrong_caught"]) > 0.75
-    assert float(told["ece"]) < 0.004
+    values = confidence(track(film.detections).tracks, film)
+    assert float(values["wrong"]) < 0.02
+    assert float(values["wrong_caught"]) > 0.75
+    assert float(values["ece"]) < 0.004

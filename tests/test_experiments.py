@@ -24,7 +24,7 @@ from outbid.simulate.scenes import Scene
 from outbid.simulate.theory import nearest, nearest_precision
 
 TINY = ("--quick", "--seeds", "1", "--frames", "6", "--particles", "60")
-UNTUNED = ("--where", "told=nothing")
+UNTUNED = ("--where", "given=nothing")
 OURS = ("--where", "linker=outbid,plain,velocity,nearest,whole")
 
 
@@ -72,7 +72,7 @@ def test_accuracy_falls_with_kappa_and_the_past_helps(tmp_path: Path) -> None:
     assert reached == sorted(reached, reverse=True)
     assert reached[0] > 0.99
     assert reached[-1] < 0.7
-    where = {"persistence": "0,30", "linker": "plain,velocity", "told": "the truth"}
+    where = {"persistence": "0,30", "linker": "plain,velocity", "given": "the truth"}
     found = conduct(plan("persistence", tmp_path, where=where, **size)).summary
     gain = {}
     for cell in found:
@@ -89,7 +89,7 @@ def test_only_kappa_counts_whatever_the_density() -> None:
     assert float(dense["link_f1"]) == pytest.approx(float(thin["link_f1"]), abs=0.01)
 
 
-def test_true_links_tell_their_persistence() -> None:
+def test_true_links_show_their_persistence() -> None:
     # Slow ones in a large box, where walls turn few of them.
     film = Scene(0.02, 5.0, particles=8000, frames=20, turnover=0.0, noise=0.0).film(0)
     assert persistence_of(film) == pytest.approx(5.0, rel=0.1)
@@ -102,15 +102,15 @@ def test_confidence_is_judged() -> None:
     wrong[:20, 1] = wrong[np.arange(20)[::-1], 1]
     probability = np.full(len(wrong), 0.99)
     probability[:20] = 0.1
-    told = confidence(Tracks(film.detections, wrong, link_probability=probability), film)
-    assert (told["wrong_caught"], told["wrong_catchable"]) == (1, 1)
-    assert float(told["ece"]) < 0.02
+    values = confidence(Tracks(film.detections, wrong, link_probability=probability), film)
+    assert (values["wrong_caught"], values["wrong_catchable"]) == (1, 1)
+    assert float(values["ece"]) < 0.02
     many = 0.05 * len(wrong)  # as it happens more than 20
-    foretold = (20 * 0.9 + (np.ceil(many) - 20) * 0.01) / (20 * 0.9 + (len(wrong) - 20) * 0.01)
-    assert told["wrong_foretold"] == pytest.approx(foretold)
-    told = confidence(Tracks(film.detections, wrong, link_probability=1.09 - probability), film)
-    assert told["wrong_caught"] == 0
-    assert float(told["ece"]) > 0.8
+    predicted = (20 * 0.9 + (np.ceil(many) - 20) * 0.01) / (20 * 0.9 + (len(wrong) - 20) * 0.01)
+    assert values["wrong_predicted"] == pytest.approx(predicted)
+    values = confidence(Tracks(film.detections, wrong, link_probability=1.09 - probability), film)
+    assert values["wrong_caught"] == 0
+    assert float(values["ece"]) > 0.8
 
 
 # ---------------------------------------------------------------- statistics
@@ -128,7 +128,7 @@ def test_intervals_hold_the_mean_about_as_often_as_they_say() -> None:
 def test_a_lead_is_judged_by_pairs() -> None:
     noise = [0.1, -0.2, 0.05, 0.3, -0.1]
     rows: list[Row] = [
-        {"linker": who, "told": "nothing", "seed": seed, "link_f1": base + shared}
+        {"linker": who, "given": "nothing", "seed": seed, "link_f1": base + shared}
         for who, base in (("outbid", 0.61), ("laptrack", 0.6))
         for seed, shared in enumerate(noise)
     ]
@@ -188,7 +188,7 @@ def test_ours_reach_over_gaps(name: str) -> None:
 
 def test_a_linker_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linker_module, "find_spec", lambda _: None)
-    where = ("--where", "linker=plain,laptrack", "--where", "told=nothing", "--where", "kappa=0.1")
+    where = ("--where", "linker=plain,laptrack", "--where", "given=nothing", "--where", "kappa=0.1")
     done = run("experiment", "rivals", *TINY, *where, "-o", tmp_path)
     assert done.exit_code == 0, done.output
     assert "laptrack left out: not installed (pip install 'outbid[rivals]')" in done.stderr
@@ -218,20 +218,21 @@ def test_every_experiment_runs_small(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_neither_workers_nor_repetition_change_the_rows() -> None:
+def test_neither_jobs_nor_repetition_change_the_rows() -> None:
     experiment = experiment_named("persistence")
-    trials = [t for t in experiment.trials(Size(2, 6, 60)) if t.linker == "outbid" or t.told == "nothing"][:5]
+    every = experiment.trials(Size(2, 6, 60))
+    trials = [one for one in every if one.linker == "outbid" or one.given == "nothing"][:5]
     one, two, again = (
-        without_seconds([row for those in rows_of(experiment.measure, trials, workers=n) for row in those])
+        without_seconds([row for those in rows_of(experiment.measure, trials, jobs=n) for row in those])
         for n in (1, 2, 1)
     )
     assert one == two == again
     assert len({json.dumps(row) for row in one}) == len(one)
 
 
-def test_a_worker_that_is_killed_is_told() -> None:
-    with pytest.raises(ResourceError, match="fewer workers"):
-        list(rows_of(os._exit, [9, 9, 9], workers=2))  # type: ignore[arg-type, list-item]
+def test_a_worker_that_is_killed_is_reported() -> None:
+    with pytest.raises(ResourceError, match="fewer jobs"):
+        list(rows_of(os._exit, [9, 9, 9], jobs=2))  # type: ignore[arg-type, list-item]
 
 
 def test_a_record_repeats_its_run(tmp_path: Path) -> None:
@@ -245,7 +246,7 @@ def test_a_record_repeats_its_run(tmp_path: Path) -> None:
 
 
 def interrupt(experiment: Experiment, after: int, monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
-    """Let the experiment be interrupted after some trials; these are told once it runs."""
+    """Let the experiment be interrupted after some trials, and list those that were done."""
     measure = experiment.measure
     done: list[Trial] = []
 
@@ -295,10 +296,10 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     assert run("experiment", "kappa", *TINY, *where, "--overwrite").exit_code == 0
 
 
-def test_the_list_and_the_help_tell_every_experiment() -> None:
-    for told in (run("experiment", "--list").stdout, run("experiment", "--help").stdout):
-        assert [name for name in EXPERIMENTS if f"\n{name} " not in f"\n{told}"] == []
-        assert told.count("Takes ") == len(EXPERIMENTS)
+def test_the_list_and_the_help_show_every_experiment() -> None:
+    for shown in (run("experiment", "--list").stdout, run("experiment", "--help").stdout):
+        assert [name for name in EXPERIMENTS if f"\n{name} " not in f"\n{shown}"] == []
+        assert shown.count("Takes ") == len(EXPERIMENTS)
 
 
 def test_json_has_no_nan() -> None:
@@ -307,8 +308,8 @@ def test_json_has_no_nan() -> None:
     assert json.loads(json_of(Outcome([], found, [])))["summary"][0]["link_f1"] is None
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported() -> None:
+    reported: list[tuple[int, int]] = []
     trials = [Trial(Scene(0.1), (0,))] * 3
-    found = list(rows_of(lambda _: [], trials, progress=lambda done, total: told.append((done, total))))
-    assert (found, told) == ([[]] * 3, [(0, 3), (1, 3), (2, 3), (3, 3)])
+    found = list(rows_of(lambda _: [], trials, progress=lambda done, total: reported.append((done, total))))
+    assert (found, reported) == ([[]] * 3, [(0, 3), (1, 3), (2, 3), (3, 3)])

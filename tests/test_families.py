@@ -24,17 +24,17 @@ def families(mother: list[int], first: list[int], second: list[int]) -> Families
     return Families(*rows, none, none, zero, zero, np.zeros(axes), *[zero] * 4, 1.0, 1e-4, 0.0)
 
 
-def some(rng: np.random.Generator, daughters: int, strangers: int) -> Families:
-    """Daughters that part by 0.6 along an axis, twice as far along z; and strangers anywhere."""
-    count = daughters + strangers
+def some(rng: np.random.Generator, daughters: int, others: int) -> Families:
+    """Daughters that part by 0.6 along an axis, twice as far along z; and other particles anywhere."""
+    count = daughters + others
     along = rng.normal(size=(count, 3))
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     apart = 0.6 * np.exp(rng.normal(0, 0.15, (count, 1))) * along * [2.0, 1.0, 1.0]
     middle = rng.normal(0, 0.08, (count, 3))
-    apart[daughters:], middle[daughters:] = rng.uniform(-1.5, 1.5, (2, strangers, 3))
+    apart[daughters:], middle[daughters:] = rng.uniform(-1.5, 1.5, (2, others, 3))
     growth = np.where(np.arange(count) < daughters, rng.normal(0.2, 0.05, count), rng.normal(0, 0.1, count))
     along2 = (middle * apart).sum(axis=1) ** 2 / (apart**2).sum(axis=1)
-    second = np.concatenate([np.arange(daughters), rng.integers(0, daughters, strangers)])
+    second = np.concatenate([np.arange(daughters), rng.integers(0, daughters, others)])
     return replace(
         families([0] * count, [0] * count, second.tolist()),
         along2=along2, aside2=(middle**2).sum(axis=1) - along2, apart2=apart**2, growth=growth,
@@ -56,7 +56,7 @@ def test_how_daughters_part_is_learned():
     assert chance[300:].mean() < 0.02
 
 
-def test_strangers_alone_are_no_daughters():
+def test_unrelated_particles_alone_are_no_daughters():
     rng = np.random.default_rng(1)
     seen = some(rng, 300, 3000).only(np.arange(300, 3300))
     # Their density: a start has ten of them in a cube of 3.
@@ -191,7 +191,7 @@ def test_a_cell_that_has_just_divided_does_not():
     assert (gain[~true] < 0).all()
 
 
-def test_ages_tell_of_a_division_by_the_likelihoods_of_the_lives_before_and_after():
+def test_ages_weigh_a_division_by_the_likelihoods_of_the_lives_before_and_after():
     rng = np.random.default_rng(3)
     hazard, mean, born, final = rng.uniform(0.01, 0.3, 20), 0.1, 0.7, 14
     frame, divides = np.array([2, 5, 6, 11]), np.array([0.3, 0.0, 0.8, 0.5])

@@ -1,4 +1,4 @@
-"""What is written in a first script, and what it is told."""
+"""What is written in a first script, and what the error says."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ PLANE, ROWS = np.zeros((3, 2)), [[0.0, 0.0, 0.0]]
         (lambda: TrackingSettings(max_gap=-1), SettingsError, "0 or more"),
     ],
 )
-def test_first_tries_are_told_what_to_write(attempt, error: type[Exception], said: str) -> None:
+def test_errors_of_first_tries_say_what_to_write(attempt, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         attempt()
 

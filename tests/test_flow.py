@@ -1,4 +1,4 @@
-"""Flows that a part of a movie told, at the places of all of it."""
+"""Flows that were learned from a part of a movie, at the places of all of it."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_what_flows_steadily_flows_so_elsewhere():
     here = in_a_disc(300, 10.0, seed=1)
     ahead = turned(there, 0.05) - there
     ahead[-500:] = 0  # of the last frame nobody knows
-    told = flow_of(turning(particles=500, frames=6, angle=0.05)).elsewhere(ahead, here)
-    assert np.abs(told - (turned(here, 0.05) - here)).max() < 0.06
-    assert told.shape == here.shape
+    found = flow_of(turning(particles=500, frames=6, angle=0.05)).elsewhere(ahead, here)
+    assert np.abs(found - (turned(here, 0.05) - here)).max() < 0.06
+    assert found.shape == here.shape
 
 
 @pytest.mark.parametrize("frames", [2, 3, 20])
@@ -68,7 +68,7 @@ def test_none_of_the_last_frame_is_shown():
     assert 0 < after.amiss(np.zeros((len(after.shown), 2))) < np.inf
 
 
-def test_where_links_tell_of_no_flow_the_part_still_does():
+def test_where_links_show_no_flow_that_of_the_part_is_used():
     places = turning(particles=500, frames=8, angle=0.1)
     seen = Detections.from_table(np.repeat(np.arange(8), 500), np.concatenate(places))
     movie = movie_of(seen, (1, 1, 1))
@@ -104,7 +104,7 @@ def test_nobody_is_counted_where_all_flow(monkeypatch):
 
 
 def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_frames():
-    """Its part tells how it turns; by links that know of no turning the rest was linked wrong (F1 .35)."""
+    """The part that is learned from shows how it turns, and the rest is linked accordingly."""
     places = turning(particles=1000, frames=60, angle=0.12)
     seen = Detections.from_table(np.repeat(np.arange(60), 1000), np.concatenate(places))
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(1000), 60))
@@ -114,7 +114,7 @@ def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_fra
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_disc_that_turns_back_and_forth_is_registered_from_whichever_guess_leads_there(seed):
-    """What its part told, or what links tell: from the other one, links were right with .77."""
+    """The guess is the flow of the part, or that of the links."""
     angle = 0.08 * np.cos(2 * np.pi * np.arange(60) / 20)
     places = turning(particles=1000, frames=60, angle=angle, seed=seed)
     seen = Detections.from_table(np.repeat(np.arange(60), 1000), np.concatenate(places))

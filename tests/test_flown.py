@@ -47,7 +47,7 @@ def over_gaps(truth: Tracks, tracks: Tracks) -> float:
 @pytest.mark.parametrize(("disc", "least"), [(0.0, 0.985), (0.2, 0.958)])
 @pytest.mark.parametrize("jitter", [0.1, 0.4])
 def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
-    """Looked for where the first of these frames alone tells, .93 to .953 of them were found."""
+    """The flow of all frames of a gap shows where to look at its end."""
     truth = carried(jitter, disc=disc)
     run = track(truth.detections)
     assert over_gaps(truth, run.tracks) > least
@@ -58,7 +58,7 @@ def test_gaps_are_closed_on_a_stage_that_jitters(jitter, disc, least):
     ("moves", "least"), [({"drift": 0.2}, 0.935), ({"disc": 0.3}, 0.9)], ids=["drift", "disc"]
 )
 def test_gaps_beside_frames_that_were_not_recorded(moves, least):
-    """As if the way over a hole were that of one frame, .92 and .71 of them were found."""
+    """The way over a hole is that of all frames that are lost, not of one."""
     truth = carried(**moves, frames=60, step=0.05, count=400)
     truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
     run = track(truth.detections)
@@ -84,7 +84,7 @@ def test_frames_as_a_whole_and_particles_beside():
     assert flown(place, frames, [1, 2, 3, 4, 0, 0]) == [[0, 1, 4], [0, 3, 6]]
     # The second frame lasts three times as long.
     assert flown(place, frames, [1, 2, 9, 12, 0, 0], np.array([0, 1, 4])) == [[0, 1, 10], [0, 9, 12]]
-    # Nothing is seen in the second frame, and nothing is told of the flow there.
+    # Nothing is seen in the second frame, so that no flow is known there.
     assert flown([0, 1, 0, 1, 0, 1], (2, 0, 2, 2), [1, 2, 3, 4, 0, 0])[0] == [0, 1, 2]
 
 
@@ -127,6 +127,6 @@ def test_a_stage_that_moves_and_is_known_changes_nothing(look, two_sided, time):
     for one, other in zip(expected, found, strict=True):
         assert other == pytest.approx(one, abs=1e-6)
     assert (movie.frame[expected[3]] > movie.frame + 1)[expected[3] >= 0].sum() > 200
-    # Else nothing would have been tried.
+    # A wrong flow does change links.
     wrong = np.repeat(ahead[:1], len(movie.frame), axis=0)
     assert (seen_by(look, movie.moved(way), near, model, wrong)[3] != expected[3]).mean() > 0.1

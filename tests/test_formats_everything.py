@@ -46,11 +46,11 @@ def test_every_file_is_read_or_refused_with_advice(real_data: Path) -> None:
         name = path.relative_to(real_data).as_posix()
         if name == "reserved.bin" or fnmatch(name, "*/mask[0-9]*.tif"):  # sealed; read with their table
             continue
-        told = next((told for pattern, told in REFUSED.items() if fnmatch(name, pattern)), None)
-        if told is not None:
+        reason = next((reason for pattern, reason in REFUSED.items() if fnmatch(name, pattern)), None)
+        if reason is not None:
             with pytest.raises(InputError) as error:
                 read_detections(path)
-            assert told.lower() in str(error.value).lower(), name
+            assert reason.lower() in str(error.value).lower(), name
             assert name in str(error.value)
             refused += 1
         elif path.suffix in (".tif", ".png"):

@@ -175,8 +175,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "a.geff"
 
 
-def change(file: Path, **told: object) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | told))
+def change(file: Path, **values: object) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
 
 
 def test_a_link_out_of_the_folder(folder: Path) -> None:
@@ -229,9 +229,9 @@ def test_damaged_json_and_damaged_chunks(folder: Path) -> None:
 
 
 def test_an_axis_named_by_a_path(folder: Path) -> None:
-    told = json.loads((folder / ".zattrs").read_text())
-    told["geff"]["axes"][1]["name"] = "../../../z"
-    (folder / ".zattrs").write_text(json.dumps(told))
+    values = json.loads((folder / ".zattrs").read_text())
+    values["geff"]["axes"][1]["name"] = "../../../z"
+    (folder / ".zattrs").write_text(json.dumps(values))
     with pytest.raises(InputError):
         read_tracks(folder)
 

@@ -193,7 +193,7 @@ def test_blocks_of_any_length_are_one_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "said"),
     [
         (b"", "no stream of Java"), (b"\xac\xed\x00\x05sr\x00evil", "before its spots"),
         (java(count(2**31 - 1)), "2147483647 spots"), (java(count(-5)), "-5 spots"),
@@ -205,8 +205,8 @@ def test_blocks_of_any_length_are_one_stream(tmp_path: Path) -> None:
         (java(MODEL[:172] + count(1) + link(-1, 0)), "detection -1"),
     ],
 )  # fmt: skip
-def test_hostile_projects(model: bytes, told: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=told):
+def test_hostile_projects(model: bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
         read_tracks(project(tmp_path / "a.mastodon", model))
 
 
@@ -237,15 +237,15 @@ def test_a_compression_bomb_in_an_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "said"),
     [("a.zip", "unpack"), ("a.npz", "CSV"), ("a.tar.gz", "unpack"), ("a.xlsx", "CSV"),
      ("a.tif", "outbid detect")],
 )  # fmt: skip
-def test_archives_and_others_that_are_not_opened(name: str, told: str, tmp_path: Path) -> None:
+def test_archives_and_others_that_are_not_opened(name: str, said: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("../outside.npy", bytes(50_000_000))
     start = time.perf_counter()
-    assert_refused(run("track", tmp_path / name, "-o", tmp_path / "out.csv"), 3, name, told)
+    assert_refused(run("track", tmp_path / name, "-o", tmp_path / "out.csv"), 3, name, said)
     assert time.perf_counter() - start < 5
     assert [file.name for file in tmp_path.rglob("*")] == [name]
 
@@ -368,8 +368,8 @@ def test_a_compression_bomb_in_a_graph(codec: str, graph: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs")
     array = graph / "nodes/props/x/values"
     packed = numcodecs.get_codec({"id": codec})
-    told = json.loads((array / ".zarray").read_text())
-    (array / ".zarray").write_text(json.dumps(told | {"compressor": packed.get_config()}))
+    said = json.loads((array / ".zarray").read_text())
+    (array / ".zarray").write_text(json.dumps(said | {"compressor": packed.get_config()}))
     chunk = next(file for file in array.iterdir() if file.name[0] != ".")
     chunk.write_bytes(packed.encode(bytes(1 << 28)))
     tracemalloc.start()

@@ -88,7 +88,7 @@ _SLOW_COMMAND = """
 import signal, sys, time
 from pathlib import Path
 import click
-from outbid import terminal
+from outbid.cli import terminal
 from outbid.cli import main
 from outbid.formats.atomic import write_whole
 
@@ -127,7 +127,7 @@ def test_interrupted_while_writing(number: signal.Signals, tmp_path: Path) -> No
 _WORK = """
 import sys, time
 import click
-from outbid import terminal
+from outbid.cli import terminal
 from outbid.cli import main
 
 @main.command()

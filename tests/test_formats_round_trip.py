@@ -45,7 +45,7 @@ FEATURES = st.sampled_from(
 
 
 def bits(values: NDArray) -> list[object]:
-    """The values, told apart also where they compare equal."""
+    """The values bit by bit: they differ also where they compare equal."""
     return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64).tolist()
 
 
@@ -80,7 +80,7 @@ def assert_same_detections(found: Detections, given: Detections, suffix: str) ->
     assert found.unit == given.unit
     assert list(found.features) == list(given.features)
     for name, values in given.features.items():
-        if FORMATS[suffix] == "csv":  # text does not tell the width of a number, but its kind
+        if FORMATS[suffix] == "csv":  # text keeps the kind of a number, not its width
             widest = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}[values.dtype.kind]
             assert found.features[name].dtype == (widest if len(values) else np.float64)
             np.testing.assert_array_equal(found.features[name].astype(values.dtype), values)
@@ -347,8 +347,8 @@ def test_parquet_is_packed_for_what_it_holds(tmp_path: Path) -> None:
     links = np.column_stack([np.arange(39 * 500), np.arange(500, 40 * 500)])
     path = tmp_path / "tracks.parquet"
     write_tracks(path, Tracks(seen, links, np.full(len(links), 0.5)))
-    told = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
-    packing = {told.column(k).path_in_schema: told.column(k).encodings for k in range(told.num_columns)}
+    group = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
+    packing = {group.column(k).path_in_schema: group.column(k).encodings for k in range(group.num_columns)}
     assert all("BYTE_STREAM_SPLIT" in packing[name] for name in ("z", "y", "x", "link_cost"))
     assert all("DELTA_BINARY_PACKED" in packing[name] for name in ("track_id", "frame"))
     assert path.stat().st_size < 0.5 * len(seen) * (8 + 4 + 3 * 8 + 8)

@@ -219,7 +219,7 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]>'
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "said"),
     [
         (BOMB + TRACKMATE.format(SPOT, "&c;"), "document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd">' + TRACKMATE.format(SPOT, ""), "document type"),
@@ -251,12 +251,12 @@ BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]>'
         ("<?xml version='1.0' encoding='klingon'?><root/>", "encoding"),
     ],
 )
-def test_hostile_xml_is_refused(content: str, told: str, tmp_path: Path) -> None:
+def test_hostile_xml_is_refused(content: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_text(content)
     with pytest.raises(InputError) as refused:
         read_tracks(file)
-    assert told in str(refused.value)
+    assert said in str(refused.value)
     assert str(file) in str(refused.value)
 
 

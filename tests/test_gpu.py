@@ -112,7 +112,7 @@ def test_neither_repetition_nor_launch_geometry_change_a_bit(monkeypatch):
         monkeypatch.setattr(gpu, "_WARPS_A_PROCESSOR", [8, 16, 24][k % 3])
         # And of everything else: candidates, costs and the proof.
         monkeypatch.setitem(launch.__kwdefaults__, "block", [256, 512][k % 2])
-        monkeypatch.setattr(import_module("outbid.gating_gpu"), "_MOST_BLOCKS", [512, 7, 64][k % 3])
+        monkeypatch.setattr("outbid.gating_gpu._MOST_BLOCKS", [512, 7, 64][k % 3])
         matched = match(*there, 1.5)
         for name in ("source", "target", "cost", "margin"):
             assert to_host(getattr(matched, name)).tobytes() == to_host(getattr(whole, name)).tobytes()
@@ -170,7 +170,7 @@ def test_movies_get_the_cpus_tracks_gaps_included(cost):
 def test_what_does_not_fit_the_gpu_is_halved_and_ends_on_the_host(monkeypatch):
     detections = walking_movie()
     expected = track(detections, TrackingSettings(0.6, device="cpu")).tracks
-    monkeypatch.setattr(import_module("outbid.tracking"), "free_device_memory", lambda: 40_000)
+    monkeypatch.setattr("outbid.tracking.free_device_memory", lambda: 40_000)
     run = track(detections, TrackingSettings(0.6, device="gpu"))
     np.testing.assert_array_equal(run.tracks.links, expected.links)
     assert run.stats["fallbacks"] > 0

@@ -29,8 +29,8 @@ def held(on, place, costs, shape, epsilon: float, rounds: int) -> list:
     epsilon = max(1, int(epsilon)) if dtype.kind == "i" else epsilon
     limits = dtype.type(epsilon), 4 * forbidden(dtype), dtype.type(100)
     run = on.dense_rounds if len(costs) == 1 else on.sparse_rounds
-    told = run(*map(place, costs), least, dtype.type(3), *state, *limits, rounds)
-    return [tuple(map(int, told)), *map(to_host, state)]
+    counts = run(*map(place, costs), least, dtype.type(3), *state, *limits, rounds)
+    return [tuple(map(int, counts)), *map(to_host, state)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

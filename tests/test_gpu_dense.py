@@ -131,7 +131,7 @@ def test_every_real_dtype_is_read(dtype):
     assert assign(AssignmentProblem(DenseCosts(fortran))).primal_cost == here.primal_cost
 
 
-def test_forbidden_pairs_are_not_taken_and_an_infeasible_matrix_is_told():
+def test_forbidden_pairs_are_not_taken_and_an_infeasible_matrix_is_reported():
     rng = np.random.default_rng(8)
     costs = rng.random((80, 80))
     costs[rng.random(costs.shape) < 0.9] = np.inf

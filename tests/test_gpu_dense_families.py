@@ -20,7 +20,7 @@ from outbid.assignment.points import dense_of
 from outbid.assignment.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
-HEURISTIC = set(SOLVERS) - set(EXACT)
+HEURISTIC = [name for name in SOLVERS if name not in EXACT]
 
 
 def on_host(problem: AssignmentProblem, answer: Assignment) -> Assignment:

@@ -125,24 +125,24 @@ def test_neither_size_nor_number_of_batches_changes_a_link(movie, full, lanes, m
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
 
 
-def test_the_record_tells_what_became_of_the_memory(movie, tmp_path):
+def test_the_record_states_what_became_of_the_memory(movie, tmp_path):
     write_detections(tmp_path / "movie.parquet", movie)
     words = ["--max-distance", "0.6", "--device", "gpu", "--json"]
-    told = []
+    records = []
     for mode in ([], ["--stream"]):
-        out = tmp_path / f"out{len(told)}.parquet"
+        out = tmp_path / f"out{len(records)}.parquet"
         done = run("track", tmp_path / "movie.parquet", "-o", out, *words, *mode)
         assert done.exit_code == 0, done.output
         record, summary = read_record(out), json.loads(done.stdout)
-        told.append({name: record[name] for name in batches.TOLD})
-        assert told[-1] == {name: summary[name] for name in batches.TOLD}
+        records.append({name: record[name] for name in batches.RECORDED})
+        assert records[-1] == {name: summary[name] for name in batches.RECORDED}
         assert record["device"] == "gpu"
         assert f"The GPU linked {record['batches']} batches" in done.stderr
-    assert [of["batches"] for of in told] == [1, 2]  # the last frame of a file comes by itself
-    assert told[0]["planned_bytes"] > batches.BATCH_BYTES
+    assert [of["batches"] for of in records] == [1, 2]  # the last frame of a file comes by itself
+    assert records[0]["planned_bytes"] > batches.BATCH_BYTES
 
 
-def test_stages_are_told_apart(movie):
+def test_stages_are_timed_apart(movie):
     with stages_timed() as (seconds, beside):
         track(movie, SETTINGS)
     assert {"device", "planning", "linking", "tracks"} <= set(seconds)

@@ -135,7 +135,7 @@ def test_points_are_switched_as_their_matrix(axes, metric, solver):
 
 
 def test_points_need_no_matrix(monkeypatch):
-    monkeypatch.setattr(PointCosts, "dense", None)
+    monkeypatch.setattr("outbid.assignment.points.dense_of", None)
     rng = np.random.default_rng(9)
     problem = AssignmentProblem(PointCosts(rng.random((200, 3)), rng.random((150, 3))))
     assert assign(problem, GreedySwitching(parallel=True)).gap > 0

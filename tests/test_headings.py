@@ -73,7 +73,7 @@ def test_flights_are_followed_over_gaps():
 
 
 @pytest.mark.parametrize(("freedom", "clutter"), [(0.0, 0.0), (5.0, 0.0), (0.0, 5e-4)])
-def test_where_nobody_meets_it_is_what_detections_tell(freedom, clutter):
+def test_where_nobody_meets_beliefs_are_those_of_detections(freedom, clutter):
     """Far from all others there is one belief of each: odds and distances are those of detections."""
     path = np.array([[0, 0], [300.0, 40]]) + np.arange(6)[:, None, None] * [[1, 0.2], [-0.5, 0.1]]
     points = np.concatenate([np.zeros((12, 1)), path.reshape(-1, 2)], axis=1)
@@ -175,7 +175,6 @@ def test_a_known_flow_changes_nothing():
 
 @pytest.mark.parametrize(("kappa", "misses", "least"), [(0.3, 0.1, 0.915), (0.4, 0.1, 0.79)])
 def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
-    """By beliefs of detections alone .90 and .71."""
     truth = Scene(kappa, 10.0, miss=misses, clutter=misses, particles=600, frames=24).film(4)
     links = calibrate(truth.detections)[1]
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
@@ -183,15 +182,15 @@ def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
 
 
 def test_learning_goes_on_where_it_turns_to_headings():
-    """The first links by headings are others than those before, which is no sign that no more is found."""
+    """The first links by headings differ from those by detections; more may still be found."""
     truth = Scene(0.4, 3.0, miss=0.1, clutter=0.1, particles=2000, frames=9).film(6)
     links = calibrate(truth.detections)[1]
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
-    assert found > 0.525  # .505 if it ended there
+    assert found > 0.525
 
 
-def test_flights_past_neighbours_are_found_with_nothing_told():
-    """Linked to what is near, .25 of the links were right, and no way was seen to be kept."""
+def test_flights_past_neighbours_are_found_with_nothing_given():
+    """Most particles have another nearer than their next detection, so that nearest links are wrong."""
     truth = flown(0.6, count=400, frames=14, seed=2)
     learned, links = calibrate(truth.detections)
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
@@ -201,8 +200,7 @@ def test_flights_past_neighbours_are_found_with_nothing_told():
 
 
 @pytest.mark.parametrize(("persistence", "least"), [(3.0, 0.57), (0.0, 0.43)])
-def test_a_thousand_detections_tell_a_short_memory_and_none(persistence, least):
-    """Taken for none, .47 of the links were right."""
+def test_a_thousand_detections_show_a_short_memory_or_none(persistence, least):
     found = []
     for seed in (36, 37, 38, 39):
         truth = Scene(0.4, persistence, miss=0.1, clutter=0.1, particles=50, frames=20).film(seed)
@@ -214,11 +212,11 @@ def test_a_thousand_detections_tell_a_short_memory_and_none(persistence, least):
 
 
 @pytest.mark.parametrize(
-    "told", [{"noise": 0.03}, {"miss": 0.1}, {"end": 0.13}, {"gate": 1.6}, {"persistence": 3.0}]
+    "stated", [{"noise": 0.03}, {"miss": 0.1}, {"end": 0.13}, {"gate": 1.6}, {"persistence": 3.0}]
 )
-def test_who_tells_what_is_true_gets_no_fewer_links(monkeypatch, told):
-    """Flights are looked for whatever is told: with .03 for the noise alone .47 of the links were right."""
-    found, known, learn = [], Known.of(told, "zyx"), restarts.learnt_from
+def test_true_values_that_are_given_cost_no_links(monkeypatch, stated):
+    """Flights are looked for whatever is given."""
+    found, known, learn = [], Known.of(stated, "zyx"), restarts.learnt_from
 
     def held(movie, model, *given, **more):
         assert more["flying"]
@@ -228,7 +226,7 @@ def test_who_tells_what_is_true_gets_no_fewer_links(monkeypatch, told):
 
     for seed in (36, 37):
         truth = Scene(0.4, 3.0, miss=0.1, clutter=0.1, particles=50, frames=20).film(seed)
-        for given, learned in (({}, learn), (told, held)):
+        for given, learned in (({}, learn), (stated, held)):
             monkeypatch.setattr(restarts, "learnt_from", learned)
             links = calibrate(truth.detections, known=given)[1]
             values = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values
@@ -274,7 +272,7 @@ def test_who_forgets_steps_as_far():
 
 
 def test_a_memory_is_found_where_most_links_are_wrong():
-    """Of the first links .6 are wrong, and no velocity is seen in them: F1 would be .41."""
+    """Of the first links .6 are wrong, and show no velocity."""
     truth = Scene(0.4, 2.0, miss=0.1, clutter=0.1, particles=800, frames=12).film(7)
     learned, links = calibrate(truth.detections)
     found = score(Tracks(truth.detections, links.pairs), truth, families=("links",)).values["link_f1"]
@@ -293,7 +291,7 @@ def test_flights_are_looked_for_in_the_middle_of_large_movies():
 
 
 def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
-    """Steps of .03 and .28: first links were of those that are bound, and then the others were clutter."""
+    """Steps are of .03 and .28; those that diffuse are not taken for clutter."""
     rng = np.random.default_rng(9)
     count, frames, box = 400, 20, 400 ** (1 / 3)
     free, steps = rng.random(count) < 0.5, []
@@ -309,4 +307,4 @@ def test_particles_that_bind_and_diffuse_are_followed_in_both_states():
     truth = Tracks.from_track_ids(seen, number.ravel())
     learned, links = calibrate(seen)
     assert score(Tracks(seen, links.pairs), truth, families=("links",)).values["link_f1"] > 0.88
-    assert learned.model.clutter < 0.1  # F1 .80 and .18
+    assert learned.model.clutter < 0.1

@@ -22,13 +22,13 @@ def write(path: Path, kind: str) -> Path:
     """The same movie as different programs write it."""
     gray = {"photometric": "minisblack"}
     if kind == "imagej":
-        told = {"axes": "TZYX", "spacing": 2.0, "unit": "um", "finterval": 1.5}
-        tifffile.imwrite(path, VOXELS, imagej=True, metadata=told, resolution=(4.0, 4.0))
+        metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um", "finterval": 1.5}
+        tifffile.imwrite(path, VOXELS, imagej=True, metadata=metadata, resolution=(4.0, 4.0))
     elif kind in ("ome", "ome zlib"):
-        told = {"axes": "TZYX", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25, "PhysicalSizeZ": 2}
+        metadata = {"axes": "TZYX", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25, "PhysicalSizeZ": 2}
         packed = "zlib" if kind == "ome zlib" else None
-        told |= {"TimeIncrement": 1.5}
-        tifffile.imwrite(path, VOXELS, ome=True, metadata=told, compression=packed, **gray)
+        metadata |= {"TimeIncrement": 1.5}
+        tifffile.imwrite(path, VOXELS, ome=True, metadata=metadata, compression=packed, **gray)
     elif kind == "shaped":
         tifffile.imwrite(path, VOXELS, **gray)
     elif kind in ("pages", "big"):
@@ -157,7 +157,7 @@ def test_channels_and_axes_in_any_order(tmp_path: Path) -> None:
             open_movie(tmp_path / "b.tif", axes=wrong)
 
 
-def test_what_a_file_does_not_tell_is_said(real_data: Path, tmp_path: Path) -> None:
+def test_what_a_file_leaves_open_is_said(real_data: Path, tmp_path: Path) -> None:
     def doubts(name: Path, **given: object) -> str:
         return " ".join(open_movie(name, **given).doubts)  # type: ignore[arg-type]
 
@@ -198,10 +198,10 @@ def test_a_folder_is_a_movie(real_data: Path, tmp_path: Path, caplog: pytest.Log
 
 @pytest.mark.parametrize("unit", ["pixel", "µm"])
 @pytest.mark.parametrize("deep", [True, False])
-def test_a_distance_of_planes_that_is_not_told_is_a_doubt(unit: str, deep: bool, tmp_path: Path) -> None:
-    told = {"axes": "TZYX"} | {f"PhysicalSize{a}": 0.5 for a in ("ZYX" if deep else "YX")}
-    told |= {f"PhysicalSize{a}Unit": unit for a in "ZYX"}
-    tifffile.imwrite(tmp_path / "a.ome.tif", VOXELS, ome=True, metadata=told, photometric="minisblack")
+def test_a_distance_of_planes_that_is_not_given_is_a_doubt(unit: str, deep: bool, tmp_path: Path) -> None:
+    metadata = {"axes": "TZYX"} | {f"PhysicalSize{a}": 0.5 for a in ("ZYX" if deep else "YX")}
+    metadata |= {f"PhysicalSize{a}Unit": unit for a in "ZYX"}
+    tifffile.imwrite(tmp_path / "a.ome.tif", VOXELS, ome=True, metadata=metadata, photometric="minisblack")
     movie = open_movie(tmp_path / "a.ome.tif")
     assert movie.spacing == (0.5 if deep else 1.0, 0.5, 0.5)
     assert [f"taken for 1 {movie.unit}" in doubt for doubt in movie.doubts] == [True] * (not deep)
@@ -210,8 +210,8 @@ def test_a_distance_of_planes_that_is_not_told_is_a_doubt(unit: str, deep: bool,
 
 def test_a_distance_of_planes_in_imagej(tmp_path: Path) -> None:
     assert open_movie(write(tmp_path / "a.tif", "imagej")).doubts == ()
-    told = {"axes": "TZYX", "unit": "um"}
-    tifffile.imwrite(tmp_path / "b.tif", VOXELS, imagej=True, metadata=told, resolution=(4.0, 4.0))
+    metadata = {"axes": "TZYX", "unit": "um"}
+    tifffile.imwrite(tmp_path / "b.tif", VOXELS, imagej=True, metadata=metadata, resolution=(4.0, 4.0))
     (doubt,) = open_movie(tmp_path / "b.tif").doubts
     assert "taken for 1 micrometer" in doubt
 
@@ -251,7 +251,7 @@ def test_what_is_no_image(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "f/g").mkdir(parents=True)
     (tmp_path / "f/g/a.png").touch()
-    for name, told in (
+    for name, said in (
         ("a.tif", "TIFF"),
         ("b.tif", "empty"),
         ("c.docx", "no image"),
@@ -259,7 +259,7 @@ def test_what_is_no_image(tmp_path: Path) -> None:
         ("f", "There are some in .*g: give that"),
         ("e", "no file"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=said):
             open_movie(tmp_path / name)
 
 
@@ -314,18 +314,18 @@ def test_ctc_made_by_hand(tmp_path: Path) -> None:
     assert tracks.detections.position[0].tolist() == [0, 2.5, 2.5]
     assert tracks.links.tolist() == [[0, 1], [1, 2], [1, 3], [2, 4], [3, 5]]
     assert read_detections(tmp_path).features["size"].tolist() == [4] * 6
-    for table, told in (
+    for table, said in (
         ("1 0 1 0\n2 2 3 1\n", "label 3"), ("1 0 1 0\n2 2 2 1\n3 2 3 1\n", "outside frames"),
         ("1 0 1\n", "line 1"), ("1 0 1 0\n1 0 1 0\n", "two rows"),
     ):  # fmt: skip
         (tmp_path / "res_track.txt").write_text(table)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=said):
             read_tracks(tmp_path)
 
 
 def test_three_planes_written_without_a_word_are_no_colours(tmp_path: Path) -> None:
     stack = np.arange(3 * 600, dtype=np.uint16).reshape(3, 20, 30)
-    # As tifffile writes them if it is told nothing; said aloud, for it warns.
+    # As tifffile writes them by default; given here, for it warns otherwise.
     tifffile.imwrite(tmp_path / "few.tif", stack, photometric="rgb", planarconfig="separate")
     with pytest.raises(InputError, match=r"axes SYX .* Name them with --axes"):
         open_movie(tmp_path / "few.tif")

@@ -1,4 +1,4 @@
-"""Kin divide at much the same age: that is learned, and tells of divisions and of who is whose sister."""
+"""Relatives have similar lifetimes: that is learned, and shows divisions and who is whose sister."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def room(count: int) -> tuple[NDArray, ...]:
     st.integers(10, 40), st.integers(3, 40), st.floats(0.05, 0.3), st.floats(0, 1), st.floats(0.01, 0.1),
     st.floats(-0.3, 0.3), st.booleans(),
 )  # fmt: skip
-def test_what_kin_may_do_is_as_likely_in_all_as_what_two_cells_may(
+def test_what_relatives_may_do_is_as_likely_in_all_as_what_two_cells_may(
     here, until, spread, apart, hazard, grown, mother
 ):
     """Ratios, each as likely as for one cell by itself, are 1 in the mean."""
@@ -100,8 +100,8 @@ def test_what_kin_may_do_is_as_likely_in_all_as_what_two_cells_may(
     one[0][0], one[1][0] = here, 1.0
     all_ways[0][:], all_ways[1][:] = np.append(np.arange(1, until + 1), until), np.append(dies[1:], lasts[-1])
     ratio, back = np.empty(2), np.empty(until + 1)
-    kin = (dies, lasts, spread**2, apart, grown, False)
-    found = kernels.compare(1, one, ratio, all_ways, until, back, kin, mother)
+    relatives = (dies, lasts, spread**2, apart, grown, False)
+    found = kernels.compare(1, one, ratio, all_ways, until, back, relatives, mother)
     in_all = apart * all_ways[1].sum() + 1 - apart  # by hazards of whole frames a little more than 1
     assert found == pytest.approx(in_all, abs=0.06)
     assert found == pytest.approx(ratio[0])
@@ -129,7 +129,7 @@ def test_how_much_daughters_are_like_their_mother_is_learned(grown):
     assert np.median(kin_gains(lives, chance)[2::3]) > 0.5
 
 
-def test_sisters_tell_when_a_cell_divides_and_whose_sister_it_is():
+def test_sisters_show_when_a_cell_divides_and_whose_sister_it_is():
     rng = np.random.default_rng(1)
     ages = pairs_of_ages(rng, 100, 0.08, 0.0)
     doubtful = [(20, 20), (20, 33), (33, 20)]
@@ -144,7 +144,7 @@ def test_sisters_tell_when_a_cell_divides_and_whose_sister_it_is():
     assert born[-3] > 0.3 > -0.3 > born[-1]
 
 
-def test_sisters_tell_the_same_whether_links_follow_one_from_the_mother_on_or_none():
+def test_sisters_show_the_same_whether_links_follow_one_from_the_mother_on_or_none():
     ages = pairs_of_ages(np.random.default_rng(3), 30, 0.1, 0.2)
     chance = np.full(3 * len(ages), 0.9)
     linked, ended = (kin_gains(lives_of(ages, ended=way), chance) for way in (False, True))
@@ -153,7 +153,7 @@ def test_sisters_tell_the_same_whether_links_follow_one_from_the_mother_on_or_no
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_daughters_tell_when_their_mother_was_born(side):
+def test_daughters_show_when_their_mother_was_born(side):
     """A daughter is followed, and a daughter of hers; it may have been born in frame 6 and divides in 25."""
 
     def gain(last: int) -> float:
@@ -170,7 +170,7 @@ def test_daughters_tell_when_their_mother_was_born(side):
     assert gain(45) - gain(30) > 0.2
 
 
-def test_sisters_tell_of_a_family_whose_daughter_is_linked_to_another():
+def test_sisters_show_a_family_whose_daughter_is_linked_to_another():
     def gain(age: int) -> float:
         lines = [range(23), range(age + 3), range(21, 23), range(age + 1, age + 3)]
         start = np.cumsum([0, *map(len, lines)]).tolist()
@@ -194,13 +194,13 @@ def test_which_of_two_sisters_is_called_the_first_is_all_one():
     np.testing.assert_allclose(kin_gains(lives, chance), kin_gains(other, chance))
 
 
-def test_cells_that_live_each_by_itself_tell_nothing_of_their_sisters():
+def test_cells_that_live_each_by_itself_show_nothing_of_their_sisters():
     lives = lives_of(pairs_of_ages(np.random.default_rng(2), 300, 0.0, 1.0))
     assert np.abs(kin_gains(lives, np.full(len(lives.families), 0.98))).mean() < 0.3
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
+def test_gains_from_relatives_are_those_of_all_ways_that_lives_may_go(seed):
     """A mother, who divides in frame 20, and two daughters with three points each: all their ways."""
     rng = np.random.default_rng(seed)
     frame = (np.sort(rng.permutation(14)[:9].reshape(3, 3), axis=1) + np.array([[2], [23], [23]])).ravel()
@@ -221,8 +221,8 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
                 rest *= 1 - sure
         return [*found, (rest, int(final[life]) - 20, False, -1)]
 
-    def ratio(kin, here: int, ends: bool, there: int, also: bool) -> float:
-        dies, lasts, spread, apart, grown, mutual = kin
+    def ratio(relatives, here: int, ends: bool, there: int, also: bool) -> float:
+        dies, lasts, spread, apart, grown, mutual = relatives
         if not ends:
             here, there, ends, also = there, here, also, ends
         inverse2 = (1 / here**2 + 1 / there**2) / 2 if also else 1 / here**2
@@ -232,11 +232,11 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
         divided, lasted = usual.pdf(np.log(there)) / by_chance, usual.sf(np.log(there + 0.5)) / lasts[there]
         return apart + (1 - apart) * (divided if also else lasted)
 
-    def mean(kin, one: list, other: list) -> float:
+    def mean(relatives, one: list, other: list) -> float:
         total = 0.0
         for (p, here, ends, _), (q, there, also, _) in product(one, other):
-            unknown = not ends and (kin is mothers or not also)
-            total += p * q * (1.0 if unknown else ratio(kin, here, ends, there, also))
+            unknown = not ends and (relatives is mothers or not also)
+            total += p * q * (1.0 if unknown else ratio(relatives, here, ends, there, also))
         return total
 
     def of_way(life: int, age: int, ends: bool) -> float:
@@ -246,7 +246,7 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
         beside = (way, ways(2)) if life == 1 else (ways(1), way)
         return mean(sisters, *beside) * mean(mothers, ways(0), way)
 
-    def told(chance: float) -> np.ndarray:
+    def expected(chance: float) -> np.ndarray:
         found = np.zeros(12)
         for life in range(3):
             sure = chance
@@ -258,7 +258,7 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
         return found
 
     pairs = ((1, 2, sisters), (0, 1, mothers), (0, 2, mothers))
-    of_family = sum(np.log(mean(kin, ways(one), ways(other))) for one, other, kin in pairs)
+    of_family = sum(np.log(mean(relatives, ways(one), ways(other))) for one, other, relatives in pairs)
 
     lives = (final, np.array([0, 3, 6, 9]), frame, divides, first, np.array([born, 0, 0]))
     lists = tuple(room(5) for _ in range(3))
@@ -268,11 +268,11 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
         kernels.gains(*np.array(rows).T, shares, lives, sisters, mothers, lists, found, of_family)
         return found, of_family
 
-    # Those which exclude each other tell together what the one does, and never more than one that is sure.
+    # Those that exclude each other count together as the one does, and never more than one that is sure.
     for rivals, each in ((1, chance), (3, chance / 3), (2, 0.8)):
         found, found_of_family = gains([(0, 1, 2, 20)] * rivals, each)
         np.testing.assert_allclose(found_of_family, of_family)
-        np.testing.assert_allclose(found, told(rivals * each), rtol=1e-9)
+        np.testing.assert_allclose(found, expected(rivals * each), rtol=1e-9)
     begins, ends = (0, 1, 2, 20), (1, 0, 2, 38)  # where a life may divide, and since when it may have lasted
     one, other, both = (gains(rows, 0.8)[0] for rows in ([begins], [ends], [begins, ends]))
     assert np.abs(one * other).max() > 0
@@ -282,8 +282,8 @@ def test_what_kin_tell_is_what_all_that_may_become_of_them_tells(seed):
 @given(st.integers(5, 40), st.integers(5, 40), st.integers(0, 3))
 def test_either_of_two_sisters_may_be_the_first(one, other, seed):
     dies, lasts = _ages(np.random.default_rng(seed).uniform(0.01, 0.3, 50))
-    kin = (dies, lasts, 0.1**2, 0.2, 0.0, True)
-    found = [kernels._alike(*pair, kin) for pair in ((one, True, other, True), (other, True, one, True))]
+    sisters = (dies, lasts, 0.1**2, 0.2, 0.0, True)
+    found = [kernels._alike(*pair, sisters) for pair in ((one, True, other, True), (other, True, one, True))]
     assert found[0] == pytest.approx(found[1])
 
 

@@ -1,4 +1,4 @@
-"""What a user tells instead of letting it be learned, and links by the past alone."""
+"""What a user gives instead of letting it be learned, and links by the past alone."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MODEL = LinkModel(
 )
 
 
-def test_what_is_told_is_what_is_used_and_the_rest_is_learned() -> None:
+def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     seen = movie().detections
-    told = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
-    run_ = track(seen, TrackingSettings(known=told))
+    stated = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
+    run_ = track(seen, TrackingSettings(known=stated))
     assert run_.learned is not None
     model, free = run_.learned.model, track(seen).learned
     assert free is not None
@@ -46,18 +46,18 @@ def test_what_is_told_is_what_is_used_and_the_rest_is_learned() -> None:
     assert (model.end, model.clutter) == (0.2, 0.06)
     assert model.start != free.model.start
     assert sum(model.follow) == pytest.approx(0.8)
-    assert run_.learned.known == tuple(told)
-    assert "Told, not learned: noise, persistence, gate, end, clutter." in str(run_.learned)
-    assert "Told" not in str(free)
-    # One step varies as much as was measured, whatever is told of its parts.
+    assert run_.learned.known == tuple(stated)
+    assert "Fixed, not learned: noise, persistence, gate, end, clutter." in str(run_.learned)
+    assert "Fixed" not in str(free)
+    # One step varies as much as is measured, whatever is given of its parts.
     assert np.sqrt(model.motion.step_variance(1)) == pytest.approx(run_.learned.step, rel=0.05)
 
 
-def test_the_truth_told_does_no_harm() -> None:
+def test_true_values_that_are_given_do_no_harm() -> None:
     truth = movie(1)
     free = track(truth.detections).tracks
-    told = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
-    scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, told)]
+    fixed = track(truth.detections, TrackingSettings(known={"noise": NOISE, "persistence": 4.0})).tracks
+    scores = [score(tracks, truth, families=["links"]).values["link_f1"] for tracks in (free, fixed)]
     assert scores[1] > scores[0] - 0.005 > 0.9
 
 
@@ -71,7 +71,7 @@ def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
 
 
 @pytest.mark.parametrize("persistence", [math.inf, 1e-9, 1e9])
-def test_any_persistence_may_be_told(persistence: float) -> None:
+def test_any_persistence_may_be_given(persistence: float) -> None:
     found = track(movie().detections, TrackingSettings(known={"persistence": persistence})).learned
     assert found is not None
     assert found.model.motion.persistence == persistence
@@ -87,23 +87,23 @@ def test_any_persistence_may_be_told(persistence: float) -> None:
         },
     )
 )  # fmt: skip
-def test_any_values_give_a_model_that_holds_them(told: dict[str, float]) -> None:
-    check_known(told)
-    held = Known.of(told, "yx").held(MODEL)
-    assert held.motion.noise == pytest.approx((told.get("noise", 0.05),) * 2)
-    assert held.motion.persistence == pytest.approx(told.get("persistence", 4.0), abs=1e-8)
-    assert held.gate == (told.get("gate", 1.0),) * 2
-    assert held.clutter == pytest.approx(told.get("clutter", 0.04))
-    assert held.end == told.get("end", 0.15)
-    assert sum(held.follow) == pytest.approx(1 - held.end if told else 0.85)
-    if "miss" in told:
-        assert held.follow[1] == pytest.approx(max(told["miss"], 1e-9) * held.follow[0])
-    if told.get("noise", 0.05) < 0.5 * told.get("step", 0.3):
-        step = told.get("step", np.sqrt(MODEL.motion.step_variance(1)))
+def test_any_values_give_a_model_that_holds_them(stated: dict[str, float]) -> None:
+    check_known(stated)
+    held = Known.of(stated, "yx").held(MODEL)
+    assert held.motion.noise == pytest.approx((stated.get("noise", 0.05),) * 2)
+    assert held.motion.persistence == pytest.approx(stated.get("persistence", 4.0), abs=1e-8)
+    assert held.gate == (stated.get("gate", 1.0),) * 2
+    assert held.clutter == pytest.approx(stated.get("clutter", 0.04))
+    assert held.end == stated.get("end", 0.15)
+    assert sum(held.follow) == pytest.approx(1 - held.end if stated else 0.85)
+    if "miss" in stated:
+        assert held.follow[1] == pytest.approx(max(stated["miss"], 1e-9) * held.follow[0])
+    if stated.get("noise", 0.05) < 0.5 * stated.get("step", 0.3):
+        step = stated.get("step", np.sqrt(MODEL.motion.step_variance(1)))
         assert np.sqrt(held.motion.step_variance(1)) == pytest.approx(step, rel=1e-6)
 
 
-def test_nothing_told_changes_nothing() -> None:
+def test_no_given_value_changes_nothing() -> None:
     assert Known.of({}, "zyx").held(MODEL) is MODEL
     again = Known.of({"noise": 0.05, "persistence": 4.0}, "yx").held(MODEL).motion
     assert again.speed == pytest.approx(MODEL.motion.speed)
@@ -111,7 +111,7 @@ def test_nothing_told_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("stated", "says"),
     [
         ({"nose": 1}, "nose.*Choose from: step, noise"),
         ({"noise": -1}, "0 or more"),
@@ -130,12 +130,12 @@ def test_nothing_told_changes_nothing() -> None:
         ({"gate": 1e200}, "a length"),
     ],
 )
-def test_what_makes_no_sense_is_refused(told: dict[str, float | tuple[float, ...]], says: str) -> None:
+def test_what_makes_no_sense_is_refused(stated: dict[str, float | tuple[float, ...]], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        TrackingSettings(known=told)
+        TrackingSettings(known=stated)
 
 
-def test_with_a_max_distance_there_is_nothing_to_tell() -> None:
+def test_with_a_max_distance_there_is_nothing_to_give() -> None:
     with pytest.raises(SettingsError, match="leave max_distance out"):
         TrackingSettings(max_distance=1.0, known={"noise": 1.0})
 
@@ -157,14 +157,14 @@ def test_links_by_the_past_alone_are_other_ones_and_the_future_is_worth_somethin
     assert 0.85 < past < both - 0.005
 
 
-def test_the_command_tells_records_and_repeats(tmp_path: Path) -> None:
+def test_the_command_reports_records_and_repeats(tmp_path: Path) -> None:
     write_detections(tmp_path / "spots.csv", movie().detections)
     spots, first, again = (tmp_path / name for name in ("spots.csv", "first.csv", "again.csv"))
     done = run(
         "track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2", "--forward-only"
     )
     assert done.exit_code == 0, done.output
-    assert "Told, not learned: noise, end." in done.stderr
+    assert "Fixed, not learned: noise, end." in done.stderr
     record = json.loads((tmp_path / "first.csv.json").read_text())
     assert record["settings"]["known"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
     assert record["settings"]["forward_only"] is True

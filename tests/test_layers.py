@@ -111,11 +111,11 @@ def test_all_layers_have_the_same_scale_units_and_axes(found: Tracks, truth: Tra
         tracks_layer(found, spacing=spacing), points_layer(found.detections, spacing=spacing),
         *error_layers(judge_links(found, truth), spacing=spacing),
     ]  # fmt: skip
-    told = [layer.as_tuple()[1] for layer in layers]
-    assert {(one["scale"], one["units"], one["axis_labels"]) for one in told} == {
+    keywords = [layer.as_tuple()[1] for layer in layers]
+    assert {(one["scale"], one["units"], one["axis_labels"]) for one in keywords} == {
         ((1, 2.0, 0.5, 0.5), ("pixel",) * 4, ("t", "z", "y", "x"))
     }
-    assert ["graph" in one for one in told] == [layer.kind == "tracks" for layer in layers]
+    assert ["graph" in one for one in keywords] == [layer.kind == "tracks" for layer in layers]
 
 
 @pytest.mark.parametrize(("unit", "shown"), [("micrometer", "micrometer"), ("stone's throw", "pixel")])

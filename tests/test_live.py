@@ -27,13 +27,13 @@ def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Trac
 
 
 def learned(seen: Detections) -> Calibration:
-    told = track(seen, PAST).learned
-    assert told is not None
-    return told
+    calibration = track(seen, PAST).learned
+    assert calibration is not None
+    return calibration
 
 
 def followed(live: Live, seen: Detections) -> tuple[Tracks, list[Joined]]:
-    """Tracks of a movie that is told frame by frame."""
+    """Tracks of a movie that is added frame by frame."""
     start = seen.frame_start
     found = [live.add(seen.position[slice(*start[f : f + 2])]) for f in range(len(start) - 1)]
     return Tracks.from_track_ids(seen, np.concatenate([each.track for each in found])), found
@@ -65,24 +65,24 @@ def test_probabilities_are_those_of_right_links() -> None:
         assert abs(right[those].mean() - probability[those].mean()) < 0.1
 
 
-def test_a_flow_is_told_by_the_neighbours_steps_to_the_frame_itself() -> None:
-    """Bends to and fro: no past step foretells the next, only what the others do."""
+def test_a_flow_is_taken_from_the_neighbours_steps_to_the_frame_itself() -> None:
+    """Bends to and fro: no past step predicts the next, only what the others do."""
     rng = np.random.default_rng(0)
     place = rng.uniform(0, 8, (300, 3)) + np.cumsum(rng.normal(0, 0.03, (12, 300, 3)), axis=0)
     bend = 0.3 * np.sin(place[0, :, ::-1]) * rng.normal(0, 1, (12, 1, 3))
     seen = Detections.from_table(np.repeat(np.arange(12), 300), (place + bend).reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(300), 12))
-    told = learned(seen)
-    assert told.crowd is not None
-    tracks, _ = followed(Live(told), seen)
+    calibration = learned(seen)
+    assert calibration.crowd is not None
+    tracks, _ = followed(Live(calibration), seen)
     assert score(tracks, truth).values["link_f1"] > 0.97
 
 
 def test_the_order_of_a_frames_detections_does_not_matter() -> None:
     truth = movie(1)
-    seen, told = truth.detections, learned(movie(7).detections)
+    seen, calibration = truth.detections, learned(movie(7).detections)
     rng = np.random.default_rng(0)
-    one, other = Live(told), Live(told)
+    one, other = Live(calibration), Live(calibration)
     names: dict[int, int] = {}
     for f in range(6):
         points = seen.position[slice(*seen.frame_start[f : f + 2])]
@@ -110,9 +110,9 @@ def test_flat_movies_and_voxels() -> None:
     place = rng.uniform(0, 20, (200, 2)) + np.cumsum(rng.normal(0, 0.1, (10, 200, 2)), axis=0)
     flat = np.dstack([np.zeros((10, 200)), place])
     seen = Detections.from_table(np.repeat(np.arange(10), 200), flat.reshape(-1, 3) / (1, 0.5, 0.5))
-    told = track(seen, TrackingSettings(spacing=(1, 0.5, 0.5))).learned
-    assert told is not None
-    tracks, _ = followed(Live(told, spacing=(1, 0.5, 0.5)), seen)
+    calibration = track(seen, TrackingSettings(spacing=(1, 0.5, 0.5))).learned
+    assert calibration is not None
+    tracks, _ = followed(Live(calibration, spacing=(1, 0.5, 0.5)), seen)
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(200), 10))
     assert score(tracks, truth).values["link_f1"] > 0.98
 
@@ -139,9 +139,9 @@ def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
     frame, position, name = (np.concatenate(part) for part in zip(*rows, strict=True))
     seen = Detections.from_table(frame, position)
     truth = Tracks.from_track_ids(seen, name)
-    told = learned(seen)
-    assert told.crowd
-    tracks, _ = followed(Live(told), seen)
+    calibration = learned(seen)
+    assert calibration.crowd
+    tracks, _ = followed(Live(calibration), seen)
     assert score(tracks, truth, families=["links"]).values["link_f1"] > 0.955
 
 
@@ -156,25 +156,25 @@ def test_a_drift_that_is_not_followed_is_refused() -> None:
 
 @pytest.mark.parametrize(("ahead", "refused"), [(0.0, False), (1.5, False), (2.5, True)])
 def test_a_drift_that_a_vote_took_out_is_refused(ahead: float, refused: bool) -> None:
-    """Within a roomy gate strangers were linked, with a probability of .95."""
+    """It is refused if it is longer than the gate or many times as long as steps."""
     rng = np.random.default_rng(1)
     place = rng.uniform(0, 30, (300, 3)) + np.cumsum(rng.normal(0, 0.2, (15, 300, 3)), axis=0)
     place += ahead * np.arange(15)[:, None, None] * np.array([0, 0, 1])
-    told = learned(Detections.from_table(np.repeat(np.arange(15), 300), place.reshape(-1, 3)))
+    calibration = learned(Detections.from_table(np.repeat(np.arange(15), 300), place.reshape(-1, 3)))
     if refused:
         with pytest.raises(SettingsError, match="Take the drift out"):
-            Live(told)
+            Live(calibration)
     else:
-        live = Live(told)
+        live = Live(calibration)
         assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
 
 
 @pytest.mark.parametrize(("persistence", "least"), [(10.0, 0.69), (3.0, 0.705)])
 def test_crowds_are_followed_by_all_links_that_the_latest_frames_may_have(persistence, least) -> None:
-    """By the filter along the links that were made .52 and .66, which were .07 and .11 too probable."""
+    """Probabilities count all of these links, not only those that were made."""
     truth = crowded(0.4 if persistence == 10 else 0.3, persistence, 0.1, frames=20)
-    told = track(truth.detections).learned
-    tracks, found = followed(Live(told), truth.detections)
+    calibration = track(truth.detections).learned
+    tracks, found = followed(Live(calibration), truth.detections)
     assert score(tracks, truth, families=["links"]).values["link_f1"] > least
     probability = np.concatenate([each.probability for each in found])[tracks.links[:, 1]]
     true = set(map(tuple, truth.links.tolist()))
@@ -193,7 +193,7 @@ def test_a_long_recording_takes_no_more_memory() -> None:
     ("name", "stride", "least"),
     [
         ("celegans/L1.csv", 1, 0.998), ("turbulence/subcube.csv", 1, 0.999),
-        ("turbulence/subcube.csv", 3, 0.98),  # .90 by whole steps alone, told once
+        ("turbulence/subcube.csv", 3, 0.98),
     ],
 )  # fmt: skip
 def test_real_movies(real_data, name: str, stride: int, least: float) -> None:
@@ -204,14 +204,14 @@ def test_real_movies(real_data, name: str, stride: int, least: float) -> None:
 
 @pytest.mark.parametrize("disc", [0.0, 0.3])
 def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: float) -> None:
-    """An empty frame was one in which all are missed: of tracks over two such, .70 went on."""
+    """An empty frame is time that passes, as `after` is."""
     truth = lost(carried(disc=disc, frames=40, step=0.1), np.nonzero(np.arange(40) % 5 > 2)[0])
-    seen, told = truth.detections, track(truth.detections).learned
-    assert told is not None
-    assert told.time is not None
-    tracks, _ = followed(Live(told), seen)
-    # Told when each frame was, and that there are no empty ones.
-    live, found, before = Live(told), [], -1
+    seen, calibration = truth.detections, track(truth.detections).learned
+    assert calibration is not None
+    assert calibration.time is not None
+    tracks, _ = followed(Live(calibration), seen)
+    # The same with the time of each frame, and without empty ones.
+    live, found, before = Live(calibration), [], -1
     for frame in np.unique(seen.frame).tolist():
         found.append(live.add(seen.position[seen.rows_of(frame)], after=frame - before))
         before = frame
@@ -233,7 +233,6 @@ def test_time_does_not_run_backward() -> None:
     "moves", [{"jitter": 0.1}, {"disc": 0.2}, {"drift": 0.2}], ids=["jitter", "disc", "drift"]
 )
 def test_who_is_missed_goes_as_those_that_are_near_it(moves) -> None:
-    """On a stage that jitters .71 of the links over gaps were found."""
     truth = carried(**moves)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
     assert over_gaps(truth, tracks) > 0.985
@@ -242,21 +241,20 @@ def test_who_is_missed_goes_as_those_that_are_near_it(moves) -> None:
 @pytest.mark.parametrize(
     ("truth", "least"),
     [
-        (Scene(0.12, 20.0, miss=0.15, particles=400, frames=60).film(2), 0.63),  # .60 by frames
-        (carried(drift=0.3, frames=60, step=0.06), 0.93),  # .58 as if all frames went as far
+        (Scene(0.12, 20.0, miss=0.15, particles=400, frames=60).film(2), 0.63),
+        (carried(drift=0.3, frames=60, step=0.06), 0.93),
     ],
     ids=["persistence", "flow"],
 )
 def test_who_is_missed_beside_frames_that_were_not_recorded(truth: Tracks, least: float) -> None:
     truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
-    told = track(truth.detections).learned
-    assert told is not None
-    tracks, _ = followed(Live(told), truth.detections)
+    calibration = track(truth.detections).learned
+    assert calibration is not None
+    tracks, _ = followed(Live(calibration), truth.detections)
     assert over_gaps(truth, tracks) > least
 
 
 def test_after_a_long_pause_nobody_goes_on() -> None:
-    """All were linked to whoever had been there, however long ago."""
     truth = lost(carried(frames=30, miss=0.05), [8, 16, 24])
     live, rng = Live(learned(truth.detections)), np.random.default_rng(0)
     shown = truth.detections.position[truth.detections.rows_of(0)]
@@ -273,9 +271,9 @@ def test_after_a_long_pause_nobody_goes_on() -> None:
 def test_frames_taken_one_by_one_have_no_time() -> None:
     when = np.append(0, np.cumsum(np.tile([1, 5], 15)))
     truth = lost(carried(frames=91, miss=0.1), np.setdiff1d(np.arange(91), when))
-    told = learned(truth.detections)
-    assert "uneven" in str(told)
-    one, other, third = Live(told), Live(told), Live(told)
+    calibration = learned(truth.detections)
+    assert "uneven" in str(calibration)
+    one, other, third = Live(calibration), Live(calibration), Live(calibration)
     for frame in range(91):
         shown = truth.detections.position[truth.detections.rows_of(frame)]
         found = other.add(shown).track

@@ -1,4 +1,4 @@
-"""For how many frames a particle may be missing is learned as well, where nothing is told of it."""
+"""For how many frames a particle may be missing is learned as well, where it is not given."""
 
 import numpy as np
 import pytest
@@ -30,15 +30,15 @@ def scored(run, truth):
 
 def test_who_is_missed_often_is_looked_for_after_more_frames():
     truth = blinking(0.4)
-    run, told = track(truth.detections), track(truth.detections, TrackingSettings(max_gap=2))
-    learned, shorter = scored(run, truth), scored(told, truth)
-    assert len(told.learned.model.follow) == 3 < len(run.learned.model.follow)
+    run, limited = track(truth.detections), track(truth.detections, TrackingSettings(max_gap=2))
+    learned, shorter = scored(run, truth), scored(limited, truth)
+    assert len(limited.learned.model.follow) == 3 < len(run.learned.model.follow)
     assert learned["link_f1"] > 0.985 > 0.97 > shorter["link_f1"]
     assert learned["idf1"] > 0.93 > 0.8 > shorter["idf1"]
     chance = 0.6 * 0.4 ** np.arange(len(run.learned.model.follow))
     assert run.learned.model.follow == pytest.approx(chance, abs=0.02)
     # Who is missed for longer than was looked for seems to end.
-    assert run.learned.model.end < 0.04 < told.learned.model.end
+    assert run.learned.model.end < 0.04 < limited.learned.model.end
 
 
 @pytest.mark.parametrize("missed", [0.0, 0.1])
@@ -47,7 +47,7 @@ def test_who_is_missed_now_and_then_is_not(missed):
 
 
 @pytest.mark.parametrize("max_gap", [0, 1, 2, 3])
-def test_what_is_told_holds(max_gap):
+def test_what_is_given_holds(max_gap):
     run = track(blinking(0.4).detections, TrackingSettings(max_gap=max_gap))
     frame, links = run.tracks.detections.frame, run.tracks.links
     assert len(run.learned.model.follow) == max_gap + 1
@@ -88,7 +88,7 @@ def test_nor_is_who_is_in_doubt():
         ([900, 0, 0], 9, 0),
         ([0, 0, 0], 9, 0),
         ([900, 300], 9, 0),  # of the longest none are left
-        ([600, 240, 96, 40], 9, 4),  # that was tried before, but is given up
+        ([600, 240, 96, 40], 9, 4),  # longer ones were tried, and are given up
     ],
 )
 def test_as_many_frames_more_as_are_worth_a_look(found, most, more):
@@ -102,7 +102,7 @@ def test_as_many_frames_more_as_are_worth_a_look(found, most, more):
 
 
 def test_only_once():
-    """Gaps that end at a length of their own would be looked for and given up for ever."""
+    """Gaps that end at a length of their own are looked for and given up once, not for ever."""
     rng = np.random.default_rng(7)
     place = rng.uniform(0, 9, (700, 3)) + np.cumsum(rng.normal(0, 0.05, (60, 700, 3)), axis=0)
     seen = np.ones((60, 700), bool)

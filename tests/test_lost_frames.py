@@ -36,8 +36,8 @@ def lost(truth: Tracks, frames) -> Tracks:
 def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames, least):
     truth = lost(scene.film(3), frames)
     run = track(truth.detections)
-    told = track(truth.detections, TrackingSettings(max_gap=2))
-    assert f1_of(run, truth) > max(least, f1_of(told, truth) - 0.003)
+    limited = track(truth.detections, TrackingSettings(max_gap=2))
+    assert f1_of(run, truth) > max(least, f1_of(limited, truth) - 0.003)
     seen = np.unique(truth.detections.frame)
     assert run.learned.as_dict()["time"] == (seen - seen[0]).tolist()
     assert f"In {seen[-1] - seen[0] + 1 - len(seen)} frames nothing is seen" in str(run.learned)
@@ -46,7 +46,7 @@ def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames
 
 @pytest.mark.parametrize(
     ("name", "stride", "least"),
-    [("turbulence/subcube.csv", 1, 0.99), ("ascidian/Pm08.csv", 3, 0.985)],  # .855 and .972 as gaps
+    [("turbulence/subcube.csv", 1, 0.99), ("ascidian/Pm08.csv", 3, 0.985)],
 )
 def test_recorded_movies_of_which_every_fifth_frame_is_lost(real_data, name, stride, least):
     truth = read_tracks(real_data / name)
@@ -71,7 +71,7 @@ def across(links, place):
     return np.array(sorted(found))
 
 
-def test_what_is_told_of_gaps_holds_over_those_frames_too():
+def test_what_is_given_of_gaps_holds_over_those_frames_too():
     truth = lost(walks(np.full(29, 0.05), 200), np.arange(10, 13))
     frame = truth.detections.frame
     for max_gap in (0, 2, 3):
@@ -137,7 +137,7 @@ def stuck(when) -> Detections:
 
 
 def test_the_middle_of_a_movie_may_have_no_two_frames_one_interval_apart():
-    """It told a step of 0, and the gate was 0."""
+    """Step and gate are learned there all the same."""
     when = np.concatenate([np.arange(25), np.arange(25, 55, 2), np.arange(55, 80)])
     for settings in (TrackingSettings(), TrackingSettings(forward_only=True)):
         run = track(stuck(when), settings)
@@ -147,7 +147,7 @@ def test_the_middle_of_a_movie_may_have_no_two_frames_one_interval_apart():
 
 @pytest.mark.parametrize("fast", [20, 30, 45])
 def test_a_rate_that_falls_to_a_thirtieth(fast):
-    """Those after the fast ones were too far apart to be linked (F1 .4 to .6)."""
+    """Particles are linked in the slow frames as well as in the fast ones."""
     truth = walks(np.full(99, 0.1), 100, side=5.0)
     truth = numbered(truth, np.append(np.arange(fast), fast - 1 + 30 * np.arange(1, 101 - fast)))
     assert f1_of(track(truth.detections), truth) > 0.98
@@ -155,7 +155,7 @@ def test_a_rate_that_falls_to_a_thirtieth(fast):
 
 @pytest.mark.parametrize("far", [2, 4, 6])
 def test_frames_near_and_far_in_turn_count_one_by_one(far):
-    """Two intervals of one follow on one another nowhere, so nothing told of velocities (F1 .65 to .95)."""
+    """No two intervals of one follow on one another; frames are counted, and velocities learned."""
     truth = Scene(0.08, 20.0, miss=0.05, particles=300, frames=40 * (far + 1)).film(0)
     when = np.append(0, np.cumsum(np.tile([1, far], 20)))
     seen = lost(truth, np.setdiff1d(np.arange(when[-1] + 200), when))
@@ -168,7 +168,7 @@ def test_frames_near_and_far_in_turn_count_one_by_one(far):
 
 
 def test_long_pauses_are_cut_short_in_the_record():
-    """Of bursts far apart it held a time for every frame between them."""
+    """It holds no time for every frame between bursts far apart."""
     when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
     run = track(stuck(when))
     assert len(run.learned.time) == len(when) + 3 * 49
@@ -177,14 +177,14 @@ def test_long_pauses_are_cut_short_in_the_record():
 
 
 @pytest.mark.parametrize("known", [{"gate": 0.3}, {"gate": 0.6, "step": 0.215}])
-def test_a_told_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
+def test_a_given_gate_is_no_reason_to_follow_nobody_from_faster_frames(known):
     truth = walks(np.where(np.arange(49) // 5 % 2, 0.3, 0.05))
     run = track(truth.detections, TrackingSettings(known=known))
     source = truth.detections.frame[run.tracks.links[:, 0]]
     assert np.bincount(source, minlength=49)[:49].min() > 100
 
 
-def test_frames_that_all_lie_farther_apart_tell_of_no_step():
+def test_frames_that_all_lie_farther_apart_show_no_step():
     truth = walks(np.full(9, 0.1), 100)
     movie = replace(movie_of(truth.detections, (1, 1, 1)), time=2 * np.arange(10))
     model = LinkModel(Motion.static((0.1,) * 3), (0.9,), 0.05, 0.05, gate=(0.9,) * 3)

@@ -125,7 +125,7 @@ def crowd() -> Detections:
     return Detections.from_table(np.repeat(np.arange(6), 170), place.reshape(-1, 3))
 
 
-def test_links_tell_exact_margins_on_request() -> None:
+def test_links_have_exact_margins_on_request() -> None:
     """Of a gated assignment, against solving it anew without the pair."""
     seen = crowd()
     settings = TrackingSettings(max_distance=0.9)
@@ -149,7 +149,7 @@ def test_links_tell_exact_margins_on_request() -> None:
 
 
 @pytest.mark.parametrize("divides", [False, True])
-def test_learned_links_tell_exact_margins_on_request(divides: bool) -> None:
+def test_learned_links_have_exact_margins_on_request(divides: bool) -> None:
     seen = tissue(cells=60, frames=20).detections if divides else crowd()
     bound, exact = (track(seen, TrackingSettings(exact_margins=each)).tracks for each in (False, True))
     assert (bound.links == exact.links).all()
@@ -173,16 +173,16 @@ def test_margins_of_learned_links_are_those_of_solving_anew() -> None:
     known = replace(
         free, follower=answer.col_of_row.astype(np.int64), before=answer.row_of_col.astype(np.int64)
     )
-    told = with_exact_margins(known, Branches.none(), "bid_and_augment").margin
+    exact = with_exact_margins(known, Branches.none(), "bid_and_augment").margin
     for row in np.nonzero(known.follower >= 0)[0]:
-        assert told[row] == pytest.approx(risen(answer, row) * unit)
+        assert exact[row] == pytest.approx(risen(answer, row) * unit)
     # A target that a division holds is no way out; without it margins are those of solving anew without it.
     free_targets = np.setdiff1d(known.col[known.odds > 0], known.follower)
     held = int(free_targets[0])
     branches = Branches(np.array([0]), np.array([held]), np.array([0.9]))
     bound = with_exact_margins(known, branches, "bid_and_augment").margin
-    assert (bound >= told - 1e-9).all()
-    assert (bound > told + 1e-6).any()
+    assert (bound >= exact - 1e-9).all()
+    assert (bound > exact + 1e-6).any()
     left = replace(known, odds=np.where(known.col == held, -1.0, known.odds))
     assert bound == pytest.approx(with_exact_margins(left, Branches.none(), "bid_and_augment").margin)
 

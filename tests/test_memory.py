@@ -21,7 +21,7 @@ def movie() -> Detections:
 
 
 def device_with(room: int, taken: list[int]):
-    """A device that holds so many points at a time, and tells how many it got."""
+    """A device that holds so many points at a time, and counts how many it got."""
 
     def place(points):
         if len(points) > room:

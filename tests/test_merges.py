@@ -39,7 +39,7 @@ def test_particles_that_fuse_are_found_if_asked_for() -> None:
     assert unasked.stats["merges"] == unasked.stats["divisions"] == 0
 
 
-def test_scores_tell_right_merges_from_others() -> None:
+def test_scores_distinguish_right_merges_from_others() -> None:
     """Scored by distance and by identity, against the scores of divisions in the movie run backward."""
     truth = backward(tissue(cells=60, apart=0.15))
     found = track(truth.detections, TrackingSettings(merges=True)).tracks
@@ -97,10 +97,10 @@ def test_backward_and_backward_again_is_the_same() -> None:
 
 def test_what_fuses_is_found_written_and_scored(tmp_path: Path) -> None:
     write_tracks(tmp_path / "truth.csv", backward(tissue(cells=60, frames=20, apart=0.15)))
-    told = run("track", tmp_path / "truth.csv", "-o", tmp_path / "tracks.csv", "--merges", "--json")
-    found = json.loads(told.stdout)
+    done = run("track", tmp_path / "truth.csv", "-o", tmp_path / "tracks.csv", "--merges", "--json")
+    found = json.loads(done.stdout)
     assert found["merges"] >= 10
-    assert f"Merges: {found['merges']}." in told.stderr
+    assert f"Merges: {found['merges']}." in done.stderr
     assert (read_tracks(tmp_path / "tracks.csv").predecessors == 2).sum() == found["merges"]
     shown = run("score", tmp_path / "tracks.csv", tmp_path / "truth.csv", "--fail-under", "merge_f1=0.8")
     assert shown.exit_code == 0, shown.output

@@ -48,7 +48,7 @@ def test_a_perfect_microscope_sees_the_truth_in_another_order() -> None:
     np.testing.assert_array_equal(np.sort(row), np.arange(len(truth.detections)))
     links = row[seen.links]
     np.testing.assert_array_equal(links[np.lexsort(links.T[::-1])], truth.links)
-    # The order of rows must not tell a tracker who is who.
+    # The order of rows must not show a tracker who is who.
     assert abs(np.mean(np.diff(row) == 1)) < 0.05
 
 
@@ -188,7 +188,7 @@ def test_the_command_writes_truth_and_detections_and_repeats_itself(tmp_path: Pa
         assert Path(f"{again}.json").read_bytes() == Path(f"{truth}.json").read_bytes()
 
 
-def test_the_unit_is_told_by_all_outputs(tmp_path: Path) -> None:
+def test_the_unit_is_stated_by_all_outputs(tmp_path: Path) -> None:
     truth, seen, movie = tmp_path / "truth.csv", tmp_path / "seen.parquet", tmp_path / "movie.ome.tif"
     words = ["--particles", 3, "--frames", 2, "--box", 9, 20, 20, "--unit", "micrometer"]
     assert run("-o", truth, "--detections", seen, "--movie", movie, *words).exit_code == 0
@@ -222,7 +222,7 @@ def test_the_command_prints_a_summary_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "said"),
     [
         (["--miss", "2"], "miss is 2.0"),
         (["--frames", "0"], "frames is 0"),
@@ -233,12 +233,12 @@ def test_the_command_prints_a_summary_as_json(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_ends_with_2_and_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run("-o", "same.csv", *words)
     assert done.exit_code == 2
-    assert told in done.output
+    assert said in done.output
     assert not list(tmp_path.iterdir())
 
 

@@ -41,7 +41,7 @@ def test_every_monge_matrix_with_other_rows_and_columns_is_solved(density, rando
 
 
 def test_neighbours_that_agree_are_no_proof():
-    """A pair far from the diagonal is cheaper than any order of rows and columns tells."""
+    """A pair far from the diagonal is cheaper than any order of rows and columns shows."""
     costs = -np.outer(np.arange(30), np.arange(30))
     assert ordered(costs) is not None
     costs[5, 20] = -10_000

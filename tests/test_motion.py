@@ -82,14 +82,14 @@ def test_the_odds_of_a_pair_are_the_likelihood_of_one_track_against_two(halves, 
 
 
 @pytest.mark.parametrize("halves", [(1, 1), (3, 1), (1, 3), (3, 4)])
-def test_at_another_pace_the_odds_are_those_of_steps_as_much_longer(halves):
-    """Steps of a track and their noise, as one Gaussian, tell them without a filter."""
+def test_at_another_step_scale_the_odds_are_those_of_steps_as_much_longer(halves):
+    """The expected odds are of one Gaussian, of steps and noise of a track, without a filter."""
     rng = np.random.default_rng(7)
     first, count = halves[0], sum(halves)
-    seen, pace = rng.normal(5, 1.0, (count, 3)), rng.uniform(0.3, 2.0, count)
+    seen, scale = rng.normal(5, 1.0, (count, 3)), rng.uniform(0.3, 2.0, count)
 
     def dense(begun: int, ended: int) -> float:
-        steps, each = np.diff(seen[begun:ended], axis=0), pace[begun : ended - 1]
+        steps, each = np.diff(seen[begun:ended], axis=0), scale[begun : ended - 1]
         lag = np.abs(np.subtract.outer(np.arange(len(each)), np.arange(len(each))))
         noise = np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0))
         total = 0.0
@@ -100,7 +100,7 @@ def test_at_another_pace_the_odds_are_those_of_steps_as_much_longer(halves):
             total += multivariate_normal(np.zeros(len(each)), both).logpdf(steps[:, k]) if len(each) else 0.0
         return total
 
-    gain = pair_gain(WALK, seen, np.arange(count), first, pace=pace)
+    gain = pair_gain(WALK, seen, np.arange(count), first, scale=scale)
     assert gain == pytest.approx(dense(0, count) - dense(0, first) - dense(first, count), abs=1e-6)
 
 
@@ -153,33 +153,33 @@ def test_motions_that_make_no_sense_are_refused(wrong):
 # ---------------------------------------------------------------- the kernels, called plainly
 
 
-def table_of(motion: Motion, pace=(1.0,)) -> np.ndarray:
-    """Transitions over up to four frames where the pace is the same, or else over one."""
+def table_of(motion: Motion, scale=(1.0,)) -> np.ndarray:
+    """Transitions over up to four frames where the step scale is the same, or else over one."""
     whole = np.stack([np.zeros((motion.axes, 5))] + [motion.transition(gap) for gap in range(1, 5)])
     ahead = np.broadcast_to(np.arange(5.0)[:, None, None], (5, motion.axes, 1))
     whole = np.concatenate([whole, ahead, 0 * ahead], axis=-1)
-    return np.stack([whole * [each, 1, each**2, each, 1, 1, 1] for each in pace])
+    return np.stack([whole * [each, 1, each**2, each, 1, 1, 1] for each in scale])
 
 
-def filtered(motion, seen, frame, before, *, backward=False, trust=None, pace=(1.0,)):
+def filtered(motion, seen, frame, before, *, backward=False, trust=None, scale=(1.0,)):
     count, axes = seen.shape
     mean, cov = np.empty((count, axes, 2)), np.empty((count, axes, 3))
     trust = np.ones(count) if trust is None else trust
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     shift = np.zeros_like(seen)
     weigh_cpu.filter_tracks(
-        seen, frame, before, shift, trust, table_of(motion, pace), speed2, noise2, backward, mean, cov
+        seen, frame, before, shift, trust, table_of(motion, scale), speed2, noise2, backward, mean, cov
     )
     return mean, cov
 
 
-def pair_gain(motion, seen, frame, first, freedom=0.0, pace=(1.0,)) -> float:
+def pair_gain(motion, seen, frame, first, freedom=0.0, scale=(1.0,)) -> float:
     """Log odds of the pair (first - 1, first) with all other links known."""
     count, axes = seen.shape
     before, follower = np.arange(-1, count - 1), np.append(np.arange(1, count), -1)
     before[first], follower[first - 1] = -1, -1
-    past = filtered(motion, seen, frame, before, pace=pace)
-    future = filtered(motion, seen, frame, follower, backward=True, pace=pace)
+    past = filtered(motion, seen, frame, before, scale=scale)
+    future = filtered(motion, seen, frame, follower, backward=True, scale=scale)
     place, weight, constant = np.empty((count, axes, 2)), np.empty((count, axes, 3)), np.empty(count)
     speed2, noise2 = np.square(motion.speed), np.square(motion.noise)
     weigh_cpu.messages(seen, follower, *future, speed2, noise2, place, weight, constant)
@@ -188,7 +188,7 @@ def pair_gain(motion, seen, frame, first, freedom=0.0, pace=(1.0,)) -> float:
     distance2, gain = np.empty(1), np.empty(1)
     weigh_cpu.weigh_pairs(
         0, count, indptr, np.array([first], np.int32), frames, *past, np.zeros_like(seen), place, weight,
-        constant, table_of(motion, pace), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0,
+        constant, table_of(motion, scale), np.zeros(5), np.zeros(count), np.zeros(count), freedom, 1.0,
         distance2, gain,
     )  # fmt: skip
     return float(gain[0])
@@ -223,12 +223,12 @@ def test_steps_apart_weigh_by_the_fourth_power_of_probabilities_but_in_the_last_
     assert seen2.tolist() == [4.5, 0, 0, 0, 0, 0]
 
 
-def test_steps_at_another_pace_count_as_usual_ones():
+def test_steps_at_another_step_scale_count_as_usual_ones():
     place, products = np.array([0.0, 1.0, 3.0, 6.0]), np.zeros((2, 1, ROWS, 6, 1))
-    for where, pace, to in ((place, np.ones(1), products[0]), (place * 0.5, np.full(4, 0.5), products[1])):
+    for where, scale, to in ((place, np.ones(1), products[0]), (place * 0.5, np.full(4, 0.5), products[1])):
         step_products(
             np.array([2]), np.array([3], np.int32), np.array([0.5]), np.arange(4), where, np.zeros(4),
-            1 / pace, np.array([-1, 0, 1, -1]), np.array([0.9, 0.8, 0.0, 0.0]), np.zeros(4, np.int64), 1,
+            1 / scale, np.array([-1, 0, 1, -1]), np.array([0.9, 0.8, 0.0, 0.0]), np.zeros(4, np.int64), 1,
             (-99.0,), (99.0,), (1.0,), to,
         )  # fmt: skip
     np.testing.assert_allclose(products[1, ..., :4, :], products[0, ..., :4, :])

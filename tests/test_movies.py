@@ -10,7 +10,7 @@ from commands import headless, run
 
 from outbid import read_detections, read_tracks
 
-MOVIES = {  # what it does not tell itself; frames; tracks that live through all of them, at least
+MOVIES = {  # what the file does not state; frames; tracks that live through all of them, at least
     "drosophila_nuclei/tif": (["--spacing", 5, 1, 1], 16, 55),
     "faketracks/FakeTracks.tif": ([], 50, 2),
     "colloids_png": (["--dark"], 30, 300),
@@ -22,10 +22,10 @@ MOVIES = {  # what it does not tell itself; frames; tracks that live through all
 def test_a_command_for_each_step(name: str, real_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="pillow is not installed: pip install 'outbid[images]'")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'outbid[report]'")
-    told, frames, least = MOVIES[name]
+    given, frames, least = MOVIES[name]
     spots, tracks, page = tmp_path / "spots.csv", tmp_path / "tracks.csv", tmp_path / "page.html"
     for command in (
-        ["detect", real_data / name, "-o", spots, *told],
+        ["detect", real_data / name, "-o", spots, *given],
         ["track", spots, "-o", tracks],
         ["report", tracks, "-o", page],
         ["convert", tracks, tmp_path / "tracks.xml"],
@@ -41,7 +41,7 @@ def test_a_command_for_each_step(name: str, real_data: Path, tmp_path: Path) -> 
     if "nuclei" not in name or which("Xvfb") is None or importlib.util.find_spec("napari") is None:
         return  # one picture is enough: each takes napari seconds to begin
     picture = tmp_path / "picture.png"
-    seen = headless(real_data / name, spots, tracks, *told, "--screenshot", picture)
+    seen = headless(real_data / name, spots, tracks, *given, "--screenshot", picture)
     assert seen.returncode == 0, seen.stderr
     assert seen.stderr.startswith("tif, spots.csv, tracks.csv; ")
     assert picture.stat().st_size > 100_000

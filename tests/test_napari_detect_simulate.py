@@ -169,13 +169,13 @@ def test_a_simulation_gives_movie_points_and_truth_on_one_grid(window: "Window")
     window.tick(form.movie)
     run(window, form)
     images, points, truth = window.viewer.layers
-    told = form.settings()
-    walks = WalkSettings(BrownianWalk(told["step"]), 40, 6, told["box"], "reflect", 0.02, 0.02, 0)
-    microscope = Microscope(told["noise"], told["miss"], told["clutter"])
-    seen = observe(walk(walks), microscope, box=told["box"])
+    values = form.settings()
+    walks = WalkSettings(BrownianWalk(values["step"]), 40, 6, values["box"], "reflect", 0.02, 0.02, 0)
+    microscope = Microscope(values["noise"], values["miss"], values["clutter"])
+    seen = observe(walk(walks), microscope, box=values["box"])
     np.testing.assert_allclose(points.data[:, 1:] * SPACING, seen.detections.position)
     assert link_count(truth) == len(seen.links)
-    camera = Camera.looking_at(told["box"], psf=told["psf"], snr=told["snr"], spacing=SPACING)
+    camera = Camera.looking_at(values["box"], psf=values["psf"], snr=values["snr"], spacing=SPACING)
     assert np.array_equal(images.data, list(render(walk(walks).detections, camera)))
     assert {tuple(layer.scale) for layer in window.viewer.layers} == {(1, *SPACING)}
     assert {tuple(map(str, layer.units)) for layer in window.viewer.layers} == {PLACE["units"]}

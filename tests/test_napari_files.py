@@ -55,17 +55,17 @@ def test_tracks_are_written_in_their_unit_and_read_back(tmp_path: Path, suffix: 
     assert back.links.tolist() == division().links.tolist()
     np.testing.assert_allclose(back.detections.position, division().detections.position * (2, 0.5, 0.5))
     assert read_positions(path) is layers_of_positions
-    ((again, told, kind),) = layers_of_positions(path)
-    assert (kind, told["graph"]) == ("tracks", {1: [0], 2: [0]})
+    ((again, keywords, kind),) = layers_of_positions(path)
+    assert (kind, keywords["graph"]) == ("tracks", {1: [0], 2: [0]})
     np.testing.assert_allclose(again[:, 1:], data[:, 1:] * (1, 2, 0.5, 0.5))
-    assert tuple(told["scale"]) == (1, 1, 1, 1)
+    assert tuple(keywords["scale"]) == (1, 1, 1, 1)
     if suffix in (".csv", ".parquet"):
         confidence = attributes["features"]["link_probability"]
-        np.testing.assert_allclose(told["features"]["link_probability"], confidence)
-        record = told["metadata"]["outbid"]
+        np.testing.assert_allclose(keywords["features"]["link_probability"], confidence)
+        record = keywords["metadata"]["outbid"]
         assert record["settings"] == {"spacing": [1, 1, 1], "max_distance": 3}
     if suffix in (".geff", ".xml"):
-        assert told["units"][-1] == "micrometer"
+        assert keywords["units"][-1] == "micrometer"
 
 
 def test_points_are_written_with_their_features_and_read_back(tmp_path: Path) -> None:
@@ -77,17 +77,17 @@ def test_points_are_written_with_their_features_and_read_back(tmp_path: Path) ->
     back = read_detections(path)
     assert back.position.tolist() == [[0, 2.5, 3], [0, 3.5, 4]]
     assert {name: values.tolist() for name, values in back.features.items()} == {"quality": [1.5, 2.5]}
-    ((again, told, kind),) = layers_of_positions(path)
+    ((again, keywords, kind),) = layers_of_positions(path)
     assert kind == "points"
     assert again.tolist() == [[0, 2.5, 3], [3, 3.5, 4]]  # in one plane nothing has a z
-    assert told["axis_labels"] == ("t", "y", "x")
+    assert keywords["axis_labels"] == ("t", "y", "x")
 
 
 def test_positions_in_voxels_get_the_voxel_of_their_record(tmp_path: Path) -> None:
     path = str(tmp_path / "tracks.csv")
     write_tracks(path, division(), record=RECORD)
-    ((data, told, _),) = layers_of_positions(path)
-    assert tuple(told["scale"]) == (1, 2, 0.5, 0.5)
+    ((data, keywords, _),) = layers_of_positions(path)
+    assert tuple(keywords["scale"]) == (1, 2, 0.5, 0.5)
     assert data[:, 1:].tolist() == tracks_layer(division()).data[:, 1:].tolist()
 
 
@@ -109,22 +109,22 @@ def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, plane
     size = {"spacing": 2.0, "unit": "um"}
     tifffile.imwrite(path, values, imagej=True, resolution=(2, 2), metadata={"axes": "TZYX", **size})
     assert read_movie(path) is layers_of_movie
-    ((frames, told, kind),) = layers_of_movie(path)
+    ((frames, keywords, kind),) = layers_of_movie(path)
     assert kind == "image"
     assert frames.shape == (values.shape if planes > 1 else (4, 8, 9))
     assert np.array_equal(np.asarray(frames), values.squeeze())
     assert np.array_equal(frames[2], values[2].squeeze())
-    assert tuple(told["scale"][-2:]) == (0.5, 0.5)
-    assert told["units"][-1] == "micrometer"
-    assert len(told["scale"]) == len(told["units"]) == len(told["axis_labels"]) == frames.ndim
+    assert tuple(keywords["scale"][-2:]) == (0.5, 0.5)
+    assert keywords["units"][-1] == "micrometer"
+    assert len(keywords["scale"]) == len(keywords["units"]) == len(keywords["axis_labels"]) == frames.ndim
 
 
 def test_samples_can_be_detected_and_tracked() -> None:
     (points, _, _), (tracks, _, _) = sample_walks()
     assert len(points) == len(tracks) == 3429
-    ((movie, told, kind),) = sample_movie()
+    ((movie, keywords, kind),) = sample_movie()
     assert (kind, movie.shape) == ("image", (20, 7, 81, 81))
-    assert tuple(told["scale"]) == (1, 2, 1, 1)
+    assert tuple(keywords["scale"]) == (1, 2, 1, 1)
 
 
 def test_asking_about_a_file_loads_nothing_heavy() -> None:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from napari_window import Window
 
 
-def test_a_run_ends_when_it_tells_its_progress_after_it_was_cancelled(
+def test_a_run_ends_when_it_reports_its_progress_after_it_was_cancelled(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "track", endless)
+    monkeypatch.setattr("outbid.viewers.forms.track.track", endless)
     walks(window)
     form = window.form("Track particles")
     window.click(form.run_button)
@@ -167,7 +167,7 @@ def test_what_a_cancelled_run_returns_is_dropped(window: "Window", monkeypatch: 
 
 
 def test_a_form_may_go_while_its_run_is_on_its_way(window: "Window", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("outbid.viewers.forms.track"), "track", endless)
+    monkeypatch.setattr("outbid.viewers.forms.track.track", endless)
     walks(window)
     form = window.form("Track particles")
     form.run()
@@ -204,7 +204,7 @@ def test_more_vertices_than_preferred_are_shown_when_the_user_says_so(
     assert not form.offer_button.isVisible()
 
 
-def test_a_fault_of_the_program_is_told_and_the_form_goes_on(
+def test_a_fault_of_the_program_is_reported_and_the_form_goes_on(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:

@@ -68,7 +68,7 @@ def scored(window: "Window", gate: str = "2") -> Any:
 def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("outbid.viewers.forms.score"), "score", endless)
+    monkeypatch.setattr("outbid.viewers.forms.score.score", endless)
     add(window, true_tracks(), "truth")
     add(window, found_tracks(), "found")
     form = window.form("Score against truth")
@@ -218,9 +218,9 @@ def test_too_many_links_are_shown_around_the_frame(window: "Window", monkeypatch
     few = SimpleNamespace(window=SimpleNamespace(vertices=20))
     monkeypatch.setattr("outbid.viewers.forms.pair.preferences", lambda: few)
     form = scored(window)
-    told = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
-    assert told is not None
-    first, last = map(int, told.groups())
+    shown = re.match(r"Links of frames (\d+) to (\d+) are shown", form.message.text())
+    assert shown is not None
+    first, last = map(int, shown.groups())
     assert last < 8  # the window opens in frame 5, between the errors
     assert {first, last} == {layer(window, "True links").data[:, 1].min(), last}
     assert len(layer(window, "Errors").data) == 8

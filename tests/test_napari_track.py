@@ -70,7 +70,7 @@ def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(w
     window.wait(lambda: named(window, "Preview") is None, 2)
 
 
-def test_colours_tell_doubtful_links_from_sure_ones(window: "Window") -> None:
+def test_colours_distinguish_doubtful_links_from_sure_ones(window: "Window") -> None:
     """Above a particle on its own, below two so near each other that their links might be exchanged."""
     t = np.arange(12)
     place = [np.column_stack([t, np.full(12, y), 10 + 3 * t]) for y in (10.0, 40.0, 41.0)]
@@ -124,20 +124,20 @@ def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
     assert set(parents) == {2}
 
 
-def test_what_is_told_is_taken_and_comes_back_from_the_result(window: "Window") -> None:
+def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window") -> None:
     walks(window)
     form = window.form("Track particles")
     form.known.setText("noise=0.2; gate=4,4,4")
     window.tick(form.forward_only)
     run(window, form)
     known = {"noise": 0.2, "gate": (4.0, 4.0, 4.0)}
-    told = TrackingSettings(known=known, forward_only=True, spacing=(1, 0.5, 0.5))
-    assert form.settings() == told
+    wanted = TrackingSettings(known=known, forward_only=True, spacing=(1, 0.5, 0.5))
+    assert form.settings() == wanted
     form.known.setText("nose=1")
     with pytest.raises(SettingsError, match="nose"):
         form.settings()
-    form.set_settings(told.as_dict())
-    assert form.settings() == told
+    form.set_settings(wanted.as_dict())
+    assert form.settings() == wanted
 
 
 def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:

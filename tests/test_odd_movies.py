@@ -1,4 +1,4 @@
-"""Movies of odd kinds, none of them rare: nothing about them is told, and they are linked as others are."""
+"""Movies of odd kinds, none of them rare: nothing about them is given, and they are linked as others are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def crowd_in_a_box(sigma: float, *, particles: int = 500, frames: int = 40, box:
 
 
 def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:
-    """The nearest slice of the stack; or one beside it, so far astray z is told."""
+    """The nearest slice of the stack; or one beside it, so far astray z is measured."""
     rng = np.random.default_rng(5)
 
     def sliced(place: Points) -> Points:
@@ -74,7 +74,7 @@ def in_slices(apart: float, astray: float) -> Callable[[Points], Points]:
 
 @pytest.mark.parametrize("apart", [0.5, 1.0, 1.5])
 def test_detections_of_a_stack_go_from_slice_to_slice(apart):
-    """.67 where slices are as far apart as a gate is wide: none went, so none ever would."""
+    """Also where slices are as far apart as a gate is wide."""
     truth = shifted(crowd_in_a_box(0.08), in_slices(apart, 0.3))
     assert f1_of(truth) > 0.95
 
@@ -144,7 +144,7 @@ def test_a_stray_that_has_no_square_is_refused():
 
 
 def test_a_particle_that_is_still_but_for_rounding():
-    """In metres it varies by less than the least distance that is told."""
+    """In metres it varies by less than the least distance that counts."""
     place = np.full((6, 3), 3e-5)
     place[::2, 0] = np.nextafter(3e-5, 1)
     run = track(Detections.from_table(np.arange(6), place))
@@ -175,13 +175,13 @@ def test_a_stray_detection_costs_nothing():
 
 @pytest.mark.parametrize(("still", "least"), [(0.2, 0.7), (0.5, 0.85), (0.8, 0.96)])
 def test_some_are_stuck_and_the_others_diffuse(still, least):
-    """Where half of them are, .66 were linked: all others passed for clutter."""
+    """Those that diffuse are not taken for clutter."""
     sigma = np.where(np.arange(300) < still * 300, 0.1, 4.0)[:, None]
     assert f1_of(film(diffusing(sigma))) > least
 
 
 def test_a_tissue_that_beats_and_rests():
-    """Links over the frames of the beat led past it: .65, with the greatest confidence."""
+    """Links lead to the frames of the beat, not over them."""
     size = np.tile([1.0, 0.8, 1.0, 1.0], 6)
     jitter = diffusing(0.15)
 
@@ -202,7 +202,7 @@ def test_a_sample_that_drifts_while_frames_are_dropped(drift):
 
 
 def test_a_step_over_empty_frames_is_that_of_one_frame():
-    """Or flow would be told by nobody before a hole."""
+    """So a frame before a hole shows the flow as others do."""
     seen = Detections.from_table([0, 1, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 7]])
     movie = movie_of(seen, (1, 1, 1), interval=1)
     assert movie.ahead.tolist() == [1, 3, 1, 1, 1]
@@ -213,7 +213,7 @@ def test_a_step_over_empty_frames_is_that_of_one_frame():
 
 @pytest.mark.parametrize("drop", [(), (2, 5, 8, 11, 14, 17)])
 def test_those_linked_over_an_empty_frame_are_not_overlooked(drop):
-    """Or the few fast ones that are would be lost among them."""
+    """The few fast ones that are overlooked stand out from them."""
     sigma = np.where(np.arange(600) < 60, 3.0, 0.1)[:, None]
     truth = film(diffusing(sigma), particles=600, drop=drop)
     movie, links = movie_of(truth.detections, (1, 1, 1)), truth.links
@@ -227,7 +227,7 @@ def test_those_linked_over_an_empty_frame_are_not_overlooked(drop):
 
 
 def test_a_heap_of_detections_is_no_crowd_of_daughters():
-    """All pairs of starts near each of 2,000 were 60 GB."""
+    """Of the pairs of starts near each of 2,000, few are looked at."""
     place = np.zeros((4500, 3))
     place[::3] = np.random.default_rng(0).uniform(0, 50, (1500, 3))
     run = track(Detections.from_table(np.repeat(np.arange(3), 1500), place))

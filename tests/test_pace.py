@@ -30,10 +30,10 @@ def walks(steps, count=600, side=9.0, miss=0.0, clutter=0.0, blur=0.0, seed=0) -
     noise = 0.02 + blur * (np.arange(len(path)) % 8 == 3)
     path = path + noise[:, None, None] * rng.normal(size=path.shape)
     frame, who = np.nonzero(rng.random(path.shape[:2]) >= miss)
-    strangers = rng.poisson(clutter * count, len(path))
-    points = np.concatenate([path[frame, who], rng.uniform(0, side, (strangers.sum(), 3))])
-    frame = np.append(frame, np.repeat(np.arange(len(path)), strangers))
-    who = np.append(who, count + np.arange(strangers.sum()))
+    strays = rng.poisson(clutter * count, len(path))
+    points = np.concatenate([path[frame, who], rng.uniform(0, side, (strays.sum(), 3))])
+    frame = np.append(frame, np.repeat(np.arange(len(path)), strays))
+    who = np.append(who, count + np.arange(strays.sum()))
     order = np.argsort(frame, kind="stable")
     detections = Detections(frame[order].astype(np.int32), points[order])
     return Tracks.from_track_ids(detections, who[order])
@@ -51,22 +51,22 @@ def over_sure(run, truth: Tracks) -> float:
 
 
 @pytest.mark.parametrize("steps", [REST, JITTER], ids=["bursts", "jitter"])
-def test_frames_of_long_steps_are_told_from_those_of_short_ones(steps):
+def test_frames_of_long_steps_are_distinguished_from_those_of_short_ones(steps):
     learned, _ = calibrate(walks(steps).detections)
-    told = learned.pace[:-1] / np.sqrt(np.mean(learned.pace[:-1] ** 2))
+    found = learned.pace[:-1] / np.sqrt(np.mean(learned.pace[:-1] ** 2))
     true = steps / np.sqrt(np.mean(steps**2))
-    often = true < 1.6  # steps of twice the spacing cannot be linked, nor told
-    assert np.abs(np.log(told / true))[often].max() < 0.3
+    often = true < 1.6  # steps much longer than particles are apart cannot be linked
+    assert np.abs(np.log(found / true))[often].max() < 0.3
     assert min(learned.model.gate) > 4 * min(steps.max(), 0.35)
     assert "differs from frame to frame" in str(learned)
-    assert learned.as_dict()["pace"] == learned.pace.tolist()
+    assert learned.as_dict()["step_scale"] == learned.pace.tolist()
 
 
 @pytest.mark.parametrize(
     ("steps", "spoiled", "least"),
     [
-        (REST, {}, 0.885),  # .876 by one step for all frames
-        (REST, {"miss": 0.1, "clutter": 0.1}, 0.81),  # .72
+        (REST, {}, 0.885),
+        (REST, {"miss": 0.1, "clutter": 0.1}, 0.81),
         (np.full(49, 0.1), {"blur": 0.3, "miss": 0.1, "clutter": 0.1}, 0.8),
     ],
     ids=["bursts", "missed", "blurred"],
@@ -89,7 +89,7 @@ def test_frames_that_are_alike_stay_so(step, spoiled, count):
     assert "frame to frame" not in str(learned)
 
 
-def test_long_movies_of_which_a_part_tells_more():
+def test_long_movies_that_are_learned_from_a_part():
     steps = np.tile(REST, 4)
     truth = walks(steps)
     run = track(truth.detections)
@@ -112,16 +112,16 @@ def linked(steps, count=400, noise=0.0):
     return movie, replace(Linking.none(len(movie.frame)), row=row, col=col, probability=np.ones(len(row)))
 
 
-def test_noise_is_no_pace():
+def test_noise_is_no_step_scale():
     steps, noise = np.where(np.arange(30) % 6 < 3, 0.1, 0.3), 0.1
     movie, links = linked(steps, noise=noise)
     motion = Motion.static((float(np.sqrt(np.mean(steps**2))),) * 3, (noise,) * 3)
-    pace = pace_of(movie, links, np.zeros_like(movie.position), motion)[:-1]
-    ratio = np.sqrt(np.mean(pace[steps > 0.2] ** 2) / np.mean(pace[steps < 0.2] ** 2))
+    scale = pace_of(movie, links, np.zeros_like(movie.position), motion)[:-1]
+    ratio = np.sqrt(np.mean(scale[steps > 0.2] ** 2) / np.mean(scale[steps < 0.2] ** 2))
     assert ratio == pytest.approx(3, rel=0.15)
 
 
-def test_how_long_a_step_takes_is_no_pace():
+def test_how_long_a_step_takes_is_no_step_scale():
     lasting, noise = np.where(np.arange(40) % 2, 4, 1), 0.1
     time = np.append(0, np.cumsum(lasting))
     motion = Motion.static((0.2,) * 3, (noise,) * 3)
@@ -132,21 +132,21 @@ def test_how_long_a_step_takes_is_no_pace():
     # Of long steps noise is a smaller part.
     true = np.where(np.arange(40) % 8 < 4, 0.5, 1.3)
     movie, links = linked(0.2 * true * np.sqrt(lasting), noise=noise)
-    pace = pace_of(replace(movie, time=time), links, still, motion)[:-1]
+    scale = pace_of(replace(movie, time=time), links, still, motion)[:-1]
     for long in (1, 4):
-        slow, fast = (pace[(lasting == long) & which].mean() for which in (true < 1, true > 1))
+        slow, fast = (scale[(lasting == long) & which].mean() for which in (true < 1, true > 1))
         assert fast / slow == pytest.approx(1.3 / 0.5, rel=0.15)
 
 
-def test_only_many_frames_that_differ_tell_a_pace():
+def test_only_many_frames_that_differ_give_step_scales():
     """Links from the first and the last frame have no past or no future, and are wrong more often."""
     usual, ends = np.full(30, 0.2), np.full(30, 0.2)
     ends[[0, -1]] = 0.5
     other = np.where(np.arange(30) % 6 < 3, 0.1, 0.3)
     motion = Motion.static((0.2,) * 3)
-    for steps, told in ((usual, False), (ends, False), (other, True), (other[:7], False)):
+    for steps, scaled in ((usual, False), (ends, False), (other, True), (other[:7], False)):
         movie, links = linked(steps)
-        assert (pace_of(movie, links, np.zeros_like(movie.position), motion) is not None) == told
+        assert (pace_of(movie, links, np.zeros_like(movie.position), motion) is not None) == scaled
 
 
 def test_a_survey_that_knows_one_step_is_not_asked(monkeypatch):
@@ -163,7 +163,7 @@ def test_a_survey_that_knows_one_step_is_not_asked(monkeypatch):
     assert surveyor.Surveyor(crowd).revised(wide, doubt=0.1, reach=once).motion != wide.motion
 
 
-def test_a_pace_is_learned_where_a_part_has_too_few_frames_to_tell_it():
+def test_step_scales_are_learned_where_a_part_has_too_few_frames_for_them():
     truth = walks(np.where(np.arange(23) // 3 % 2, 0.3, 0.06), 2000, side=13.0)
     run = track(truth.detections)
     assert run.learned.pace is not None

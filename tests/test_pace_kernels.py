@@ -33,7 +33,7 @@ def model():
 
 
 def every_look(movie, model):
-    """What is told of the links of a movie, by whatever looks at it."""
+    """What every kernel that looks at a movie finds of its links."""
     still = np.zeros_like(movie.position)
     near = pairs_of(movie, model.gate)
     yield possible(movie, near, model).indices
@@ -48,26 +48,26 @@ def every_look(movie, model):
     yield doubted(movie, model, found, still).trust
 
 
-def test_a_pace_of_one_changes_nothing(movie, model):
+def test_a_step_scale_of_one_changes_nothing(movie, model):
     usual = movie.paced(np.ones(len(movie.frame_start) - 1))
     for one, other in zip(every_look(movie, model), every_look(usual, model), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_twice_the_pace_is_twice_the_step(movie, model):
-    pace = np.full(len(movie.frame_start) - 1, 2.0)
+def test_twice_the_step_scale_is_twice_the_step(movie, model):
+    scale = np.full(len(movie.frame_start) - 1, 2.0)
     speed, diffusion = (tuple(2 * np.array(of)) for of in (model.motion.speed, model.motion.diffusion))
     wider = replace(model, motion=replace(model.motion, speed=speed, diffusion=diffusion))
-    paced = every_look(movie.paced(pace), model)
-    for one, other in zip(paced, every_look(movie, wider), strict=True):
+    scaled = every_look(movie.paced(scale), model)
+    for one, other in zip(scaled, every_look(movie, wider), strict=True):
         np.testing.assert_allclose(one, other, atol=5e-3)  # a pair at a gate may be rounded away
 
 
 @pytest.mark.parametrize("look", [BY_DETECTIONS, BY_HEADINGS], ids=["detections", "headings"])
 def test_a_movie_run_backward_gives_the_same_links(look):
     truth = walks(REST[:30], 200, side=6.0, seed=3)
-    pace = REST[:30] / np.sqrt(np.mean(REST[:30] ** 2))
-    movie = movie_of(truth.detections, (1, 1, 1)).paced(np.append(pace, 1.0))
+    scale = REST[:30] / np.sqrt(np.mean(REST[:30] ** 2))
+    movie = movie_of(truth.detections, (1, 1, 1)).paced(np.append(scale, 1.0))
     step = tuple([float(np.sqrt(np.mean(REST[:30] ** 2)))] * 3)
     model = LinkModel(Motion.static(step, (0.02,) * 3), (0.9,), 0.1, 0.1, gate=(1.2,) * 3)
 
@@ -82,7 +82,7 @@ def test_a_movie_run_backward_gives_the_same_links(look):
 
 
 @pytest.mark.parametrize("holes", [False, True])
-def test_the_pace_of_a_frame_without_detections_has_no_say(movie, model, holes):
+def test_the_step_scale_of_a_frame_without_detections_has_no_say(movie, model, holes):
     """All is known of each frame by its own number."""
     frames = len(movie.frame_start) - 1
     time = np.append(0, np.arange(2, 2 + frames))
@@ -92,19 +92,19 @@ def test_the_pace_of_a_frame_without_detections_has_no_say(movie, model, holes):
         frame_start=np.append(0, movie.frame_start),
         time=time if holes else None,
     )
-    paces = (np.append(first, np.linspace(0.8, 1.2, frames)) for first in (0.1, 0.9))
-    slow, fast = (every_look(later.paced(pace), model) for pace in paces)
+    scales = (np.append(first, np.linspace(0.8, 1.2, frames)) for first in (0.1, 0.9))
+    slow, fast = (every_look(later.paced(scale), model) for scale in scales)
     for one, other in zip(slow, fast, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_who_is_believed_to_be_another_is_so_backward_as_well(movie, model):
-    still, paced = np.zeros_like(movie.position), movie.paced(np.linspace(0.5, 2, len(movie.frame_start) - 1))
-    pairs = with_gaps(paced, pairs_of(paced, model.gate), model, still)
-    found, _ = BY_DETECTIONS.link(paced, pairs, model, Linking.none(len(movie.frame)), still)
+    still, other = np.zeros_like(movie.position), movie.paced(np.linspace(0.5, 2, len(movie.frame_start) - 1))
+    pairs = with_gaps(other, pairs_of(other, model.gate), model, still)
+    found, _ = BY_DETECTIONS.link(other, pairs, model, Linking.none(len(movie.frame)), still)
     there, back = (
         doubted(*of, still).trust
-        for of in ((paced, model, found), (paced.backward(), model, found.backward()))
+        for of in ((other, model, found), (other.backward(), model, found.backward()))
     )
     assert (there < found.trust - 0.01).sum() > 20
     np.testing.assert_allclose(found.backward().backward().trust, found.trust)
@@ -113,14 +113,14 @@ def test_who_is_believed_to_be_another_is_so_backward_as_well(movie, model):
     np.testing.assert_allclose(back[len(back) - 1 - follower[linked]], there[linked], atol=1e-6)
 
 
-def test_a_part_keeps_its_own_pace(movie):
+def test_a_part_keeps_its_own_step_scales(movie):
     frames = len(movie.frame_start) - 1
-    paced = movie.paced(np.arange(1.0, frames + 1))
-    assert paced.part(3, 9).pace.tolist() == [4, 5, 6, 7, 8, 9]
-    assert paced.backward().backward().pace.tolist() == paced.pace.tolist()
-    assert paced.backward().pace[:2].tolist() == [frames - 1, frames - 2]
-    assert paced._pace_over(2)[:2] == pytest.approx(np.sqrt([2.5, 6.5]))
-    holed = replace(paced, time=np.cumsum(np.arange(frames)))  # 1, 2, 3, … intervals long
+    scaled = movie.paced(np.arange(1.0, frames + 1))
+    assert scaled.part(3, 9).pace.tolist() == [4, 5, 6, 7, 8, 9]
+    assert scaled.backward().backward().pace.tolist() == scaled.pace.tolist()
+    assert scaled.backward().pace[:2].tolist() == [frames - 1, frames - 2]
+    assert scaled._pace_over(2)[:2] == pytest.approx(np.sqrt([2.5, 6.5]))
+    holed = replace(scaled, time=np.cumsum(np.arange(frames)))  # 1, 2, 3, … intervals long
     assert holed._pace_over(2)[:2] == pytest.approx(np.sqrt([(1 + 4 * 2) / 3, (4 * 2 + 9 * 3) / 5]))
     assert holed.backward().lasting(1)[:2].tolist() == [frames - 1, frames - 2]
     assert np.diff(holed.part(3, 9).when[[0, -1]]) == 4 + 5 + 6 + 7 + 8

@@ -30,11 +30,11 @@ STRAIGHT = LinkModel(Motion.constant_velocity((3.0,), (0.1,)), (0.9,), 0.1, 0.1,
 CROSSING = movie([0, 13], [4, 10], [8, 7], [12, 4])
 
 
-def test_velocities_tell_who_is_who_where_particles_cross():
+def test_velocities_show_who_is_who_where_particles_cross():
     assert refine(CROSSING, STRAIGHT).pairs.tolist() == [[0, 2], [1, 3], [2, 4], [3, 5], [4, 6], [5, 7]]
 
 
-def test_only_both_sides_tell_the_first_link_of_a_crossing():
+def test_only_both_sides_show_the_first_link_of_a_crossing():
     """From 4.4 and 5.6 to 5 and 5.1 distance says swap; what comes after says that they fly on."""
     scene = movie([4.4, 5.6], [5.6, 4.4], [6.8, 3.2], [8.0, 2.0], [9.2, 0.8])
     forward = LinkModel(STRAIGHT.motion, (0.9,), 0.1, 0.1, gate=(12.0,), two_sided=False)
@@ -109,7 +109,7 @@ def test_links_depend_on_neither_the_order_of_rows_nor_workers_nor_units(monkeyp
     assert linked(given, scale=1e-4) == expected
 
 
-def test_pairs_over_gaps_are_those_that_distances_tell():
+def test_pairs_over_gaps_are_those_that_distances_give():
     rng = np.random.default_rng(11)
     seen = movie_of(
         Detections.from_table(np.sort(rng.integers(0, 6, 120)), rng.uniform(0, 4, (120, 2))), (1, 1, 1)
@@ -159,37 +159,37 @@ def test_models_that_make_no_sense_are_refused():
 # ---------------------------------------------------------------- flow
 
 
-def test_a_vortex_is_foretold_by_neighbours_and_a_drift_by_all():
+def test_a_vortex_is_predicted_by_neighbours_and_a_drift_by_all():
     rng = np.random.default_rng(5)
     place = rng.uniform(-1, 1, (4000, 2))
     starts = np.arange(0, 4001, 1000)
     around = 0.1 * np.stack([-place[:, 1], place[:, 0]], axis=1)
     flow = Flow(starts, place, workers=2)
-    foretold, crowd = flow.foretold(around)
+    predicted, crowd = flow.foretold(around)
     assert crowd == 16
-    assert np.abs(foretold - around).mean() < 0.01
+    assert np.abs(predicted - around).mean() < 0.01
     drift = np.repeat(rng.normal(0, 1, (4, 2)), 1000, axis=0)
     noisy = drift + rng.normal(0, 0.5, drift.shape)
-    foretold, crowd = flow.foretold(noisy)
+    predicted, crowd = flow.foretold(noisy)
     assert crowd == 0
-    assert np.abs(foretold - drift).mean() < 0.05
+    assert np.abs(predicted - drift).mean() < 0.05
 
 
 def test_independent_steps_have_no_flow():
     rng = np.random.default_rng(6)
     step = rng.normal(0, 1, (3000, 3))
     step[::5] = np.nan
-    foretold, crowd = Flow(np.arange(0, 3001, 500), rng.uniform(0, 1, (3000, 3))).foretold(step)
+    predicted, crowd = Flow(np.arange(0, 3001, 500), rng.uniform(0, 1, (3000, 3))).foretold(step)
     assert crowd is None
-    assert not foretold.any()
+    assert not predicted.any()
 
 
-def test_a_particle_does_not_foretell_itself():
+def test_a_particle_does_not_predict_itself():
     place, step = np.random.default_rng(7).uniform(0, 1, (40, 3)), np.zeros((40, 3))
     step[3] = 5.0
     for crowd_step in (step, step + np.linspace(0, 1, 40)[:, None] * place):
-        foretold, _ = Flow(np.array([0, 40]), place).foretold(crowd_step)
-        assert np.abs(foretold[3]).max() < 1.5
+        predicted, _ = Flow(np.array([0, 40]), place).foretold(crowd_step)
+        assert np.abs(predicted[3]).max() < 1.5
 
 
 @pytest.mark.parametrize("crowd", [4, 0])
@@ -214,9 +214,9 @@ def test_a_flow_is_the_weighted_mean_of_the_neighbours_that_have_a_step_times_it
             if len(others) >= 3:
                 mean[i] = np.average(step[others], axis=0, weights=weight[others])
     slope = (trust[:, None] * step * mean)[known].sum(axis=0) / (trust[:, None] * mean**2)[known].sum(axis=0)
-    foretold, chosen = Flow(starts, place, crowds=(crowd,)).foretold(step, trust if doubted else None)
+    predicted, chosen = Flow(starts, place, crowds=(crowd,)).foretold(step, trust if doubted else None)
     assert chosen == crowd
-    np.testing.assert_allclose(foretold, np.clip(slope, 0, 1) * mean)
+    np.testing.assert_allclose(predicted, np.clip(slope, 0, 1) * mean)
 
 
 def test_what_a_flow_explains_counts_as_much_as_links_are_probable():
@@ -236,11 +236,11 @@ def test_a_little_flow_is_not_believed_of_links_that_are_mostly_wrong():
     step = 0.35 * np.stack([np.sin(place[:, 1]), np.cos(place[:, 0]), 0 * place[:, 0]], axis=1)
     step += rng.normal(0, 1, step.shape)
     for trust in (1.0, 0.95, 0.3):
-        flow, heed = Flow(starts, place), np.full(3000, trust)
+        flow, probable = Flow(starts, place), np.full(3000, trust)
         # What is little at first may be much once links follow it.
-        told = [flow.foretold(step, heed) for _ in range(3)]
-        assert [crowd is not None for _, crowd in told] == [True, True, trust > 0.9]
-        assert bool(told[2][0].any()) == (trust > 0.9)
+        found = [flow.foretold(step, probable) for _ in range(3)]
+        assert [crowd is not None for _, crowd in found] == [True, True, trust > 0.9]
+        assert bool(found[2][0].any()) == (trust > 0.9)
 
 
 def test_a_flow_begun_anew_chooses_anew():
@@ -266,9 +266,9 @@ def test_a_patch_of_wrong_links_does_not_bear_itself_out():
     wrong = np.linalg.norm(place - 5, axis=1) < 1.5
     step[wrong] *= -1
     trust = np.where(wrong, 0.1, 0.9)
-    foretold, _ = Flow(np.array([0, 3000]), place, crowds=(16,)).foretold(step, trust)
+    predicted, _ = Flow(np.array([0, 3000]), place, crowds=(16,)).foretold(step, trust)
     edge = wrong & (np.linalg.norm(place - 5, axis=1) > 1.0)
-    assert np.median(foretold[edge, 0]) > 0.3
+    assert np.median(predicted[edge, 0]) > 0.3
     assert np.median(Flow(np.array([0, 3000]), place, crowds=(16,)).foretold(step)[0][edge, 0]) < 0.0
 
 

@@ -1,4 +1,4 @@
-"""Registration: frames whose neighbourhoods move together, told with no link known."""
+"""Registration: frames whose neighbourhoods move together, found with no link known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def carried(*frames, guess=None, workers=1):
 
 
 @pytest.mark.parametrize(("axes", "angle", "far"), [(1, 0.002, 0.3), (2, 0.05, 0.4), (3, 0.2, 0.5)])
-def test_what_turns_is_found_where_strangers_are_nearer(axes, angle, far):
+def test_what_turns_is_found_where_other_particles_are_nearer(axes, angle, far):
     rng = np.random.default_rng(axes)
     place = rng.uniform(-5, 5, (500, axes))
     later = rng.permutation(turned(place, angle)[rng.random(500) < 0.9])  # some are lost,
@@ -64,7 +64,7 @@ def test_it_turns_moves_and_scales_with_the_movie():
     assert not ahead[400:].any()  # nobody comes after the last frame
 
 
-def test_frames_that_tell_nothing_go_as_guessed():
+def test_frames_that_show_nothing_go_as_guessed():
     rng = np.random.default_rng(0)
     crowd, few, same = rng.uniform(-5, 5, (100, 2)), rng.uniform(-5, 5, (5, 2)), np.ones((30, 2))
     frames = crowd, turned(crowd, 0.1), few, crowd, same, crowd, np.empty((0, 2)), crowd
@@ -72,7 +72,7 @@ def test_frames_that_tell_nothing_go_as_guessed():
     ahead = carried(*frames, guess=guess)
     assert np.median(np.linalg.norm(ahead[:100] - turned(crowd, 0.1) + crowd, axis=1)) < 0.03
     np.testing.assert_array_equal(ahead[100:205], guess[100:205])
-    np.testing.assert_array_equal(ahead[305:], guess[305:])  # from one place there is no spacing
+    np.testing.assert_array_equal(ahead[305:], guess[305:])  # at one place all distances are 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -89,8 +89,8 @@ def test_a_right_guess_is_kept(seed):
     assert not flow.led
 
 
-def test_as_many_neighbours_go_together_as_foretell_best(monkeypatch):
-    """Of a large stream in which all move about many tell more; of small eddies few do."""
+def test_as_many_neighbours_go_together_as_predict_best(monkeypatch):
+    """Many predict a large stream, in which all move about, better; few predict small eddies better."""
     rng = np.random.default_rng(0)
     place = rng.uniform(-6, 6, (400, 2))
     for stream, best in (
@@ -122,7 +122,7 @@ def f1_of(truth):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypatch, seed):
-    """.90 and .94; by links alone .82 and .88."""
+    """Links alone follow fewer."""
     truth = turning_tissue(seed, noise=0.13)
     registered = f1_of(truth)
     assert registered > 0.88
@@ -131,7 +131,7 @@ def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypa
 
 
 def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypatch):
-    """.91; by what the part told alone .77, by links alone .42."""
+    """The flow of the part alone follows fewer, and links alone fewer still."""
     monkeypatch.setattr("outbid.refine.movie._PART", 1000)
     truth = turning_tissue(2, frames=20)
     followed = f1_of(truth)
@@ -143,21 +143,21 @@ def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypa
 
 
 def asked_of_flow(monkeypatch, detections):
-    """What is done to learn: "link", "register", or whether the flow that is foretold is led."""
+    """What is done to learn: "link", "register", or whether the flow that is predicted is led."""
     asked = []
-    register, foretold, link = Flow.register, Flow.foretold, learning._Learning.link
+    register, predict, link = Flow.register, Flow.foretold, learning._Learning.link
 
     def noted_register(flow, guess, *, lead=0):
         asked.append("register")
         return register(flow, guess, lead=lead)
 
-    def noted_foretold(flow, step, trust=None):
-        told = foretold(flow, step, trust)
+    def noted_flow(flow, step, trust=None):
+        found = predict(flow, step, trust)
         asked.append(flow.led)
-        return told
+        return found
 
     monkeypatch.setattr(Flow, "register", noted_register)
-    monkeypatch.setattr(Flow, "foretold", noted_foretold)
+    monkeypatch.setattr(Flow, "foretold", noted_flow)
     monkeypatch.setattr(learning._Learning, "link", lambda one: (asked.append("link"), link(one)))
     calibrate(detections)
     return asked
@@ -165,7 +165,7 @@ def asked_of_flow(monkeypatch, detections):
 
 @pytest.mark.parametrize(("angle", "noise", "late"), [(0.2, 0.1, True), (0.1, 0.2, False)])
 def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeypatch, angle, noise, late):
-    """Whether it would have ended, or is half over."""
+    """Whether learning would end there, or is half over."""
     asked = asked_of_flow(monkeypatch, turning_tissue(0, angle=angle, noise=noise).detections)
     assert asked.count("register") == 1
     at = asked.index("register")
@@ -176,7 +176,7 @@ def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeyp
 
 @pytest.mark.parametrize(("axes", "seed"), [(2, 0), (2, 1), (3, 2)])
 def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, seed):
-    """Links that are all wrong make one, in which others would seem right: three times as many."""
+    """Wrong links make a flow of their own, along which other wrong ones would seem right."""
     place = np.zeros((6000, 3))
     place[:, 3 - axes :] = np.random.default_rng(seed).uniform(0, 9, (6000, axes))
     noise = Detections.from_table(np.repeat(np.arange(20), 300), place)
@@ -185,7 +185,7 @@ def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, 
 
 @pytest.mark.parametrize("most", [1000, 10**6])
 def test_where_all_is_sure_nothing_is_registered(monkeypatch, most):
-    """Nor in the rest of a movie of which a part told it."""
+    """Nor in the rest of a movie that is learned from a part."""
     monkeypatch.setattr("outbid.refine.movie._PART", most)
     tissue = turning_tissue(0, frames=20, angle=0.03, noise=0.01)
     assert "register" not in asked_of_flow(monkeypatch, tissue.detections)
@@ -199,7 +199,7 @@ def test_flows_of_few_neighbours_can_be_registered_too():
     assert flow.register(guess).shape == both.shape
 
 
-def test_what_neighbours_tell_adds_to_a_registration_for_as_long_as_asked():
+def test_steps_of_neighbours_add_to_a_registration_for_as_long_as_asked():
     rng = np.random.default_rng(0)
     place = rng.uniform(-9, 9, (400, 2))
     there, start = turned(place, 0.05), np.array([0, 400, 800])
@@ -208,6 +208,6 @@ def test_what_neighbours_tell_adds_to_a_registration_for_as_long_as_asked():
     np.testing.assert_allclose(ahead[:400], there - place, atol=0.1)
     nothing, led = np.full_like(ahead, np.nan), []
     for _ in range(3):
-        foretold, crowd = flow.foretold(nothing)
-        led.append((flow.led, crowd, bool((foretold == ahead).all())))
+        predicted, crowd = flow.foretold(nothing)
+        led.append((flow.led, crowd, bool((predicted == ahead).all())))
     assert led == [(True, 16, True), (True, 16, True), (False, None, False)]

@@ -1,4 +1,4 @@
-"""What links hide where particles are crowded, and how a movie drawn by what was learned shows it."""
+"""What links hide where particles are crowded, and how a bootstrap replicate of the movie shows it."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def still(particles: int = 1000, frames: int = 4, sides: tuple[float, ...] = (10
 
 
 def test_swaps_are_no_noise():
-    """Two that swap and swap back look like noise: it was 15 % too much."""
+    """Two that swap and swap back look like noise, and are corrected for."""
     found = [learned(0.2, 0, 0.0, frames=40, seed=seed) for seed in (3, 4, 5, 6)]
     assert math.sqrt(of_noise(*found)) == pytest.approx(1, abs=0.1)
 
 
 def test_links_are_as_often_right_as_they_say_where_few_are_wrong():
-    """Of those that nobody leaves or joins 5 % seemed to be wrong and 7.4 were, which no rehearsal showed."""
+    """Nobody leaves or joins; what no replicate shows is corrected for as well."""
     box = (2000 ** (1 / 3),) * 3
     truth = walk(WalkSettings(BrownianWalk(0.2), 2000, 20, box, "reflect", 0.0, 0.0, seed=0))
     seen = observe(truth, Microscope((NOISE,) * 3, 0.0, 0.0), box=box, seed=0)
@@ -72,14 +72,14 @@ def test_links_are_as_often_right_as_they_say_where_few_are_wrong():
 
 
 def test_noise_is_not_blown_up_where_a_quarter_of_all_links_is_wrong():
-    """It is 1 % of the variance of a step: even the true links of such a movie tell it to 13 % only."""
+    """It is 1 % of the variance of a step: even the true links of such a movie determine it to 13 % only."""
     found = [learned(0.3, 0, 0.0, frames=40, seed=seed) for seed in (1, 2, 3)]
-    assert 0.4 < of_noise(*found) < 1.8  # three to four times too much before
+    assert 0.4 < of_noise(*found) < 1.8
 
 
 @pytest.mark.parametrize("persistence", [3.0, 10.0])
 def test_wrong_links_dilute_no_persistence(persistence):
-    """Noise was 19 and 24 % too much, a persistence of 3 frames 2.7."""
+    """Noise, persistence and steps are corrected for wrong links."""
     found = [learned(0.3, persistence, 0.1, frames=30, seed=seed) for seed in (1, 2, 3)]
     assert np.mean([one.model.motion.persistence for one in found]) == pytest.approx(persistence, rel=0.1)
     assert math.sqrt(of_noise(*found)) == pytest.approx(1, abs=0.15)
@@ -88,15 +88,15 @@ def test_wrong_links_dilute_no_persistence(persistence):
 
 
 def test_ends_are_few_where_few_can_be_followed():
-    """A twelfth of all tracks seemed to end in each frame, and steps to be a twelfth shorter."""
+    """Wrong links make neither ends more frequent nor steps shorter."""
     found = [learned(0.4, 3.0, 0.0, frames=20, seed=seed) for seed in (1, 2)]
     assert 0.01 < np.mean([one.model.end for one in found]) < 0.035
     assert np.mean([one.model.motion.persistence for one in found]) == pytest.approx(3.0, rel=0.1)
     assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.05)
 
 
-def test_what_flights_tell_is_surveyed_as_well():
-    """A quarter of all tracks seemed to end in each frame, and steps to be a twentieth shorter."""
+def test_what_flights_show_is_surveyed_as_well():
+    """Wrong links among flights make neither ends much more frequent nor steps shorter."""
     found = [learned(0.4, 3.0, 0.1, frames=20, seed=seed) for seed in (1, 3)]
     assert np.mean([one.model.end for one in found]) < 0.2
     assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.035)
@@ -123,12 +123,12 @@ def test_nothing_is_nonsense_where_little_can_be_learned(seed):
     "motion",
     [Motion.static((0.2, 0.1, 0.3), (0.05, 0.1, 0.0)), Motion((0.0,) * 3, (0.3, 0.2, 0.1), 4.0, (0.05,) * 3)],
 )
-@pytest.mark.parametrize("paced", [False, True])
-def test_a_movie_that_is_drawn_tells_the_model(motion, paced, monkeypatch):
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_movie_that_is_drawn_gives_the_model(motion, scaled, monkeypatch):
     monkeypatch.setattr(rehearsal, "_ENOUGH", 50_000)  # in few frames all are near an end
     model = LinkModel(motion, (0.7, 0.1, 0.02), 0.18, 0.2, gate=(1.0,) * 3, clutter=0.1)
-    pace = np.sqrt([0.4, 1.2, 1.4, 1.0])  # the last is never needed
-    play, truth = drawn(still().paced(pace if paced else None), model, 50, seed=1)
+    scale = np.sqrt([0.4, 1.2, 1.4, 1.0])  # the last is never needed
+    play, truth = drawn(still().paced(scale if scaled else None), model, 50, seed=1)
     rates = rates_counted(play, truth, model)
     np.testing.assert_allclose(rates.follow, model.follow, rtol=0.15)
     assert (rates.end, rates.start) == pytest.approx((0.18, 0.18), rel=0.1)
@@ -165,33 +165,33 @@ def test_corrected_rates_stay_probabilities():
     assert few.put_into(LinkModel(Motion.static((1.0,)), (0.9,), 0.1, 0.1, gate=(5.0,))).clutter < few.start
 
 
-def test_a_rehearsal_of_another_kind_of_movie_is_none():
+def test_a_replicate_of_another_kind_of_movie_is_refused():
     """Where the model makes for more wrong links than there seem to be, or for fewer."""
     movie = still()
     model = LinkModel(Motion.static((0.3,) * 3), (0.95,), 0.05, 0.05, gate=(1.4,) * 3)
     play = {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
-    told = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.02, 0.25, 0.9)]
-    assert told[0] is told[2] is None
-    assert told[1] is not None
-    assert (told[1].variance > 1).all()  # the short steps are those that are found
+    bias = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.02, 0.25, 0.9)]
+    assert bias[0] is bias[2] is None
+    assert bias[1] is not None
+    assert (bias[1].variance > 1).all()  # the short steps are those that are found
 
 
 def test_shares_of_wrong_links_so_small_vary_from_pass_to_pass():
-    """A rehearsal that was refused for a twentieth less than half of 3 % left twice as many ends."""
+    """So a replicate is refused only where its share differs by more than that."""
     movie, play = still(), {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
     flying = Motion((0.0,) * 3, (0.3,) * 3, 30.0, (0.01,) * 3)
     model = LinkModel(flying, (0.95,), 0.05, 0.05, gate=(1.4,) * 3)
-    told = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.003, 0.02, 0.04)]
-    assert [one is None for one in told] == [False, False, True]
+    bias = [rehearsed(movie, model, 20, 0, wrong=wrong, **play) for wrong in (0.003, 0.02, 0.04)]
+    assert [one is None for one in bias] == [False, False, True]
 
 
-def test_what_was_rehearsed_is_forgotten_when_the_model_draws_another_movie(monkeypatch):
-    """Velocities that wrong links had diluted went on to grow where links were right by then."""
-    rehearse, learn, rehearsals, believed = learning.rehearsed, learning.learned, [], []
+def test_corrections_are_forgotten_when_the_model_draws_another_movie(monkeypatch):
+    """What corrects for wrong links is not kept where links are right."""
+    replicate, learn, replicates, believed = learning.rehearsed, learning.learned, [], []
 
     def once(*args, **kwargs):
-        rehearsals.append(len(believed))
-        return rehearse(*args, **kwargs) if len(rehearsals) == 1 else None
+        replicates.append(len(believed))
+        return replicate(*args, **kwargs) if len(replicates) == 1 else None
 
     def noted(*args):
         believed.append(bool(args[-1].correlation.any()))
@@ -200,19 +200,19 @@ def test_what_was_rehearsed_is_forgotten_when_the_model_draws_another_movie(monk
     monkeypatch.setattr(learning, "rehearsed", once)
     monkeypatch.setattr(learning, "learned", noted)
     calibrate(crowded(0.4, 0, 0.0, frames=12).detections)
-    first, second = rehearsals[:2]
+    first, second = replicates[:2]
     assert believed == [False] * first + [True] * (second - first) + [False] * (len(believed) - second)
     assert second > first
 
 
-def test_a_rehearsal_that_draws_no_detection_is_none():
+def test_a_replicate_without_a_detection_is_refused():
     movie = still(particles=1)
     model = LinkModel(Motion.static((0.3,) * 3), (0.05, 0.05), 0.9, 0.9, gate=(1.4,) * 3, clutter=0.85)
     seed = next(seed for seed in range(100) if not len(drawn(movie, model, 2, seed)[0].frame))
     assert rehearsed(movie, model, 2, seed, wrong=0.1, doubt=5.0, solver="bid_and_augment", workers=1) is None
 
 
-def test_a_movie_that_cannot_be_drawn_is_not_rehearsed():
+def test_a_movie_that_cannot_be_drawn_has_no_replicate():
     """Frames that are drawn have detections, and walls turn those that would fly out of the room."""
     movie, play = still(), {"doubt": 5.0, "solver": "bid_and_augment", "workers": 1}
     model = LinkModel(Motion.static((0.3,) * 3), (0.95,), 0.05, 0.05, gate=(1.4,) * 3)

@@ -167,7 +167,7 @@ def test_the_page_is_whole_and_loads_nothing(page: str) -> None:
     assert "https://" not in page
 
 
-def test_the_page_tells_the_scores_and_shows_every_plot(page: str) -> None:
+def test_the_page_states_the_scores_and_shows_every_plot(page: str) -> None:
     assert re.search(r"<th>link_f1</th><td>0\.970\d</td>", page)
     kinds = Counter(kind for kind, _ in pictures(page))
     assert kinds == {"png": 1, "svg+xml": 6}
@@ -226,9 +226,9 @@ def test_lengths_are_taken_in_the_spacing_of_the_record() -> None:
     assert "<td>3</td></tr>" in text
 
 
-@pytest.mark.parametrize("told", [None, "wide", [1, 2], [1, 2, "3"], [1, 2, 0], [1, 2, float("nan")], {}])
-def test_a_record_without_a_usable_spacing_tells_none(told: object) -> None:
-    assert spacing_of({"settings": {"spacing": told}}) == (1, 1, 1)
+@pytest.mark.parametrize("recorded", [None, "wide", [1, 2], [1, 2, "3"], [1, 2, 0], [1, 2, float("nan")], {}])
+def test_a_record_without_a_usable_spacing_gives_none(recorded: object) -> None:
+    assert spacing_of({"settings": {"spacing": recorded}}) == (1, 1, 1)
 
 
 # ---------------------------------------------------------------- the command

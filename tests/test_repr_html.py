@@ -33,7 +33,7 @@ def test_scores_are_those_that_are_printed() -> None:
 
 def test_assignment_shows_its_proof() -> None:
     answer = assign(AssignmentProblem(DenseCosts(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))))
-    told = shown(answer)
-    assert told["rows × columns"] == "3 × 3"
-    assert (told["matched"], told["cost"], told["lower bound"], told["gap"]) == ("3", "5", "5", "0")
-    assert told["status"] == str(answer.status)
+    table = shown(answer)
+    assert table["rows × columns"] == "3 × 3"
+    assert (table["matched"], table["cost"], table["lower bound"], table["gap"]) == ("3", "5", "5", "0")
+    assert table["status"] == str(answer.status)

@@ -27,10 +27,10 @@ VOXELS = np.random.default_rng(0).integers(0, 60_000, (5, 3, 8, 10), dtype=np.ui
 MICROMETRES = {"spacing": 2.0, "unit": "um"}
 
 
-def movie_file(folder: Path, **told: object) -> Path:
+def movie_file(folder: Path, **metadata: object) -> Path:
     path = folder / "movie.tif"
     tifffile.imwrite(
-        path, VOXELS, imagej=True, resolution=(4, 4), metadata={"axes": "TZYX", **(told or MICROMETRES)}
+        path, VOXELS, imagej=True, resolution=(4, 4), metadata={"axes": "TZYX", **(metadata or MICROMETRES)}
     )
     return path
 
@@ -57,7 +57,7 @@ def test_frames_are_read_when_they_are_looked_at(tmp_path: Path, monkeypatch: py
     assert asked == [0, 3, 4]
     movie[0]
     assert asked == [0, 3, 4, 0]
-    movie[3]  # 4 was let go, which had not been looked at for longest
+    movie[3]  # 4 is let go, which has not been looked at for longest
     assert asked == [0, 3, 4, 0]
     movie[4]
     assert asked == [0, 3, 4, 0, 4]
@@ -75,7 +75,7 @@ def test_a_lazy_movie_is_indexed_as_an_array_is(key: object, tmp_path: Path) -> 
     np.testing.assert_array_equal(movie[key], VOXELS[key])
 
 
-def test_a_lazy_movie_is_an_array_for_whoever_wants_one(tmp_path: Path) -> None:
+def test_a_lazy_movie_is_an_array_where_one_is_wanted(tmp_path: Path) -> None:
     movie = LazyMovie(open_movie(movie_file(tmp_path)))
     np.testing.assert_array_equal(np.asarray(movie), VOXELS)
     assert np.asarray(movie, dtype=np.float32).dtype == np.float32
@@ -170,7 +170,7 @@ def test_links_are_judged_in_the_unit_of_the_grid() -> None:
     assert right[0] < 12  # or 5.2, farther than the next particle
 
 
-def test_too_many_vertices_are_cut_to_the_first_frames_and_it_is_told() -> None:
+def test_too_many_vertices_are_cut_to_the_first_frames_and_it_is_reported() -> None:
     shown = scene(Grid(), {"spots": straight(50).detections}, {"tracks": straight(50)}, most=30)
     assert [layer.data[:, -4].max() for layer in shown.layers] == [14, 14]
     assert "frames 0 to 14" in shown.cut
@@ -213,7 +213,7 @@ def test_points_do_not_cover_each_other() -> None:
     assert point_size(scene(Grid(), {"spots": one.take(slice(0))}, {}).layers[0]) == 10.0
 
 
-def test_files_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
+def test_files_are_distinguished_by_what_they_hold(tmp_path: Path) -> None:
     tracks = straight(5)
     (tmp_path / "again").mkdir()
     write_tracks(tmp_path / "tracks.csv", tracks)
@@ -237,7 +237,7 @@ def test_files_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
         open_files([tmp_path / "none.csv"])
 
 
-def test_positions_outside_the_movie_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_positions_outside_the_movie_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tracks = straight(5)
     write_tracks(tmp_path / "tracks.csv", tracks)
     found = open_files([movie_file(tmp_path), tmp_path / "tracks.csv"])

@@ -118,10 +118,10 @@ def test_two_dimensional_scenes_score_like_their_projection() -> None:
     assert score(Tracks(table, flat.links), flat).values["link_f1"] == 1
 
 
-def test_progress_is_told_before_each_family_and_may_end_the_scoring() -> None:
-    scene, told = SCENES["swap"], []
-    score(scene.tracks, scene.truth, progress=lambda done, of: told.append((done, of)))
-    assert told == [(done, 5) for done in range(5)]
+def test_progress_is_reported_before_each_family_and_may_end_the_scoring() -> None:
+    scene, reported = SCENES["swap"], []
+    score(scene.tracks, scene.truth, progress=lambda done, of: reported.append((done, of)))
+    assert reported == [(done, 5) for done in range(5)]
 
     def stop(done: int, _: int) -> None:
         if done == 1:

@@ -25,7 +25,7 @@ COUNTS = {
     "decoy": (2, 2, 0),  # q1 is nearer to a1 than p1, so both of p's links join nothing true
     "division": (1, 1, 1),  # of three links two divide, and are not counted on either side
     "missed division": (1, 1, 1),  # a1-d2 is one of the two that divide
-    "wrong daughter": (3, 3, 2),  # a1-b2 leaves a division, but to a stranger: false
+    "wrong daughter": (3, 3, 2),  # a1-b2 leaves a division, but to another cell: false
     "false division": (4, 4, 3),
     "no links": (4, 0, 0),
     "one frame": (0, 0, 0),

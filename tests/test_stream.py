@@ -89,7 +89,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(movie, tmp_path
     track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
     assert len(solved) > 0
     parts_in_all = len(solved) + 4
-    assert parts_in_all <= 14  # what was done was not done again: at most the part that was being written
+    assert parts_in_all <= 14  # nothing is done again but, at most, the part that is being written
     assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
@@ -182,7 +182,7 @@ def test_the_command_streams_and_repeats_to_the_byte(movie, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, a disk that is always full")
 @pytest.mark.parametrize("rows", [10, 3 << 20])
-def test_a_disk_that_is_full_is_told_by_the_thread_that_packs(rows):
+def test_a_disk_that_is_full_is_reported_by_the_thread_that_packs(rows):
     """Few rows reach the disk at the end only; of many, the first pages fail while others are packed."""
     table = pa.table({"x": np.random.default_rng(0).random(rows)})
     with (

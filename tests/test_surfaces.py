@@ -1,4 +1,4 @@
-"""Particles on surfaces and along fibres: neighbours tell where they go, and so how crowded it is there."""
+"""Particles on surfaces and along fibres: neighbours show where they go, and so how crowded it is there."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_no_surface_is_seen_in_nuclei_that_go_anywhere(real_data):
     assert surface_of(movie, links, flow, model_seen(movie, links)) is None
 
 
-def test_the_last_frame_tells_no_step():
+def test_the_last_frame_shows_no_step():
     """Even if more are seen there than in any other."""
     truth = on_sphere(0.25, frames=8)
     seen = truth.detections
@@ -218,7 +218,6 @@ def test_vectors_along_a_surface_are_as_long_as_any():
     ids=["sphere", "crowded sphere", "few frames", "fibres", "tilted plane", "out of focus"],
 )  # fmt: skip
 def test_links_on_surfaces_are_as_often_right_as_they_say(truth, most):
-    """They said .02, .08 or .10 too much."""
     _, links = calibrate(truth.detections)
     assert links.probability is not None
     right = set(map(tuple, truth.links.tolist()))

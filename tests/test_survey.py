@@ -1,4 +1,4 @@
-"""Survey: how many particles are seen again, and how many detections are none, told without any link."""
+"""Survey: how many particles are seen again, and how many detections are none, found without any link."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def model_of(step):
 
 @pytest.mark.parametrize("step", [(0.3, 0.3, 0.3), (0.12, 0.3, 0.5), (0.3, 0.3), (0.2, 0.4)])
 @pytest.mark.parametrize("clutter", [0.0, 0.1, 0.4])
-def test_clutter_and_who_is_seen_again_are_told_where_many_could_swap(step, clutter):
+def test_clutter_and_who_is_seen_again_are_found_where_many_could_swap(step, clutter):
     movie = movie_of(diffusing(step, clutter), (1, 1, 1))
     found = surveyed(movie, model_of(step))
     assert found is not None
@@ -70,7 +70,7 @@ def test_steps_may_be_known_roughly(wide):
 
 @pytest.mark.parametrize("step", [(0.3, 0.3, 0.3), (0.12, 0.3, 0.5), (0.3, 0.3)])
 @pytest.mark.parametrize("wide", [0.9, 1.15])
-def test_steps_are_told_though_links_have_them_too_short_or_long(step, wide):
+def test_steps_are_found_though_links_have_them_too_short_or_long(step, wide):
     found = surveyed(movie_of(diffusing(step, particles=2000), (1, 1, 1)), model_of(np.array(step) * wide))
     assert found.spread < 0.08
     wide = np.mean(found.variance / np.square(step))
@@ -78,14 +78,14 @@ def test_steps_are_told_though_links_have_them_too_short_or_long(step, wide):
 
 
 def test_crowded_particles_are_not_thought_to_step_as_short_as_links_are():
-    """Half of the links are wrong, and without a survey steps come out 7 % too short."""
+    """Half of the links are wrong, and shorter than true steps."""
     truth = walk(WalkSettings(BrownianWalk(0.4), 2000, 30, (12.6,) * 3, "reflect", 0.02, 0.02, seed=0))
     learned, _ = calibrate(observe(truth, Microscope((0.03,) * 3), box=(12.6,) * 3, seed=0).detections)
     assert learned.step.mean() == pytest.approx((0.4**2 + 2 * 0.03**2) ** 0.5, rel=0.04)
 
 
 @pytest.mark.parametrize("wide", [0.8, 1.25])
-def test_what_links_tell_of_steps_counts_as_far_as_it_is_sure(monkeypatch, wide):
+def test_what_links_show_of_steps_counts_as_far_as_it_is_sure(monkeypatch, wide):
     """If it is, and steps are thought wider than they are, more seem to be seen again."""
     movie, model = movie_of(diffusing((0.3,) * 3), (1, 1, 1)), model_of((0.3 * wide**0.5,) * 3)
     seen = []
@@ -115,7 +115,7 @@ def test_threads_change_nothing(workers):
 
 
 @pytest.mark.parametrize("width", [-0.2, 0.0, np.nan])
-def test_steps_of_no_width_tell_nothing(monkeypatch, width):
+def test_steps_of_no_width_show_nothing(monkeypatch, width):
     """Where hardly anybody is seen again, chance may find more near by than there are."""
     movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
     widths = iter([width, *np.linspace(-9, 9, 16), *[1.0] * 17])
@@ -123,7 +123,7 @@ def test_steps_of_no_width_tell_nothing(monkeypatch, width):
     assert surveyed(movie, MODEL) is None
 
 
-def test_nothing_is_told_where_it_cannot_be():
+def test_nothing_is_found_where_it_cannot_be():
     movie = movie_of(diffusing((0.3,) * 3), (1, 1, 1))
     assert surveyed(movie, model_of((0.15,) * 3)) is None  # steps are far wider
     assert surveyed(movie, model_of((0.6,) * 3)) is None  # or far narrower
@@ -156,20 +156,20 @@ def test_revised_rates_are_rates(seen, clutter, error, longest, end, strange):
 
 
 @pytest.mark.parametrize(
-    ("clutter", "strange", "missed", "told"),
+    ("clutter", "strange", "missed", "expected"),
     [
-        (0.10, 0.03, 0.0500, 0.10),  # what is seen is far surer than what links tell
-        (0.10, 0.01, 0.0500, 0.04),  # at most four times as much as links tell
-        (0.10, 0.00, 0.0500, 0.00),  # which tell that there is none
-        (0.02, 0.03, 0.0500, 0.03),  # less is not believed: links tell some
-        (0.10, 0.03, 0.0001, 0.10),  # and they tell that nobody is missed
+        (0.10, 0.03, 0.0500, 0.10),  # what is seen is far surer than what links show
+        (0.10, 0.01, 0.0500, 0.04),  # at most four times as much as links show
+        (0.10, 0.00, 0.0500, 0.00),  # which show that there is none
+        (0.02, 0.03, 0.0500, 0.03),  # less is not believed: links show some
+        (0.10, 0.03, 0.0001, 0.10),  # and they show that nobody is missed
     ],
 )
-def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, missed, told):
+def test_revised_rates_are_what_is_seen_and_what_links_show(clutter, strange, missed, expected):
     follow = 0.85 / (1 + missed) * np.array([1.0, missed])
     model = replace(MODEL, follow=tuple(follow), end=0.15, start=0.12, clutter=strange)
     new = Survey(0.8, clutter, np.array([1e-4, 1e-4]), **STEPS).revised(model)
-    assert new.clutter == pytest.approx(told, abs=1e-3)
+    assert new.clutter == pytest.approx(expected, abs=1e-3)
     if clutter < strange or strange == 0:
         assert new is model
         return
@@ -181,19 +181,19 @@ def test_revised_rates_are_what_was_seen_and_what_links_tell(clutter, strange, m
 
 
 @pytest.mark.parametrize(
-    ("surely", "heed"), [(2.5, 0.0), (2.5 + 1e-9, 0.0), (3.25, 0.5), (4.0, 1.0), (9.0, 1.0)]
+    ("surely", "weight"), [(2.5, 0.0), (2.5 + 1e-9, 0.0), (3.25, 0.5), (4.0, 1.0), (9.0, 1.0)]
 )
-def test_clutter_is_believed_little_by_little(surely, heed):
+def test_clutter_is_believed_little_by_little(surely, weight):
     def revised(error):
         new = Survey(0.8, 0.1, np.array([0.01, error]), np.ones(3), 0.1).revised(MODEL)
         return np.array([new.end, new.start, new.clutter, *new.follow])
 
     was = np.array([MODEL.end, MODEL.start, MODEL.clutter, *MODEL.follow])
     found = revised(0.1 / surely)
-    # What is told of clutter counts by its error as well, which is another for each.
+    # Clutter also counts by its error, which is another for each.
     whole = Survey(0.8, 0.1, np.array([0.01, 0.1 / surely]), np.ones(3), 0.1)._agreed(MODEL)
     now = np.array([whole.end, whole.start, whole.clutter, *whole.follow])
-    np.testing.assert_allclose(found, was + heed * (now - was), atol=1e-9)
+    np.testing.assert_allclose(found, was + weight * (now - was), atol=1e-9)
     assert found[0] + found[3:].sum() == pytest.approx(1)
 
 
@@ -203,12 +203,12 @@ def test_most_may_be_clutter():
     assert new.clutter == pytest.approx(0.7, abs=1e-3)
 
 
-def test_told_clutter_is_not_asked_for():
+def test_given_clutter_is_not_asked_for():
     seen = diffusing((0.3,) * 3, particles=600, frames=25)
-    alone, told = (calibrate(seen, known={"clutter": clutter})[0] for clutter in (0.0, 0.02))
+    alone, fixed = (calibrate(seen, known={"clutter": clutter})[0] for clutter in (0.0, 0.02))
     assert alone.model.clutter == 0
-    assert told.model.clutter == 0.02
-    assert min(alone.model.end, told.model.end) > 0.12  # clutter that may be none ends
+    assert fixed.model.clutter == 0.02
+    assert min(alone.model.end, fixed.model.end) > 0.12  # clutter that may be none ends
 
 
 def test_what_is_around_points_is_weighed():
@@ -224,8 +224,8 @@ def test_what_is_around_points_is_weighed():
 
 
 @pytest.mark.parametrize("miss", [0.0, 0.1])
-def test_a_crowded_movie_tells_its_clutter_when_it_is_linked(miss):
-    """Links alone tell a third of it: .03 of .09."""
+def test_a_crowded_movie_shows_its_clutter_when_it_is_linked(miss):
+    """Links alone show a third of it."""
     truth = walk(WalkSettings(BrownianWalk(0.3), 1000, 40, (10.0,) * 3, "reflect", 0.02, 0.02, seed=2))
     seen = observe(truth, Microscope((0.03,) * 3, miss, 0.1), box=(10.0,) * 3, seed=2).detections
     learned, _ = calibrate(seen)

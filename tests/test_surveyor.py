@@ -1,4 +1,4 @@
-"""The surveyor asks the movie itself, and again only where it would be told something else."""
+"""The surveyor asks the movie itself, and again only where the answer would be another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALE = 1e-7  # such as metres
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The models by which surveys and censuses were asked for; none tells anything."""
+    """The models by which surveys and censuses were asked for; none answers."""
     module, models = sys.modules["outbid.calibrate.surveyor"], {"surveyed": [], "counted": []}
     for name, seen in models.items():
         monkeypatch.setattr(module, name, lambda _, by, seen=seen, **__: seen.append(by))
@@ -62,11 +62,11 @@ def test_steps_are_surveyed_if_they_are_about_gaussian_or_hardly_known(asked, fr
 
 @pytest.mark.parametrize("sure", [False, True])
 def test_who_knows_the_clutter_asks_for_steps_alone(monkeypatch, asked, sure):
-    told = Survey(0.75, 0.1, np.array([0.01, 0.01]), np.full(3, 0.12), 0.01)
-    monkeypatch.setattr(sys.modules["outbid.calibrate.surveyor"], "surveyed", lambda *_, **__: told)
+    answer = Survey(0.75, 0.1, np.array([0.01, 0.01]), np.full(3, 0.12), 0.01)
+    monkeypatch.setattr(sys.modules["outbid.calibrate.surveyor"], "surveyed", lambda *_, **__: answer)
     movie = Surveyor(movie_of(Detections.from_table([0], [[0, 0, 0]]), (1, 1, 1)), sure=sure)
     found = movie.revised(MODEL, doubt=0.1)
-    assert found.motion.step_variance(1) == pytest.approx(told.variance, rel=0.03)
+    assert found.motion.step_variance(1) == pytest.approx(answer.variance, rel=0.03)
     rates = [(one.follow, one.end, one.start, one.clutter) for one in (found, MODEL)]
     assert (rates[0] == rates[1]) == sure
     assert len(asked["counted"]) == 1

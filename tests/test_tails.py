@@ -10,7 +10,7 @@ import pytest
 from outbid.calibrate.tails import tail_from
 
 
-def test_tails_are_told_from_the_gaussian():
+def test_tails_are_distinguished_from_the_gaussian():
     rng = np.random.default_rng(0)
     gauss = rng.chisquare(3, 20_000)
     size, weight = np.full(20_000, 3), np.ones(20_000)

@@ -1,7 +1,7 @@
 """Simulator and scorer against theory: how often the nearest, or the optimal, partner is the right one.
 
 Particles of density 1 take Gaussian steps of standard deviation kappa along each axis, so kappa is
-the step in units of the spacing. Walls reflect: then the density is exactly uniform at both times,
+the step in density^(-1/3). Walls reflect: then the density is exactly uniform at both times,
 but near a wall there are fewer neighbours to take for the true one, and accuracies are higher. So
 the box is large and only particles that start `MARGIN` or more from every wall are judged.
 """

@@ -118,7 +118,7 @@ def test_neither_workers_nor_the_length_of_a_run_change_a_link(monkeypatch):
     settings = TrackingSettings(0.6, max_gap=2)
     expected = track(detections, settings, workers=1).tracks
     for run_length, workers in [(100, 1), (1000, 3), (10**9, 8)]:
-        monkeypatch.setattr(import_module("outbid.linking"), "_RUN", run_length)
+        monkeypatch.setattr("outbid.linking._RUN", run_length)
         found = track(detections, settings, workers=workers).tracks
         np.testing.assert_array_equal(found.links, expected.links)
         np.testing.assert_array_equal(found.link_cost, expected.link_cost)
@@ -132,13 +132,13 @@ def test_shuffled_rows_give_the_same_tracks():
     assert pairs[0] == pairs[1]
 
 
-def test_progress_is_told_up_to_the_end(monkeypatch):
-    monkeypatch.setattr(import_module("outbid.linking"), "_RUN", 1000)
-    told = []
-    track(random_movie(), TrackingSettings(0.6), progress=lambda done, total: told.append((done, total)))
-    assert len(told) > 3
-    assert told == sorted(told)
-    assert all(total == 8000 for _, total in told)
+def test_progress_is_reported_up_to_the_end(monkeypatch):
+    monkeypatch.setattr("outbid.linking._RUN", 1000)
+    reported = []
+    track(random_movie(), TrackingSettings(0.6), progress=lambda done, total: reported.append((done, total)))
+    assert len(reported) > 3
+    assert reported == sorted(reported)
+    assert all(total == 8000 for _, total in reported)
 
 
 def test_tracking_waits_for_no_library_that_it_does_not_need():
@@ -204,7 +204,7 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
         raise RuntimeError("CuPy is not installed. With an NVIDIA GPU: pip install 'outbid[cuda12]'.")
 
     module = import_module("outbid.tracking")
-    monkeypatch.setattr(import_module("outbid.device"), "gpu_names", none)
+    monkeypatch.setattr("outbid.device.gpu_names", none)
     monkeypatch.setattr(module, "WORTH_A_GPU", 0)
     with pytest.raises(ResourceError, match=r"pip install 'outbid\[cuda12\]'.*--device auto or cpu"):
         track(movie([0], [0]), TrackingSettings(1.0, device="gpu"))
@@ -212,7 +212,7 @@ def test_without_a_gpu_asking_for_one_says_what_to_install_and_auto_uses_the_cpu
 
 
 def test_candidates_beyond_the_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(import_module("outbid.tracking"), "free_memory", lambda: 10_000)
+    monkeypatch.setattr("outbid.tracking.free_memory", lambda: 10_000)
     with pytest.raises(ResourceError, match="Lower the largest distance"):
         track(movie(list(range(100)), list(range(100))), TrackingSettings(1000.0))
 

@@ -77,10 +77,10 @@ def test_parents_are_found_by_their_labels(scale):
 
 
 @pytest.mark.parametrize(
-    ("link", "told"),
+    ("link", "said"),
     [([0, 4], "points outside the 4"), ([-1, 2], "points outside"), ([1, 0], "from detection 1 .* forward"),
      ([1, 2], "does not run forward")],
 )  # fmt: skip
-def test_links_that_cannot_be_are_refused(link, told):
-    with pytest.raises(InputError, match=told):
+def test_links_that_cannot_be_are_refused(link, said):
+    with pytest.raises(InputError, match=said):
         Tracks(still([0, 1, 1, 2]), np.array([[0, 1], link]))

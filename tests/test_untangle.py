@@ -61,7 +61,7 @@ def untangle(
 
 
 def found(movie: Movie, linking: Linking) -> set[tuple[tuple[float, ...], ...]]:
-    """Links as (frame, y) of both ends: by those the tracks of the scenes are told from each other."""
+    """Links as (frame, y) of both ends, by which the tracks of the scenes are distinguished."""
     row = np.nonzero(linking.follower >= 0)[0]
     ends = np.stack([row, linking.follower[row]], axis=1)
     return {
@@ -142,9 +142,9 @@ def test_pairs_over_longer_gaps_than_are_expected_stay_within_the_tables(
     movie, truth = tracks_of(one[:4], other)  # what ends at frame 3 might go on at frame 5
     kernel, longest = untangle_cpu.untangle, []
 
-    def watched(*told: Any) -> None:
-        longest.append((told[11].shape[1] - 1, len(told[16]) - 1))  # table, of_gap
-        kernel(*told)
+    def watched(*arguments: Any) -> None:
+        longest.append((arguments[11].shape[1] - 1, len(arguments[16]) - 1))  # table, of_gap
+        kernel(*arguments)
 
     monkeypatch.setattr(untangle_cpu, "untangle", watched)
     found = untangle(movie, truth, replace(MODEL, follow=(0.9,)))

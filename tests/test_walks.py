@@ -325,7 +325,7 @@ def test_births_and_walls_leave_the_first_frame_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "said"),
     [
         ({"particles": -1}, "particles is -1"),
         ({"frames": 0}, "frames is 0"),
@@ -339,9 +339,9 @@ def test_births_and_walls_leave_the_first_frame_as_it_was() -> None:
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(changed: dict, told: str) -> None:
+def test_settings_that_make_no_sense_are_refused(changed: dict, said: str) -> None:
     sound = WalkSettings(BrownianWalk(0.5), 5, 2, (9.0, 9.0, 9.0))
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=said):
         replace(sound, **changed)
 
 

@@ -11,7 +11,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
 5   `divisions`          track starts joined to mothers; merges
-    `margins`            by how much the whole would be worse without a link, exactly
+    `margins`            by how much the optimum would be worse without a link, exactly
 4   `refine`             links of a whole movie by the past and the future of every particle, by a model
     `linking`, `gaps`    gated: frame to frame for a whole movie, then track ends to later starts
     `batches`            frame pairs that a GPU links at once, planned to fit its memory
@@ -32,8 +32,8 @@ only. The map of a folder is the docstring of its ``__init__``.
     `errors`, `device`   what can go wrong, by who can fix it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
-``…_gpu.py`` to launch them. napari and Qt are known to `outbid.viewers.forms` and
-`outbid.viewers.window` alone. One more thing is one more file.
+``…_gpu.py`` to launch them. Only `outbid.viewers.forms` and `outbid.viewers.window`
+import napari and Qt. One more thing is one more file.
 
 The public names below are imported at their first use (PEP 562), so that importing the package is quick.
 """

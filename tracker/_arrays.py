@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 def free_memory() -> int:
-    """Bytes of main memory that can be had without swapping; 4 GiB where the system does not tell."""
+    """Bytes of main memory that can be had without swapping; 4 GiB where the system does not report it."""
     try:
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024

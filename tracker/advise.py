@@ -1,6 +1,6 @@
 """Advice before any linking: how hard a movie is, what a gate would mean, and what to record otherwise.
 
-From nearest neighbours alone: those within a frame tell the spacing, those of the next frame the step
+From nearest neighbours alone: those within a frame give the density, those to the next frame the step
 (`first_step`). Then frames of the movie itself are taken, every particle moved by a random step of that
 size, and the two linked by the gate: of these links the truth is known, so the share of wrong ones is
 counted, for that density, crowding and share of particles lost.
@@ -81,7 +81,7 @@ class Advice:
     seen_again : float
         Share of the particles that are in the next frame, too; coarse.
     kappa : float
-        Step over spacing: step x density^(1 / axes). Links by distance are good below .1, poor above .3.
+        Step x density^(1 / axes). Links by distance are good below .1, poor above .3.
     gates : tuple of Gate
         From narrow to wide.
     best : int
@@ -92,8 +92,8 @@ class Advice:
     axes : int
         How many axes the positions have, flat ones left out.
     drift : float
-        How far whole frames move at most from one to the next, if by about a spacing or more; else 0. All
-        other values are told of positions without it.
+        How far whole frames move at most from one to the next, if by about density^(-1 / axes) or
+        more; else 0. All other values are of positions without it.
     """
 
     detections: int
@@ -135,7 +135,7 @@ class Advice:
             f"Expected at a max distance of {best.max_distance:.3g}: {best.error:.1%} wrong or missing."
         )
         if self.shorter == 1:
-            return [*said, "Distance alone tells who is who: there is no need to record otherwise."]
+            return [*said, "Distance alone identifies the particles: there is no need to record otherwise."]
         if self.shorter is None:
             said.append(
                 "Shorter steps would not help: too few particles are seen again. Detect more of them."
@@ -185,8 +185,8 @@ def advise(
     --------
     >>> rng = np.random.default_rng(0)
     >>> place = rng.uniform(0, 9, (729, 3)) + np.cumsum(rng.normal(0, 0.1, (5, 729, 3)), axis=0)
-    >>> told = advise(Detections.from_table(np.repeat(np.arange(5), 729), place.reshape(-1, 3)))
-    >>> round(told.kappa, 1), told.gates[told.best].error < 0.03
+    >>> advice = advise(Detections.from_table(np.repeat(np.arange(5), 729), place.reshape(-1, 3)))
+    >>> round(advice.kappa, 1), advice.gates[advice.best].error < 0.03
     (0.1, True)
     """
     movie = movie_of(detections, spacing)
@@ -274,7 +274,7 @@ def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tu
     here = scene.point[rows]
     there = here.copy()
     there[:, : scene.axes] += rng.normal(0, step, (len(rows), scene.axes))
-    # Who is not seen again makes place for a stranger, somewhere beside any detection.
+    # A particle that is not seen again is replaced by an unrelated one, somewhere beside any detection.
     lost = rng.random(len(rows)) >= scene.seen_again
     there[lost] = scene.point[rng.integers(0, len(scene.point), int(lost.sum()))]
     there[lost, : scene.axes] += rng.normal(0, scene.neighbour, (int(lost.sum()), scene.axes))

@@ -63,9 +63,9 @@ class Batches:
         return self.halvings + self.on_host
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Batches:
-        """What `as_dict` told."""
-        return cls(told["batches"], told["planned_bytes"], told["halvings"], told["on_host"])
+    def from_dict(cls, given: Mapping[str, Any]) -> Batches:
+        """From what `as_dict` returns."""
+        return cls(given["batches"], given["planned_bytes"], given["halvings"], given["on_host"])
 
     def as_dict(self) -> dict[str, int]:
         """Counts for run records."""
@@ -77,8 +77,8 @@ class Batches:
         }
 
 
-TOLD = ("fallbacks", *Batches().as_dict())
-"""What a run record tells of the memory of a GPU."""
+RECORDED = ("fallbacks", *Batches().as_dict())
+"""What a run record holds of the memory of a GPU."""
 
 
 def sentence(stats: Mapping[str, object]) -> str:
@@ -112,7 +112,7 @@ def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) 
     frame_start : (F + 1,) int64 array
         As in `Detections`.
     pairs_a_detection : float
-        Candidates that a detection has in the next frame, as `candidates_each` tells.
+        Candidates that a detection has in the next frame, as `candidates_each` estimates.
     memory : int
         Bytes that may be used. A frame pair that needs more is a batch by itself.
 

@@ -80,7 +80,7 @@ class Detections:
             row = int(np.argmin(finite.all(axis=1)))
             raise InputError(
                 f"Detection {row} (frame {self.frame[row]}) has position {self.position[row].tolist()}; "
-                "positions must be finite. Remove the row or mend it."
+                "positions must be finite. Remove the row or fix it."
             )
 
     @classmethod
@@ -121,7 +121,7 @@ class Detections:
             row = int(np.argmin(whole))
             raise InputError(
                 f"Row {row} has frame {frame_given[row]}; frames must be whole numbers below 2^31. "
-                "Divide time by the frame interval, or mend the row."
+                "Divide time by the frame interval, or fix the row."
             )
         points = np.asarray(position, dtype=np.float64)
         if points.size == 0:

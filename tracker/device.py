@@ -10,7 +10,7 @@ DEVICES = ("auto", "cpu", "gpu")
 
 
 def refuse_unknown(device: str) -> None:
-    """Tell which devices there are.
+    """Refuse a name of no device.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What can go wrong, by who can mend it; each class carries the exit code of the command line."""
+"""What can go wrong, by who can fix it; each class carries the exit code of the command line."""
 
 
 class OutbidError(Exception):

@@ -154,7 +154,7 @@ __device__ __forceinline__ long long first_not_below(const Columns& cols, long l
 }
 
 // Look at every column that may be within the radius of row i: the nine runs of three cells beside its own, block
-// after block, by kTeam threads together, each of which is told of one column or of none (is_near false).
+// after block, by kTeam threads together, each of which is given one column or of none (is_near false).
 template <int kTeam, class Visit>
 __device__ __forceinline__ void visit_columns(long long i, int member, const double* row_point, const long long* row_key,
                                               const Columns& cols, const Grid& grid, int frames, int first_offset,

@@ -126,7 +126,7 @@ def pairs_within(
     reach = (row_cloud, col_cloud, cells, offsets, float(radius) * radius, workers)
     indptr = on.count_pairs(*reach)
     pairs = int(indptr[-1])
-    if pairs < 0:  # as a GPU tells, for the host waits for the number of pairs anyway
+    if pairs < 0:  # as a GPU reports, for the host waits for the number of pairs anyway
         _refuse_infinite(rows, cols)
     if most_bytes is not None and pairs * 12 > most_bytes:
         raise ResourceError(

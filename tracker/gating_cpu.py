@@ -242,7 +242,7 @@ def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):
 
 
 def _reach(rows, cols, size, offsets, radius2):
-    """What both kernels are told of rows, columns and radius."""
+    """What both kernels are given of rows, columns and radius."""
     clouds = (rows.point, rows.key, rows.block_start, cols.point, cols.key, cols.block_start)
     return (*clouds, size, np.array(offsets, np.int64), radius2)
 

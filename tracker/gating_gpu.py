@@ -84,7 +84,7 @@ def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):  # 
 
 
 def _reach(rows, cols, cells, offsets, radius2):
-    """What both kernels are told."""
+    """What both kernels are given."""
     grid, start = cells
     return (
         *(rows.point, rows.key, np.int64(len(rows)), cols.point, cols.key, np.int64(len(cols))),

@@ -53,7 +53,7 @@ class Links:
     batches : Batches
         What became of the batches of a GPU.
     probability : (E,) float64 array or None
-        How likely each link is, where a model tells.
+        How likely each link is, where a model gives it.
     """
 
     pairs: NDArray[np.int64]
@@ -100,7 +100,7 @@ def link_frames(
     workers : int
         Threads.
     progress : callable, optional
-        Told (detections done, detections in all) after every run of frames.
+        Called with (detections done, detections in all) after every run of frames.
     memory : int
         Bytes that may be used there, all threads together.
 

@@ -1,4 +1,4 @@
-"""Live: detections are linked as they come, frame by frame, by what an earlier recording told."""
+"""Live: detections are linked as they come, frame by frame, by what an earlier recording showed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .refine.movie import HOLE, Movie
 from .refine.weigh import solved
 
 _MEMORY = 3
-"""Frames before those from which links may lead on that tell where these were heading; more tell little."""
+"""Frames before those from which links may lead on that show where these were heading; more add little."""
 _FLOWING, _SETTLED = 4, 0.005
-"""How often the flow is told anew, at most; and share of the links that may still change at last."""
+"""How often the flow is estimated anew, at most; and share of the links that may still change at last."""
 _CARRIED = 3.0
 """Steps that frames may usually drift by, if what neighbours do carries them."""
 
@@ -51,9 +51,9 @@ class Joined:
 class Live:
     """Tracks that grow frame by frame, each frame by an exact assignment that knows the past alone.
 
-    The latest frames tell, by all links that they may have had, where particles are heading. Where neighbours
-    foretell a step, a frame is linked first by whole steps, or by the flow to the frame before, whichever
-    leads nearer to its detections; that tells the flow, by which it is linked again, until hardly a link
+    The latest frames show, by all links that they may have had, where particles are heading. Where neighbours
+    predict a step, a frame is linked first by whole steps, or by the flow to the frame before, whichever
+    leads nearer to its detections; that gives the flow, by which it is linked again, until hardly a link
     changes. A track is forgotten after as many frames without a detection as the calibration looked over.
     Where that found frames that were not recorded, as none of many particles was seen, an empty frame is none
     in which all are missed either, but after more than ten of them all tracks end.
@@ -96,7 +96,7 @@ class Live:
         ahead = np.zeros((1, 1)) if learned.drift is None else np.diff(learned.drift, axis=0)
         usual = float(np.sqrt(np.square(ahead).sum(axis=1).mean())) if len(ahead) else 0.0
         beyond = (np.abs(ahead).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any()
-        # Steps tell what neighbours carry; what a vote took out of them is many times as far.
+        # Steps show what neighbours carry; what a vote took out of them is many times as far.
         if beyond or usual > _CARRIED * float(np.linalg.norm(learned.step)):
             raise SettingsError(
                 "Whole frames drift by more than particles move, which live linking does not follow. "
@@ -109,7 +109,7 @@ class Live:
         self._axes = ["zyx".index(axis) for axis in learned.axes]
         ahead = np.ones(1, np.int64) if learned.time is None else np.diff(learned.time)
         self._skips, self._waited = learned.time is not None, 0
-        # What was taken one by one tells of frames, however far apart.
+        # What was taken one by one holds for frames, however far apart.
         self._uneven = self._skips and bool((ahead == 1).all())
         self._spacing, self._solver = spacing, solver
         self._seen, self._tracks = _Seen.nothing(len(self._axes)), 0
@@ -140,7 +140,7 @@ class Live:
         points = points.reshape(0, 3) if points.size == 0 else points
         if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
             raise InputError(
-                "A frame is an array (M, 3) of finite positions z, y, x. Mend it, and add it again."
+                "A frame is an array (M, 3) of finite positions z, y, x. Fix it, and add it again."
             )
         place = np.ascontiguousarray((points * self._spacing)[:, self._axes])
         if self._skips and not len(place):
@@ -150,7 +150,7 @@ class Live:
         return self._joined(self._before(after).with_frame(place, after))
 
     def _before(self, after: int) -> _Seen:
-        """The frames that tell of one so many intervals later."""
+        """The frames that help to link one so many intervals later."""
         if after > HOLE + 1:
             return _Seen.nothing(len(self._axes))
         return self._seen.latest(_MEMORY + len(self._model.follow))
@@ -170,7 +170,7 @@ class Live:
         return Joined(track, np.where(linked, linking.trust[source], 0.0), linking.gap)
 
     def _carried(self, seen: _Seen) -> tuple[_Seen, Linking]:
-        """The links to the last frame, and the flow to it that they tell, once hardly a link changes."""
+        """The links to the last frame, and the flow to it that they give, once hardly a link changes."""
         model, crowd = self._model, self._crowd
         if crowd is None or not seen.flows:
             return seen, self._linked(seen, model)
@@ -185,10 +185,10 @@ class Live:
         return guess, linking
 
     def _linked(self, seen: _Seen, model: LinkModel) -> Linking:
-        """The links to the last frame, by all that those before tell of where its detections come from."""
+        """The links to the last frame, by all that those before show of where its detections come from."""
         movie, shift, none = seen.movie, seen.shift, Linking.none(len(seen.place))
         look = look_of(model, closely=True)
-        # What comes later does not tell yet which links were wrong: so none is sure.
+        # What comes later does not show yet which links were wrong: so none is sure.
         pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sure=math.inf, sweep=look.sweep)
         found = look.weigh(movie, pairs, model, shift)
         found = found.where(found.pairs.row >= seen.rows(-1 - len(model.follow)).start)
@@ -294,7 +294,7 @@ class _Seen:
         return flow.amiss(self.shift[rows][flow.shown])
 
     def carried(self, linking: Linking, crowd: int) -> _Seen:
-        """With the flow to the last frame that the steps of neighbours foretell, which links tell."""
+        """With the flow to the last frame that the steps of neighbours predict, which links give."""
         rows, shift = self.rows(-2), self.shift.copy()
         flow = Flow(self.start[-3:-1] - self.start[-3], self.place[rows], crowds=(crowd,))
         shift[rows], _ = flow.foretold(self.movie.steps(linking.follower)[rows], linking.trust[rows])

@@ -69,21 +69,21 @@ def match(
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Match:
-    """Pair points of two sets, each at most once, at least total cost.
+    """Pair points of two sets, each at most once, at the least total cost.
 
     A point may stay unmatched at `unmatched_cost`. With the default, half of the cost at the gate, a
-    pair at the gate is just as good as none, so the gate cuts away nothing that could matter.
-    Costs are rounded to integers, 2^26 of them in the unmatched cost, so the certificate is exact.
+    pair at the gate costs as much as two unmatched points, so no pair beyond the gate could help.
+    Costs are rounded to integers, 2^26 units in the unmatched cost, so the certificate is exact.
 
     Parameters
     ----------
     source : (R, 3) float64 array
         Axes z, y, x, any unit.
     target : (C, 3) float64 array
-        In the same unit. With both on a GPU (CuPy arrays) the work is done there, and so is the result.
+        In the same unit. If both are on a GPU (CuPy arrays), the work is done and the result kept there.
     max_distance : float
-        Pairs farther apart are not considered; 0 gives no pairs. ``inf`` considers all, and then no point
-        stays unmatched while one of the other set in its block is free.
+        Pairs farther apart are not considered; 0 gives no pairs. ``inf`` considers all; without an
+        `unmatched_cost` no point then stays unmatched while one of the other set in its block is free.
     cost : {"euclidean", "squared"}
     unmatched_cost : float, optional
         Cost of leaving one point unmatched, source or target.
@@ -108,8 +108,8 @@ def match(
     SettingsError
         If a distance or cost is negative, NaN or of an unknown name.
     InputError
-        If the points are no arrays of finite real numbers with three columns, or a block number is missing or
-        below the one before.
+        If the points are not arrays of finite real numbers with three columns, or a block number is missing
+        or below the one before.
     ResourceError
         If the candidates would take more than `most_bytes`.
 

@@ -15,14 +15,14 @@ from numba import njit
 _A_CELL = 12.0  # neighbours asked for each point in a cell
 _ROOM, _GROWN = 1.5, 1.6  # of a ball for one neighbour; and of the square of a radius, where it held too few
 _ROUNDED = 1 + 1e-9  # walls are known but for rounding
-_MANY, _LOOKED, _STRAY = 500, 64, 32  # in frames of so many: so many tell where all are, but one in so many
+_MANY, _LOOKED, _STRAY = 500, 64, 32  # in frames of so many: so many show where all are, but one in so many
 
 
 @njit(nogil=True, cache=True)
 def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
     """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written.
 
-    Cells at the border hold whoever is beyond it: a few that stray would make one cell of all others.
+    Cells at the border hold all points beyond it: a few that stray would make one cell of all others.
     """
     extent = np.zeros(3)
     low[:] = 0.0
@@ -115,7 +115,7 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
             for m in range(begin[row + x_first], begin[row + x_last + 1]):
                 dz, dy, dx = point[m, 0] - mid_z, point[m, 1] - mid_y, point[m, 2] - mid_x
                 d2 = dz * dz + dy * dy + dx * dx
-                # Without a branch: the next one writes over whoever is too far.
+                # Without a branch: the next one writes over a point that is too far.
                 who[found], square[found] = m, d2
                 found += d2 <= most
     return found, everyone

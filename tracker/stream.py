@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._threads import ahead
 from ._timing import lap
-from .batches import TOLD, Batches
+from .batches import RECORDED, Batches
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
@@ -124,7 +124,7 @@ def track_stream(
             if progress is not None:
                 progress(done, total)
         stats = _stats(parts.facts, begun, used.device)
-        parts.join({name: stats[name] for name in stats if name in TOLD})
+        parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
     return stats
 
@@ -134,7 +134,7 @@ def _linked(
 ) -> Generator[tuple[Detections, int, Links | None], None, None]:
     """The detections of a file, some frames at a time, and their links.
 
-    Each time the last frame of those before comes first, and it is told how many detections that holds. The
+    Each time the last frame of those before comes first, and with it how many detections that holds. The
     links of the first `done` pieces are left out, for they are known.
     """
     last = Detections.from_table([], [])

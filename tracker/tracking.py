@@ -1,4 +1,4 @@
-"""track(): from detections to tracks, the one door for commands, plugin and Python."""
+"""track(): from detections to tracks, the one entry for commands, plugin and Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ catches up later, with few cores sooner.
 
 @dataclass(frozen=True)
 class TrackingSettings:
-    """Everything that decides what `track` returns; it checks itself.
+    """Everything that decides what `track` returns; the values are checked.
 
     Parameters
     ----------
@@ -46,35 +46,35 @@ class TrackingSettings:
         Without one the gate, the motion and all costs are learned from the detections (`calibrate`), and
         the links of the whole movie are refined by the past and the future of every particle.
     cost : {"euclidean", "squared"}
-        Cost of a link: its length or its length squared; as the next, only with a `max_distance`.
+        Cost of a link: its length or its length squared. This and `unmatched_cost` need a `max_distance`.
     unmatched_cost : float, optional
         Cost of leaving a detection unlinked, for each of the two sides. Default: half of the cost at
         the gate. The cost at the gate itself is the usual choice elsewhere: more links, more wrong ones.
     spacing : (float, float, float)
         Size of a voxel along z, y, x: positions are multiplied by it before distances are taken.
     max_gap : int, optional
-        Frames in which a particle may be missing and its track still be joined; 0 joins none. Default:
-        learned where all is, as how often particles are missed; 0 with a `max_distance`. Frames that were
-        not recorded, in which none of many particles is seen, do not count then.
+        For how many frames a particle may be missing and its track still be joined; 0 joins none. Default:
+        0 with a `max_distance`, else learned, as how often particles are missed; frames that were not
+        recorded, in which none of many particles is seen, then do not count.
     gap_distance : float, optional
         Gate of gap closing. Default: `max_distance`.
     divisions : bool
         Whether tracks that start beside another may be its daughters, where the movie gives evidence of
-        divisions; only where all is learned.
+        divisions; only without a `max_distance`.
     merges : bool
         Whether tracks that end beside another may have fused with it, where the movie gives evidence of
-        that; only where all is learned. A movie shows divisions or merges: as many of both are spots that
-        cross, and none is believed.
+        that; only without a `max_distance`. A movie shows divisions or merges: if both
+        are about as frequent, they are spots that cross, and none is accepted.
     known : mapping of str to float or (float, float, float)
-        Values that are told instead of learned: step, noise and gate (one, or one for each of z, y, x, in the
+        Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
         unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
-        a detection). Step is the standard deviation of what is seen along an axis in one frame.
+        a detection). Step is the standard deviation of the displacement seen along an axis in one frame.
     forward_only : bool
-        Whether links may use the past of a detection alone, as live data have no other; only where all is
-        learned.
+        Whether links use only the past of a detection, as live data require; only without a
+        `max_distance`.
     exact_margins : bool
-        Whether the margin of every link is exact, by solving without it, instead of a lower bound; then an
-        exact solver is needed.
+        Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
+        needs an exact solver.
     solver : str
         A name in `outbid.assignment.SOLVERS`.
     device : {"auto", "cpu", "gpu"}
@@ -112,7 +112,7 @@ class TrackingSettings:
         if self.max_distance is not None:
             check_costs(self.max_distance, self.cost, self.unmatched_cost)
             if self.known:
-                raise SettingsError("known values are told to what is learned: leave max_distance out.")
+                raise SettingsError("known values fix what is otherwise learned: leave max_distance out.")
         elif (self.cost, self.unmatched_cost, self.gap_distance) != ("euclidean", None, None):
             raise SettingsError(
                 "cost, unmatched_cost and gap_distance need a max_distance: without one all is learned."
@@ -164,9 +164,9 @@ class TrackingRun:
         links, gap_links, divisions, merges, tracks: counts; worst_gap: the largest gap between cost and
         lower bound among the assignments, 0 if all are proved optimal; device; fallbacks: how often a
         problem did not fit the GPU's memory and was halved or solved on the host. On a GPU also what
-        `Batches` tells.
+        `Batches` counts.
     learned : Calibration or None
-        What the movie told of itself, if no `max_distance` was set.
+        What was learned from the movie, if no `max_distance` was set.
     """
 
     tracks: Tracks
@@ -192,7 +192,7 @@ def track(
     workers : int, optional
         Threads; they do not change the result. Default: one a core.
     progress : callable, optional
-        Told (detections done, detections in all) as frames are linked.
+        Called with (detections done, detections in all) as frames are linked.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def track(
     Raises
     ------
     SettingsError
-        If there are fewer than one worker.
+        If `workers` is less than 1.
     ResourceError
         If the GPU was asked for and there is none, or the candidate pairs do not fit the memory.
 
@@ -211,7 +211,7 @@ def track(
     >>> run = track(seen, TrackingSettings(max_distance=3.0))
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
-    >>> track(seen).tracks.track_id.tolist()  # no knob at all
+    >>> track(seen).tracks.track_id.tolist()  # no settings at all
     [0, 1, 1, 0]
     """
     if workers is None:
@@ -261,7 +261,7 @@ def _learned(
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
-    """Tracks by what the movie tells of itself."""
+    """Tracks by what is learned from the movie."""
     if settings.device == "gpu":
         raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
     used = replace(settings, device="cpu")

@@ -37,7 +37,7 @@ class Tracks:
         Lower bound on how much the optimum of its assignment would worsen without the link, in the
         units of the cost function.
     link_probability : (E,) float64 array or None
-        How likely each link is, if the model of a calibration tells.
+        How likely each link is, if the model of a calibration gives it.
 
     Raises
     ------
@@ -123,9 +123,9 @@ class Tracks:
         return cls(detections, links)
 
     def take(self, rows: NDArray | slice) -> Tracks:
-        """The tracks of some of the detections: what led from one to another over others is one link.
+        """The tracks among some of the detections: a chain over detections left out becomes one link.
 
-        What was known of the links (`measures`) is not of these.
+        The new tracks have no `measures` of their links.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Tracks:
 
     @cached_property
     def _of_chains(self) -> NDArray[np.int64] | None:
-        """`track_id` if no track divides or merges, which is the rule and is told quickly."""
+        """`track_id` if no track divides or merges, which is the rule and is found quickly."""
         track_id = np.empty(len(self.detections), dtype=np.int64)
         return track_id if self._kernels.number_chains(self.links, track_id) else None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from outbid.cli.terminal import Stopwatch, common_options, compilation_told, config_option, say
+from outbid.cli.terminal import Stopwatch, common_options, compilation_reported, config_option, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -68,7 +68,7 @@ def report(
     inputs = {"the tracks": formats.input_of(tracks)}
     if truth is not None:
         inputs["the truth"] = formats.input_of(truth)
-    with compilation_told():
+    with compilation_reported():
         page = make_report(
             found, known, title=tracks.name, record=record, inputs=inputs, gate=gate, spacing=spacing
         )
@@ -97,13 +97,13 @@ def report(
 @click.option("--truth", type=_FILE, help="Tracks by which the first tracks of FILES are judged.")
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
-    help="Size of a voxel.  [default: as the movie tells]",
+    help="Size of a voxel.  [default: that of the movie]",
 )  # fmt: skip
-@click.option("--axes", metavar="AXES", help="Axes of the movie where it does not tell: TZYX, TYX …")
+@click.option("--axes", metavar="AXES", help="Axes of the movie if it does not state them: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to show.")
 @click.option(
     "--positions", type=click.Choice(["auto", "voxels", "units"]), default="auto", show_default=True,
-    help="What positions are in: voxels, or the unit of the voxel size; auto goes by the units they tell.",
+    help="Whether positions are in voxels or in the unit of the voxel size; auto decides by their unit.",
 )  # fmt: skip
 @click.option(
     "--gate", type=float, default=5.0, show_default=True, metavar="D",
@@ -151,7 +151,7 @@ def view(
     found = open_files(files, truth, spacing=spacing, axes=axes, channel=channel)
     in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
     around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
-    with compilation_told():
+    with compilation_reported():
         scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames, around=around)
     refuse_frame(frame, scene.layers, found.movie[1] if found.movie else None)
     if scene.cut:

@@ -67,7 +67,7 @@ class LazyMovie:
         return np.stack(frames) if frames else np.empty(self.shape, self.dtype)[(slice(0), *inside)]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
-        """All frames: whoever asks for that wants to save or compute, and gets what fits the memory."""
+        """All frames in one array, for saving or computing; they must fit into memory."""
         if copy is False:
             raise ValueError("Frames are read from their file: an array of them is always a copy.")
         return self[:].astype(dtype or self.dtype, copy=False)

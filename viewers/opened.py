@@ -1,4 +1,4 @@
-"""Files as what can be shown: a movie, points and tracks, told apart by what they hold."""
+"""Files to be shown, distinguished by their content: a movie, points and tracks."""
 
 from __future__ import annotations
 

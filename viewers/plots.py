@@ -39,8 +39,8 @@ def image(figure: Figure, kind: str = "svg") -> str:
     """The figure as a data URI: ``svg``, or ``png`` where there are too many lines for it."""
     buffer = io.BytesIO()
     # No date and no version: the same input gives the same bytes.
-    told = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    figure.savefig(buffer, format=kind, dpi=130, metadata=told)
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
     mime = "image/svg+xml" if kind == "svg" else "image/png"
     return f"data:{mime};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
@@ -151,8 +151,8 @@ def gallery(
         source, target = tracks.detections.frame[tracks.links[link]]
         verdict = "" if judged is None else ("  right" if judged.right[link] else "  wrong")
         colour = "black" if judged is None else (_GREEN if judged.right[link] else _RED)
-        told = f"frame {source} to {target}\n{worst.measure} {value:.3g}{verdict}"
-        axes.set_title(told, fontsize=8, color=colour)
+        title = f"frame {source} to {target}\n{worst.measure} {value:.3g}{verdict}"
+        axes.set_title(title, fontsize=8, color=colour)
     for axes in panels[len(worst.row) :]:
         axes.set_axis_off()
     return figure

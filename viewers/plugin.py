@@ -39,8 +39,8 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
 def layers_of_positions(path: str) -> list[LayerData]:
     """Points or tracks in a file, with its run record, so that the settings can be edited.
 
-    Positions lie where the file says. If the record tells the size of the voxels that they are in, that is
-    the layer's scale. Data of one plane have no z, as images of one plane.
+    Positions are those of the file. If the record states the size of the voxels in which they are given, that
+    is the scale of the layer. Data of one plane have no z, like images of one plane.
 
     Raises
     ------

@@ -116,7 +116,7 @@ def report(
 
 
 def spacing_of(record: Mapping[str, object] | None) -> _Spacing:
-    """Size of a voxel along z, y, x in a run record; 1 if it tells none.
+    """Size of a voxel along z, y, x in a run record; 1 if it states none.
 
     Examples
     --------
@@ -124,10 +124,10 @@ def spacing_of(record: Mapping[str, object] | None) -> _Spacing:
     ((2.0, 0.5, 0.5), (1.0, 1.0, 1.0))
     """
     settings = (record or {}).get("settings")
-    told = settings.get("spacing") if isinstance(settings, Mapping) else None
-    if isinstance(told, Sequence) and len(told) == 3 and all(isinstance(size, int | float) for size in told):
-        z, y, x = (float(size) for size in told)
-        if all(math.isfinite(size) and size > 0 for size in (z, y, x)):
+    size = settings.get("spacing") if isinstance(settings, Mapping) else None
+    if isinstance(size, Sequence) and len(size) == 3 and all(isinstance(one, int | float) for one in size):
+        z, y, x = (float(one) for one in size)
+        if all(math.isfinite(one) and one > 0 for one in (z, y, x)):
             return z, y, x
     return 1.0, 1.0, 1.0
 
@@ -158,7 +158,7 @@ def _what_was_run(
         "divisions": int((tracks.successors >= 2).sum()),
         "merges": int((tracks.predecessors >= 2).sum()),
         "unit of the positions": tracks.detections.unit,
-    } | {f"file of {what}": f"{told['name']}, sha256 {told['sha256']}" for what, told in inputs.items()}
+    } | {f"file of {what}": f"{file['name']}, sha256 {file['sha256']}" for what, file in inputs.items()}
     run = "<p>The tracks carry no run record.</p>\n" if record is None else _pairs(flat(record))
     return f"<h2>Tracks</h2>\n{_pairs(facts.items())}<h2>What was run</h2>\n{run}"
 
@@ -195,7 +195,7 @@ def _figures(
     yield _figure(plots.image(plots.detections(*curves.detections_a_frame(tracks))), "Detections a frame.")
     yield _figure(
         plots.image(plots.steps(curves.step_lengths(tracks, spacing), unit)),
-        "Step lengths. A cut at the right end tells of a gate that is too narrow.",
+        "Step lengths. A sharp cut at the right end shows that the gate is too narrow.",
     )
     yield _figure(
         plots.image(plots.displacement(curves.mean_square_displacement(tracks, spacing), unit)),

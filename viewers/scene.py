@@ -150,35 +150,35 @@ def scene(
 
 
 def grid_of(movie: Movie | None, seen: Sequence[Detections]) -> Grid:
-    """The grid of the movie; where it tells no unit, the first unit that detections tell.
+    """The grid of the movie; if it states no unit, with the first unit that detections state.
 
     Examples
     --------
     >>> grid_of(None, [Detections.from_table([0], [[0, 0, 0]], unit="micrometer")])
     Grid(spacing=(1.0, 1.0, 1.0), unit='micrometer')
     """
-    told = [movie.unit] if movie is not None else []
-    unit = next((unit for unit in [*told, *(of.unit for of in seen)] if unit != "pixel"), "pixel")
+    stated = [movie.unit] if movie is not None else []
+    unit = next((unit for unit in [*stated, *(of.unit for of in seen)] if unit != "pixel"), "pixel")
     if movie is None:
         return Grid(unit=unit)
     if movie.unit != unit and movie.spacing == (1, 1, 1):
         _LOG.warning(
-            "The movie tells no voxel size, and positions are in %ss. Give --spacing if they do not fit.",
+            "The movie states no voxel size, and positions are in %ss. Give --spacing if they do not fit.",
             unit,
         )
     return Grid(movie.spacing, unit)
 
 
 def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> Detections:
-    """The same detections with positions in voxels of the grid, told in the unit of the grid.
+    """The same detections with positions in voxels of the grid, and with the unit of the grid.
 
     Parameters
     ----------
     seen : Detections
     grid : Grid
     in_voxels : bool, optional
-        Whether the positions are in voxels. Default: they are if they are told in pixels and the grid is
-        not; else they are in their unit, as `outbid detect` gives them.
+        Whether the positions are in voxels. Default: they are if their unit is the pixel and that of the
+        grid is not; else they are in their unit, as from `outbid detect`.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def find_screen(*, virtual: bool) -> None:
     Raises
     ------
     ResourceError
-        If napari, Qt, one of its libraries, a display or Xvfb is missing; the message tells how to get it.
+        If napari, Qt, one of its libraries, a display or Xvfb is missing; the message says how to get it.
     """
     if find_spec("napari") is None:
         raise ResourceError(f"napari is not installed. Install it: {_INSTALL}.")
@@ -88,8 +88,8 @@ def _start_xvfb() -> str:
         preexec_fn=lambda: libc.prctl(_DIES_WITH_PARENT, signal.SIGTERM),  # noqa: PLW1509
     )  # fmt: skip
     os.close(its)
-    with os.fdopen(ours) as told:
-        number = told.readline().strip() if select.select([told], [], [], _SECONDS)[0] else ""
+    with os.fdopen(ours) as answer:
+        number = answer.readline().strip() if select.select([answer], [], [], _SECONDS)[0] else ""
     if not number:
         server.kill()
         raise ResourceError(

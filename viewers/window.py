@@ -86,8 +86,8 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
     for layer in viewer.layers:
         if isinstance(layer, NapariTracks) and frame is None:
             layer.tail_length = max(layer.tail_length, int(viewer.dims.nsteps[0]))
-    told = viewer.canvas.overlays.text
-    told.text, told.visible, told.position, told.font_size = text, bool(text), "top_left", 12
+    overlay = viewer.canvas.overlays.text
+    overlay.text, overlay.visible, overlay.position, overlay.font_size = text, bool(text), "top_left", 12
     extent = np.ptp(viewer.layers.extent.world, axis=0)[-2:] + viewer.layers.extent.step[-2:]
     height, width = np.clip(extent / extent.max(), 0.4, 1)
     viewer.scene.camera.zoom = _SIDE * (1 - 2 * _MARGIN) / extent.max()

@@ -1,9 +1,9 @@
-"""Experiments: questions put to simulated movies; one more is one more file here.
+"""Experiments: questions that simulated movies answer; one more is one more file here.
 
 A file holds `EXPERIMENT`, an instance of `outbid.simulate.experiment.Experiment`, and is found by its name:
 
-kappa, persistence, density, misses, clutter    accuracy against one of them, beside what theory says
-calibration                                     what is learned, against what was simulated
+kappa, persistence, density, misses, clutter    accuracy against one quantity, beside the prediction of theory
+calibration                                     learned quantities against simulated ones
 figure5                                         Vasconcelos & Rosenhahn's Figure 5
 rivals, five_frames                             other packages, tuned on the truth and at their defaults
 """
@@ -18,7 +18,7 @@ from outbid.errors import SettingsError
 from ..experiment import Experiment
 
 EXPERIMENTS = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
-"""Names that `experiment_named` takes."""
+"""Names that `experiment_named` accepts."""
 
 
 def experiment_named(name: str) -> Experiment:
@@ -32,7 +32,7 @@ def experiment_named(name: str) -> Experiment:
     Examples
     --------
     >>> experiment_named("kappa").cell
-    ('kappa', 'linker', 'told')
+    ('kappa', 'linker', 'given')
     """
     if name not in EXPERIMENTS:
         raise SettingsError(f"There is no experiment {name!r}. Choose from: {', '.join(EXPERIMENTS)}.")
@@ -43,12 +43,12 @@ def experiment_named(name: str) -> Experiment:
 
 
 def described() -> str:
-    """What each experiment shows and how long it takes, as text.
+    """Names, descriptions and running times of all experiments, as text.
 
     Examples
     --------
     >>> print(described().splitlines()[0])
-    calibration  What is learned against what was simulated: step, persistence, noise, gate, confidence.
+    calibration  Learned against simulated quantities: step, persistence, noise, gate, confidence.
     """
     width = max(len(name) for name in EXPERIMENTS)
     lines = []

@@ -1,4 +1,4 @@
-"""Self-calibration: what is learned from the detections alone, against what was simulated."""
+"""Self-calibration: quantities learned from the detections alone, against those that were simulated."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..scenes import Scene
 _KAPPAS, _PERSISTENCES, _SHARES = (0.1, 0.2, 0.3, 0.4), (0.0, 3.0, 10.0), (0.0, 0.1)
 _BINS = 20
 _DOUBTFUL = 0.05
-"""Share of the links that count as the least certain ones."""
+"""Share of the links that are counted as the least certain ones."""
 
 
 class SelfCalibration(Experiment):
-    """Errors of what is learned are relative: 0.1 is 10 % too much."""
+    """Errors of learned quantities are relative: 0.1 is 10 % too large."""
 
-    shows = "What is learned against what was simulated: step, persistence, noise, gate, confidence."
+    shows = "Learned against simulated quantities: step, persistence, noise, gate, confidence."
     takes = "some 2 minutes; seconds with --quick, which takes two cells"
     size = Size(seeds=5, frames=50, particles=2000)
     quick = Size(seeds=2, frames=15, particles=300)
@@ -70,13 +70,13 @@ class SelfCalibration(Experiment):
 
 
 def learned_against(learned: Calibration, scene: Scene, film: Tracks) -> Row:
-    """Relative errors of what was learned, and the share of true links of one frame outside the gate.
+    """Relative errors of learned quantities, and the share of true links of one frame outside the gate.
 
-    `persistence_links` is the persistence that the true links themselves tell: walls turn particles, so
-    it is less than what was simulated.
+    `persistence_links` is the persistence measured from the true links. Walls reverse particles, so it is
+    less than the simulated one.
     """
-    motion, spacing = learned.model.motion, scene.spacing
-    step = sqrt(scene.kappa**2 + 2 * scene.noise**2) * spacing
+    motion, unit = learned.model.motion, scene.length_unit
+    step = sqrt(scene.kappa**2 + 2 * scene.noise**2) * unit
     persistence = motion.persistence if any(motion.speed) else 0.0
     noise = float(np.mean(motion.noise))
     source, target = film.links.T
@@ -88,15 +88,15 @@ def learned_against(learned: Calibration, scene: Scene, film: Tracks) -> Row:
         "persistence_learned": persistence,
         "persistence_links": persistence_of(film),
         "persistence_error": persistence / scene.persistence - 1 if scene.persistence else np.nan,
-        "noise_error": noise / (scene.noise * spacing) - 1 if scene.noise else np.nan,
+        "noise_error": noise / (scene.noise * unit) - 1 if scene.noise else np.nan,
         "lost_by_gate": float(outside),
     }
 
 
 def persistence_of(film: Tracks) -> float:
-    """Frames for which the steps of true tracks are kept, from their covariances two to five frames apart.
+    """Persistence of true tracks in frames, from the covariances of steps two to five frames apart.
 
-    Noise and the frame itself take no part in these. 0 if steps are hardly correlated.
+    Localisation noise does not contribute to these. 0 if steps are hardly correlated.
     """
     position, frame = film.detections.position, film.detections.frame
     follower = np.full(len(position), -1)
@@ -117,24 +117,25 @@ def persistence_of(film: Tracks) -> float:
 
 
 def confidence(tracks: Tracks, film: Tracks) -> Row:
-    """Expected calibration error of the links' probabilities, and the wrong ones among the least certain.
+    """Expected calibration error of the links' probabilities, and wrong links among the least certain ones.
 
-    `wrong` is the share of wrong links, `wrong_caught` the share of those that are among the least certain
-    5 % of all links, `wrong_foretold` the same by the probabilities alone, so what can be caught if they are
-    right, and `wrong_catchable` what could be if one knew the truth.
+    `wrong` is the share of wrong links. `wrong_caught` is the share of the wrong links that are among the
+    least certain 5 % of all links. `wrong_predicted` is the same share computed from the probabilities alone,
+    that is, the expected `wrong_caught` if the probabilities are right. `wrong_catchable` is the largest
+    share that 5 % of all links can contain.
 
     Examples
     --------
     >>> film = Scene(0.3, particles=60, frames=6).film(0)
     >>> sure = Tracks(film.detections, film.links, link_probability=np.full(len(film.links), 0.9))
-    >>> round(confidence(sure, film)["ece"], 3)  # all are right, and said to be so at .9
+    >>> round(confidence(sure, film)["ece"], 3)  # all are right, with a probability of .9
     0.1
     """
     size = len(film.detections)
     right = np.isin(tracks.links @ [size, 1], film.links @ [size, 1])
     probability = tracks.link_probability
     if probability is None or len(right) == 0:
-        names = ("ece", "wrong", "wrong_caught", "wrong_foretold", "wrong_catchable")
+        names = ("ece", "wrong", "wrong_caught", "wrong_predicted", "wrong_catchable")
         return dict.fromkeys(names, np.nan)
     order = np.argsort(probability, kind="stable")
     doubtful = order[: int(np.ceil(_DOUBTFUL * len(order)))]
@@ -143,13 +144,13 @@ def confidence(tracks: Tracks, film: Tracks) -> Row:
         "ece": expected_calibration_error(probability, right),
         "wrong": wrong / len(right),
         "wrong_caught": float((~right[doubtful]).sum()) / wrong if wrong else np.nan,
-        "wrong_foretold": float(doubt[doubtful].sum() / doubt.sum()) if doubt.any() else np.nan,
+        "wrong_predicted": float(doubt[doubtful].sum() / doubt.sum()) if doubt.any() else np.nan,
         "wrong_catchable": min(len(doubtful) / wrong, 1.0) if wrong else np.nan,
     }
 
 
 def expected_calibration_error(probability: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Mean over links of how far their bin's mean probability is from its share of right links.
+    """Mean over links of the difference between mean probability and share of right links in their bins.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def expected_calibration_error(probability: NDArray[np.float64], right: NDArray[
 
 
 def _by_kappa(summary: list[Row], name: str) -> list[Curve]:
-    """A curve over kappa for each persistence and share of misses and clutter."""
+    """One curve over kappa for each persistence and share of misses and clutter."""
     known = [row for row in summary if not np.isnan(float(row[name]))]
     return [
         Curve.of(

@@ -1,4 +1,4 @@
-"""Accuracy against density at a step that stays the same: only kappa counts."""
+"""Accuracy against density at a constant step: it depends on kappa only."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ..scenes import Scene
 
 
 def _scene(density: float) -> Scene:
-    """Step .2 and noise .03 in the unit of length."""
-    nearness = density ** (1 / 3)
-    return Scene(0.2 * nearness, density=density, noise=0.03 * nearness)
+    """Steps of standard deviation .2 along each axis and noise .03, in an absolute unit of length."""
+    unit = density ** (1 / 3)  # the absolute unit of length in units of density^(-1/3)
+    return Scene(0.2 * unit, density=density, noise=0.03 * unit)
 
 
 class Density(BesideTheory):
-    """The same particles in boxes of other sizes."""
+    """The same particles in boxes of different sizes."""
 
-    shows = "Accuracy against density at one and the same step: kappa is .09 to .4; theory beside it."
+    shows = "Accuracy against density at a constant step (kappa .09 to .4), with theory."
     takes = "half a minute; seconds with --quick"
     varied = ("density",)
     scenes = tuple(_scene(density) for density in (0.1, 0.3, 1.0, 3.0, 8.0))

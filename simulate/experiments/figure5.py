@@ -1,7 +1,7 @@
 """Figure 5 of Vasconcelos & Rosenhahn: 500 particles in 3D at several levels of persistence.
 
-The paper shows the paths; here they are drawn with the links that its matching gets wrong, and beside
-them the share of right links. Its matching is that of least total distance with all pairs allowed.
+The paper shows the paths. Here the wrong links of its matching are drawn with them, beside a plot of the
+share of right links. Its matching minimises the total distance, with all pairs allowed.
 
 C. N. Vasconcelos and B. Rosenhahn, Bipartite graph matching computation on GPU, EMMCVPR 2009.
 """
@@ -22,7 +22,7 @@ _DRAWN = (0.0, 0.5, 1.0)
 
 
 class Figure5(Comparison):
-    """No births, deaths, misses, clutter or noise, as in the paper; its step is not told and is .3 here."""
+    """No births, deaths, misses, clutter or noise, as in the paper, which states no step; kappa is .3."""
 
     shows = "Vasconcelos & Rosenhahn's Figure 5: 500 particles in 3D, persistence 0 to 1, their matching."
     takes = "half a minute; seconds with --quick"
@@ -44,7 +44,7 @@ class Figure5(Comparison):
 
 
 def _paths(scene: Scene) -> Paths:
-    """Links of the paper's matching in one movie, seen along z."""
+    """Links of the paper's matching in one movie, projected along z."""
     film, linker = scene.film(0), linker_named("whole")
     links = linker.link(film.detections, {}, scene.nearest)
     return Paths(*(_seen(Tracks(film.detections, some)) for some in _judged(links, film.links)))

@@ -1,4 +1,7 @@
-"""Accuracy against kappa, the step in spacings, for Brownian particles: theory, and what linkers reach."""
+"""Accuracy against kappa for Brownian particles: theory and linkers.
+
+Kappa is the standard deviation of a step along one axis times density^(1/3).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ _SMALL = [number / 100 for number in range(2, 17)]
 
 
 class Kappa(BesideTheory):
-    """Precision is what theory tells of the nearest neighbour."""
+    """Precision beside the prediction of theory for links to the nearest neighbour."""
 
-    shows = "Accuracy against kappa, the step over the spacing, for Brownian particles; theory beside it."
+    shows = "Accuracy against kappa, step times density^(1/3), for Brownian particles, with theory."
     takes = "half a minute; seconds with --quick"
     varied = ("kappa",)
     scenes = tuple(Scene(kappa) for kappa in (0.05, 0.1, 0.15, 0.2, 0.3, 0.4))

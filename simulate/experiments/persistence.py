@@ -1,4 +1,4 @@
-"""Accuracy against persistence at kappa .3: what the past, and the future, of a particle are worth."""
+"""Accuracy against persistence at kappa .3: the value of a particle's past and future for linking."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..theory import PREDICTED
 
 
 class Persistence(Comparison):
-    """Walks of Fürth with the same step over one frame."""
+    """Walks of Fürth, all with the same standard deviation of the step of one frame."""
 
-    shows = "Accuracy against persistence at kappa .3, beside a one-step velocity prediction."
+    shows = "Accuracy against persistence at kappa .3, with a one-step velocity prediction."
     takes = "half a minute; seconds with --quick"
     varied = ("persistence",)
     scenes = tuple(Scene(0.3, persistence) for persistence in (0.0, 1.0, 3.0, 10.0, 30.0))

@@ -1,4 +1,4 @@
-"""Other packages on the same movies: what they reach tuned on the truth, and what Outbid does untold."""
+"""Other packages, tuned on the truth, against Outbid, given nothing, on the same movies."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Rivals(Comparison):
 
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
         del size
-        told = [row for row in summary if row["told"] == "the truth" or row["linker"] == "outbid"]
+        shown = [row for row in summary if row["given"] == "the truth" or row["linker"] == "outbid"]
         return [
             Panel(
                 f"persistence {float(persistence):g}, misses {float(miss):.0%}, clutter {float(clutter):.0%}",
                 "kappa", "link F1", curves_of(rows, "kappa", "link_f1"),
             )
-            for (persistence, miss, clutter), rows in grouped(told, self.varied[1:]).items()
+            for (persistence, miss, clutter), rows in grouped(shown, self.varied[1:]).items()
         ]  # fmt: skip
 
 

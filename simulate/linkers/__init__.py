@@ -1,8 +1,8 @@
-"""Linkers: ways from detections to links that an experiment compares; one more is one more file here.
+"""Linkers that experiments compare: they make links of detections; one more is one more file here.
 
-A file holds `LINKER`, an instance of `Linker`, and is called by its own name:
-ours (`outbid`, and `plain`, told a gate), baselines (`nearest`, `velocity`) and other packages
-(`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), which may be missing.
+A file holds `LINKER`, an instance of `Linker`, which has the name of the file. There are Outbid's own
+(`outbid`, and `plain`, which is given a gate), baselines (`nearest`, `velocity`) and other packages
+(`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), which may not be installed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from outbid.errors import SettingsError
 from .linker import Linker
 
 LINKERS = tuple(sorted({module.name for module in pkgutil.iter_modules(__path__)} - {"linker"}))
-"""Names that `linker_named` takes."""
+"""Names that `linker_named` accepts."""
 
 
 def linker_named(name: str) -> Linker:

@@ -1,4 +1,4 @@
-"""btrack (Ulicna et al. 2021): Kalman filters and Bayesian updates of who is who."""
+"""btrack (Ulicna et al. 2021): Kalman filters and Bayesian belief updates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .linker import PIXELS, Linker, Settings, grid_of, links_of_labels, silence
 class BTrack(Linker):
     """Tracking without btrack's second, global step.
 
-    Its values for particles are the defaults: deviations of process and measurement, of the first belief,
-    a velocity that the filter follows (``moves`` = 1) or not.
+    The defaults are btrack's values for particles. Settings: standard deviations of process, measurement and
+    initial state (``first``), and whether the filter has a velocity (``moves`` = 1).
     """
 
     packages = ("btrack",)
@@ -25,7 +25,7 @@ class BTrack(Linker):
             try:
                 with silence():
                     _started()
-            except Exception as error:  # a wheel for other machines raises what it likes
+            except Exception as error:  # a wheel for other machines may raise anything
                 reason = error.__cause__ or error
                 sentence = f"btrack left out: its engine cannot be loaded here ({reason})."
         return sentence
@@ -54,7 +54,7 @@ class BTrack(Linker):
         import btrack
         from btrack.constants import BayesianUpdates
 
-        # Its engine counts in pixels: a probability is that of a cube of 7.5 of them.
+        # Its engine works in pixels: a probability is that of a cube of 7.5 pixels.
         position = detections.position * (PIXELS / nearest)
         table = {
             "ID": np.arange(len(detections)), "t": detections.frame.astype(np.int64),
@@ -80,7 +80,7 @@ class BTrack(Linker):
 
 
 def _started() -> None:
-    """Load its engine."""
+    """Load the engine of btrack."""
     import btrack
 
     with btrack.BayesianTracker(verbose=False):

@@ -1,4 +1,4 @@
-"""ByoTrack's Kalman linker (Hanson et al. 2024): a filter of each particle, costs by likelihood."""
+"""ByoTrack's Kalman linker (Hanson et al. 2024): a filter for each particle, likelihoods as costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .linker import PIXELS, Linker, Settings, by_frame, grid_of, links_of_labels
 
 
 class ByoTrack(Linker):
-    """`threshold` is in deviations of the filter (it sets the likelihood below which none are linked)."""
+    """`threshold` is in standard deviations of the filter and sets the least likelihood of a link."""
 
     packages = ("byotrack",)
 
@@ -19,7 +19,7 @@ class ByoTrack(Linker):
         gap = (0, 2) if gaps else (0,)
         still = {"order": (0,), "process": (0.3, 0.6), "detection": (0.1,), "threshold": (2.0, 3.0, 4.0)}
         moving = {"order": (1,), "process": (0.15, 0.3, 0.6), "detection": (0.1,), "threshold": (3.0, 4.0)}
-        first = (1.0, 2.0, 4.0)  # of the velocity, which only the moving know
+        first = (1.0, 2.0, 4.0)  # of the velocity, which only order 1 has
         return grid_of({**still, "first": (1.0,), "max_gap": gap}) + grid_of(
             {**moving, "first": first, "max_gap": gap}
         )

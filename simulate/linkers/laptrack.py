@@ -20,7 +20,7 @@ class LapTrack(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         radii = (0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
         whole = grid_of({"radius": radii, "start_cost": (1.05, 0.5), "gap": (0,)})
-        # Its gap closing takes a hundred times as long, so a part of the grid must do.
+        # With gap closing it takes a hundred times as long, so only a part of the grid has it.
         return whole + grid_of({"radius": (1.25, 2.0), "start_cost": (0.5,), "gap": (1,)} if gaps else {})
 
     def defaults(self, *, gaps: bool) -> Settings:
@@ -32,7 +32,7 @@ class LapTrack(Linker):
 
         cutoff = (float(settings["radius"]) * nearest) ** 2
         gap, cost = int(settings["gap"]), float(settings["start_cost"]) * cutoff
-        make: Any = laptrack.LapTrack  # whose signature hides what has a default
+        make: Any = laptrack.LapTrack  # its signature hides which parameters have defaults
         tracker = make(
             cutoff=cutoff,
             track_start_cost=cost,

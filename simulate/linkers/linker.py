@@ -1,4 +1,4 @@
-"""What a linker is to an experiment."""
+"""The interface of linkers in experiments."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from outbid.detections import Detections
 from outbid.tracks import Tracks
 
 Settings = dict[str, float | int | str]
-"""Values by name. Lengths are in mean distances to the nearest neighbour."""
+"""Values by name. Lengths are in mean nearest-neighbour distances, .554 density^(-1/3)."""
 
 PIXELS = 10.0
-"""Defaults of other packages are lengths in pixels: the nearest neighbour is taken to be so many away."""
+"""Mean nearest-neighbour distance in pixels, for the defaults of other packages, which are in pixels."""
 
 NONE: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
-"""No links: what a linker returns that gives up on a movie."""
+"""No links; also the result of a linker that gives up on a movie."""
 
 
 class Linker(ABC):
-    """A way from detections to links, with settings to choose.
+    """A method that makes links of detections, with settings.
 
-    `packages` are the modules that it imports beside those of Outbid.
+    `packages` are the modules of other packages that it needs.
     """
 
     packages: tuple[str, ...] = ()
 
     def missing(self) -> str | None:
-        """A sentence, if a package that it needs is not there."""
+        """A sentence if a package that it needs is not installed, else None."""
         absent = [name for name in self.packages if find_spec(name) is None]
         if not absent:
             return None
         return f"{' and '.join(absent)} left out: not installed (pip install 'outbid[rivals]')."
 
     def grid(self, *, gaps: bool) -> list[Settings]:
-        """Settings to try on the truth of other movies; none here, where nothing is to be set.
+        """Settings to try on the truth of other movies; by default there are none.
 
         Parameters
         ----------
@@ -55,19 +55,19 @@ class Linker(ABC):
         return []
 
     def defaults(self, *, gaps: bool) -> Settings | None:
-        """What it does if nothing is set; None if something must be.
+        """The default settings; None if the linker has no defaults.
 
         Parameters
         ----------
         gaps : bool
-            As for `grid`: what everybody would set.
+            As for `grid`; any user would set this.
         """
         del gaps
         return {}
 
     @abstractmethod
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
-        """(E, 2) int64 links, rows of source and target.
+        """(E, 2) int64 links: rows of source and target.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class Linker(ABC):
 
 
 def grid_of(values: dict[str, tuple[float | int | str, ...]]) -> list[Settings]:
-    """Every combination of these values.
+    """All combinations of these values.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def grid_of(values: dict[str, tuple[float | int | str, ...]]) -> list[Settings]:
 
 
 def links_of_labels(detections: Detections, label: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Links between detections of the same label; -1 is no track."""
+    """Links between successive detections of the same label; label -1 belongs to no track."""
     return Tracks.from_track_ids(detections, label).links
 
 
@@ -103,7 +103,7 @@ def by_frame(detections: Detections) -> list[NDArray[np.float64]]:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Other packages' bars, logs and warnings are none of this experiment's."""
+    """Suppress progress bars, logs and warnings of other packages."""
     before, nowhere = logging.root.manager.disable, io.StringIO()
     with (
         warnings.catch_warnings(),

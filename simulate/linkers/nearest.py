@@ -1,4 +1,4 @@
-"""Every particle is followed by what is nearest to it in the next frame: what theory can be written for."""
+"""Every detection is linked to the nearest one in the next frame; theory predicts the accuracy of this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .linker import NONE, Linker, Settings
 
 
 class Nearest(Linker):
-    """No assignment at all: two may be followed by the same one."""
+    """No assignment: two detections may be linked to the same one."""
 
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest

@@ -1,4 +1,4 @@
-"""Outbid with nothing set: all is learned from the detections."""
+"""Outbid with default settings: everything is learned from the detections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .linker import Linker, Settings
 
 
 class Outbid(Linker):
-    """`track` without a setting: divisions are looked for as in any movie."""
+    """`track` with default settings, which include divisions."""
 
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest

@@ -1,4 +1,4 @@
-"""Outbid told a gate: frame to frame by optimal assignment of distances, no motion."""
+"""Outbid given a gate: optimal assignment of distances from frame to frame, without a motion model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .linker import Linker, Settings, grid_of
 
 
 class Plain(Linker):
-    """`track` with a `max_distance`; the unmatched cost is half of the gate's, or a share of it."""
+    """`track` with a `max_distance` and the default unmatched cost, half of the cost at the gate."""
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(

@@ -1,4 +1,4 @@
-"""trackpy (Crocker & Grier 1996): nearest within a search range, whole subnets solved."""
+"""trackpy (Crocker & Grier 1996): least squared distances within a search range, solved by subnets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .linker import NONE, Linker, Settings, grid_of, links_of_labels
 
 
 class Trackpy(Linker):
-    """`trackpy.link`, its range narrowed where subnets are too large; a range must be given."""
+    """`trackpy.link`; the search range, which has no default, is reduced where subnets are too large."""
 
     packages = ("trackpy",)
 
@@ -31,7 +31,7 @@ class Trackpy(Linker):
 
 
 def linked(link: Any, detections: Detections, radius: float, memory: int) -> NDArray[np.int64]:
-    """What `link` finds, trackpy's or a predictor's; no links if its subnets stay too large."""
+    """Links found by `link`, trackpy's or a predictor's; none if subnets stay too large."""
     import pandas as pd
     import trackpy
 

@@ -1,4 +1,4 @@
-"""trackpy with its predictor `NearestVelocityPredict`: each particle moves on as the nearest did last."""
+"""trackpy with `NearestVelocityPredict`: a particle is predicted by the last step of the nearest track."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Each particle is expected where its last step would bring it: the simplest use of the past.
+"""One-step velocity prediction: each particle is expected to repeat its last step.
 
-Frame by frame, optimal assignment among pairs within a gate. The cost of a pair is its squared distance
-from what was expected over the variance of that: particles that have only just appeared have no step to
-go by, so they may stray farther.
+Frame by frame, optimal assignment among pairs within a gate. The cost of a pair is the squared distance
+from the predicted position over the variance of the prediction, which is larger for particles that have
+no previous step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .linker import NONE, Linker, Settings, by_frame, grid_of
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Where tracks ended last: rows of the movie, positions, steps a frame, whether known, frames ago."""
+    """Last detections of tracks: rows, positions, steps per frame, whether these are known, age in frames."""
 
     row: NDArray[np.int64]
     position: NDArray[np.float64]
@@ -30,7 +30,7 @@ class _Ends:
     age: NDArray[np.int64]
 
     def take(self, kept: NDArray) -> _Ends:
-        """Some of them."""
+        """The selected ones."""
         return _Ends(self.row[kept], self.position[kept], self.step[kept], self.known[kept], self.age[kept])
 
 
@@ -92,7 +92,7 @@ def _joined(here: _Ends, lost: _Ends) -> _Ends:
 def _pairs(
     expected: NDArray[np.float64], seen: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the two that belong together; the cost is squared distance over deviation², 1 at the gate."""
+    """Rows of the pairs that are linked; the cost is squared distance over deviation², 1 at the gate."""
     if not (len(expected) and len(seen)):
         return NONE[:, 0], NONE[:, 1]
     near = cKDTree(expected).sparse_distance_matrix(

@@ -1,7 +1,7 @@
-"""The matching of Vasconcelos & Rosenhahn: least total distance of two frames, all pairs allowed.
+"""The matching of Vasconcelos & Rosenhahn: least total distance between two frames, all pairs allowed.
 
-All of the smaller side are matched, wherever they went. The answer is that of their auction, which is exact
-up to its epsilon; it is worked out by the solver for such problems.
+All detections of the smaller frame are matched, at any distance. The result is that of their auction, which
+is optimal up to its epsilon; it is computed by the solver for such problems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .linker import NONE, Linker, Settings
 
 
 class Whole(Linker):
-    """One assignment of all for each pair of frames."""
+    """One assignment of all detections for each pair of frames."""
 
     def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
         del settings, nearest

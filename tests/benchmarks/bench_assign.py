@@ -1,10 +1,10 @@
 """One frame pair: candidates and exact assignment, against OR-tools and SciPy on the same candidates.
 
-Points are uniform at density 1, so lengths are in units of the spacing ρ^(-1/3); Gaussian displacement
-0.5 along each axis, gate 1.5 (about 14.5 candidates a point), 5 % of the points die and as many are born.
-Costs are distances, and half of the gate on each side is what it costs to stay unmatched. Compilation
-is done before the clock starts; the quickest of some runs counts. Of the peers the solver alone is timed,
-of Outbid all that `match` does. Each case has a process of its own; `peak_gb` is the most that it held.
+Points are uniform at density 1; lengths are in units of density^(-1/3). Displacements are Gaussian with
+kappa .5, the gate is 1.5 (about 14.5 candidates for each point), 5 % of the points die and as many are born.
+Costs are distances, and the unmatched cost of a point is half of the gate. Compilation is not timed; the
+fastest of several runs counts. For the peers the solver alone is timed, for Outbid everything that `match`
+does. Each case runs in its own process; `peak_gb` is the peak memory of this process.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""What it costs to learn everything: a run without a setting against the plain link of the same movie.
+"""The time that learning takes: tracking without settings against linking with a given gate.
 
-Simulated movies of `particles` x `frames` at one particle a unit of volume, births and deaths 2 %,
-localisation noise .03; steps of standard deviation `kappa` along each axis, persistence in frames; `miss` is
-the share of missed detections and of clutter. The plain link is told a gate of 1.5 mean distances to the
-nearest neighbour. Both run in this process, one thread each, least CPU seconds of three, after one run that
-compiles; `ratio` is the one over the other. `plain_wall` and `wall` are seconds of both with all cores, and
-`plain_shell` and `shell` those of ``outbid track`` from CSV to CSV, each run a process, least of three: what
-a user waits for. With OUTBID_DATA, real movies as in bench_real.
+Simulated movies have density 1; lengths are in units of density^(-1/3). Births and deaths are 2 %, the
+localisation noise is .03. `kappa` is the standard deviation of a step along one axis, `persistence` is in
+frames, `miss` is the share of missed detections and also that of clutter. The linker with a given gate (1.5
+mean nearest-neighbour distances, .8309 density^(-1/3)) is called plain. `plain_seconds` and `seconds` are CPU
+seconds on one thread, the least of three runs after one that compiles; `ratio` is `seconds` over
+`plain_seconds`. `plain_wall` and `wall` are wall seconds on all cores. `plain_shell` and `shell` are wall
+seconds of ``outbid track`` from CSV to CSV, a process for each run, the least of three. With OUTBID_DATA,
+real movies follow as in bench_real, with the gate by its rule.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
 
 GATE = 1.5 * 0.55396
+"""In units of density^(-1/3): .8309, 1.5 mean nearest-neighbour distances."""
 CASES = (
     (0.1, 0, 0.0, 50), (0.1, 3, 0.1, 50), (0.2, 0, 0.0, 50), (0.2, 3, 0.1, 50), (0.3, 10, 0.0, 50),
     (0.3, 3, 0.1, 50), (0.3, 3, 0.1, 500),
@@ -38,7 +40,7 @@ CASES = (
 def movie(
     kappa: float, persistence: float, miss: float, *, particles: int = 2000, frames: int = 50, seed: int = 0
 ) -> Tracks:
-    """A simulated movie, as it is seen."""
+    """Detections of a simulated movie, with the true links."""
     motion: Motion = BrownianWalk(kappa)
     if persistence:
         step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
@@ -70,7 +72,7 @@ def compared(truth: Tracks, gate: float) -> measure.Row:
 
 
 def shell_seconds(truth: Tracks, gate: float) -> tuple[float, float]:
-    """Wall seconds of the command, told the gate, and told nothing."""
+    """Wall seconds of the command, with a given gate and without."""
     with tempfile.TemporaryDirectory() as folder:
         movie = Path(folder, "movie.csv")
         write_detections(movie, truth.detections)
@@ -101,8 +103,8 @@ def real(name: str, stride: int) -> measure.Row:
 def table(limit: float) -> Iterator[measure.Row]:
     for case in CASES:
         row = measure.in_process(simulated, *case, limit=limit)
-        told = dict(zip(("kappa", "persistence", "miss", "frames"), case, strict=True))
-        yield {"movie": "walks"} | told | row
+        case_fields = dict(zip(("kappa", "persistence", "miss", "frames"), case, strict=True))
+        yield {"movie": "walks"} | case_fields | row
     for name, stride in bench_real.MOVIES if bench_real.DATA.is_dir() else ():
         yield {"movie": name, "every": stride} | measure.in_process(real, name, stride, limit=limit)
 

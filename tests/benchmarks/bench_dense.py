@@ -1,9 +1,10 @@
 """Dense assignment on the CPU: `sparsified` against lapx and SciPy, on the same matrix in the same process.
 
 Uniform integers are int32 in [0, n/10], [0, n] and [0, 10n]; Euclidean costs are float64 distances between
-two unrelated uniform clouds in the unit cube. The quickest of some runs counts, compilation is done before.
-Of Outbid all that `assign` does is timed: checks, solution and certificate. `cost_above` is lapx's cost less
-ours, for it rounds costs to float32. `outbid_points` is given the clouds and never stores a matrix.
+two unrelated uniform clouds in the unit cube. The fastest of several runs counts; compilation is not timed.
+For Outbid everything that `assign` does is timed: checks, solution and certificate. `cost_above` is the cost
+of lapx, which rounds costs to float32, minus that of Outbid. `outbid_points` solves the same problem from the
+point clouds, without storing a matrix.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 10_000])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scipy-to", type=int, default=5000, help="the largest n that SciPy is asked for")
+    parser.add_argument("--scipy-to", type=int, default=5000, help="the largest n that SciPy solves")
     chosen = parser.parse_args()
     measure.show(table(chosen.sizes, chosen.repeats, chosen.scipy_to, chosen.limit), chosen.csv)
 

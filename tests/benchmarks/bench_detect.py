@@ -1,16 +1,18 @@
-"""Detection, and the whole pipeline from images to scored tracks: how good, how fast, how much memory.
+"""Detection, and the whole pipeline from images to scored tracks: accuracy, speed and memory.
 
-`stack`: one frame of 29 x 512 x 512 voxels with 800 spots, and a movie of 12 of them, detected on two threads
-(and on the GPU with --device gpu); the radius given or estimated. `peak_gb` is that of the process.
+`stack`: one frame of 29 x 512 x 512 voxels with 800 spots, and a movie of 12 such frames, detected on two
+threads (or on the GPU with --device gpu), with given and with estimated radius. `peak_gb` is the peak memory
+of the process.
 
-`rendered`: persistent walks in 512 x 512 x 10 voxels at SNR 4 (point spread function 1.5 pixels in the plane,
-1 plane along z), rendered before the clock starts. `jsc` and `rmse_xy` count detections within 5
-voxels of a particle, each once, rmse_xy in pixels in the plane. Then `track` without any setting, and the
-scores of the ISBI 2012 challenge at a gate of 5 voxels.
+`rendered`: persistent walks in 512 x 512 x 10 voxels at SNR 4 (standard deviation of a spot: 1.5 pixels in
+the plane, 1 plane along z); rendering is not timed. For `jsc` and `rmse_xy` detections are matched one to one
+with particles nearer than 5 voxels; `rmse_xy` is in pixels in the plane. `track` then runs with default
+settings and is scored as in the ISBI 2012 challenge, at a gate of 5 voxels.
 
-`drosophila`: 16 stacks of real nuclei, nothing given but the voxel: the share of the reference points with a
-detection within 5 pixels in the plane, and detections beyond the number of reference points. The stacks
-are in a folder that the environment variable OUTBID_DATA names, else in ../shared/data beside the checkout.
+`drosophila`: 16 stacks of real nuclei, with only the voxel size given. `recall` is the share of the reference
+points with a detection within 5 pixels in the plane, `extra` the number of detections over that of reference
+points, minus 1. The stacks are in the folder given by the environment variable OUTBID_DATA, by default in
+../shared/data beside the checkout.
 """
 
 from __future__ import annotations
@@ -44,13 +46,13 @@ GIVEN = {"given": (2.5, 1.7), "estimated": (None, None)}
 
 
 def stack(device: str, radius: str, frames: int) -> measure.Row:
-    """Seconds a frame; the last one of the movie counts as much as the first."""
+    """Seconds for a frame, and for a movie."""
     place = np.random.default_rng(0).uniform(0, 1, (800, 3)) * [28, 511, 511]
     truth = Detections.from_table(np.zeros(800, dtype=int), place)
     camera = Camera(shape=(29, 512, 512), psf=(1.5, 2.0, 2.0))
     image: NDArray[np.uint16] = next(render(truth, camera, seed=1))
     settings = DetectionSettings(*GIVEN[radius], device=device)
-    detect([image], settings)  # a GPU's filters are compiled
+    detect([image], settings)  # compiles the filters of a GPU
     seconds, (found, used) = measure.best_of(
         3, lambda: detect((image + np.uint16(k) for k in range(frames)), settings)
     )
@@ -78,7 +80,7 @@ def rendered(particles: int, frames: int, radius: str) -> measure.Row:
 
 
 def how_near(seen: Detections, truth: Detections) -> measure.Row:
-    """Detections that are within 5 voxels of a particle, matched one to one."""
+    """Detections within 5 voxels of a particle, matched one to one."""
     pairs = match(seen.position, truth.position, 5.0, source_block=seen.frame, target_block=truth.frame)
     error = (seen.position[pairs.source] - truth.position[pairs.target])[:, 1:]
     hits = len(error)

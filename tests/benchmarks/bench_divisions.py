@@ -1,10 +1,10 @@
 """Divisions of real embryos and cultured cells: precision, recall and F1 within one frame.
 
-Identities are removed and no option is set. At every k-th frame a true division is one from a frame to
-the next that is left. With ``--pieces`` movies are cut into pieces of some frames, of which many hold
-few divisions: those that are true, found and right, by how many are true in a piece. With ``--missed`` such a
-share of the detections is left out at random, and links go over what is missed. The movies are found as in
-`bench_real`.
+Identities are removed and all settings are the defaults. Where only every k-th frame is kept, a true division
+is one between successive kept frames. With ``--pieces`` movies are cut into pieces of a few frames, many of
+which have few divisions; the table counts pieces and their true, found and right divisions, grouped by the
+number of true divisions in a piece. With ``--missed`` this share of the detections is removed at random, and
+true links span the gaps. The movies are those of `bench_real` and others in the same folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PIECES = (
     ("hela_geff/Fluo-N2DL-HeLa-01.zarr", 1, 6), ("celegans/L1.csv", 1, 10), ("celegans/L5.csv", 1, 10),
     ("ascidian/Pm08.csv", 1, 8), ("ascidian/Pm05.csv", 1, 8), ("formats/tidy_mamut_lineagetree.csv", 1, 40),
 )  # fmt: skip
-"""Movies, every how many-th frame, and how many of those make a piece."""
+"""Movie, k of every k-th frame, and number of frames of a piece."""
 HELD = ("none", "one", "2 to 4", "5 to 9", "more")
 
 
@@ -44,7 +44,7 @@ def found(name: str, stride: int, missed: float) -> measure.Row:
 
 
 def pieces(name: str, stride: int, frames: int) -> Iterator[Tracks]:
-    """The truth in so many frames after the other; pieces of hardly any detections are left out."""
+    """The truth in successive pieces of `frames` frames; pieces of less than 20 detections are left out."""
     truth = read_tracks(DATA / name).every(stride)
     seen = truth.detections
     for first in range(seen.first_frame, int(seen.frame[-1]), frames * stride):
@@ -65,8 +65,8 @@ def found_in_pieces(name: str, stride: int, frames: int) -> measure.Row:
 
 def table_of_pieces(limit: float) -> Iterator[measure.Row]:
     for name, stride, frames in PIECES:
-        told = measure.in_process(found_in_pieces, name, stride, frames, limit=limit)
-        yield {"movie": name, "every": stride, "frames": frames, "shown": "pieces/true/found/right"} | told
+        row = measure.in_process(found_in_pieces, name, stride, frames, limit=limit)
+        yield {"movie": name, "every": stride, "frames": frames, "shown": "pieces/true/found/right"} | row
 
 
 def table(limit: float, missed: float) -> Iterator[measure.Row]:
@@ -78,8 +78,8 @@ def table(limit: float, missed: float) -> Iterator[measure.Row]:
 
 if __name__ == "__main__":
     parser = measure.options(__doc__)
-    parser.add_argument("--pieces", action="store_true", help="few divisions: movies in pieces")
-    parser.add_argument("--missed", type=float, default=0.0, metavar="SHARE", help="detections left out")
+    parser.add_argument("--pieces", action="store_true", help="cut movies into pieces with few divisions")
+    parser.add_argument("--missed", type=float, default=0.0, metavar="SHARE", help="detections removed")
     chosen = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit(f"There is no folder {DATA}. Name the one with the movies: OUTBID_DATA=folder.")

@@ -1,10 +1,11 @@
 """One frame pair, and a movie, on the GPU: timed with events, against the CPU path in the same run.
 
-Points are uniform at density 1, lengths in units of the spacing; 5 % of the particles are replaced. Positions
-are on the device already; all that `match` does is timed: candidates, costs, bids, paths, certificate,
-margins. The median of five runs counts. `--record` begins tests/gpu_record.json anew, with the device, a hash
-of every kernel source and what the tests came to; the other benchmarks add their tables. The tests compare
-those hashes with the sources.
+Points are uniform at density 1; lengths are in units of density^(-1/3). `displacement` is the standard
+deviation of a step along one axis (kappa); 5 % of the particles are replaced. Positions are in device memory
+before; everything that `match` does is timed: candidates, costs, bids, paths, certificate, margins. The
+median of five runs counts. `--record` starts a new tests/gpu_record.json with the origin, a hash of every
+kernel source and the test results; the other benchmarks add their tables. The tests compare those hashes with
+the sources.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def frame_pairs(cpu: bool) -> Iterator[measure.Row]:
 
 
 def movie(frames: int, particles: int) -> Iterator[measure.Row]:
-    """All frame pairs of a movie as one problem, about 5 candidates a particle."""
+    """All frame pairs of a movie as one problem; kappa .1, gate 1.05, about 5 candidates per particle."""
     rng = np.random.default_rng(0)
     side = particles ** (1 / 3)
     position = rng.uniform(0, side, (1, particles, 3)) + np.cumsum(
@@ -88,19 +89,19 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
 
 def outcome(folder: Path) -> dict[str, int]:
     """How many tests passed, failed and were skipped, and their seconds, from pytest's reports."""
-    told = Counter[str]()
+    total = Counter[str]()
     for report in folder.glob("*.xml"):
         for suite in ET.parse(report).iter("testsuite"):
-            told.update({name: round(float(suite.attrib[name])) for name in REPORTED})
-    failed = told["failures"] + told["errors"]
-    passed = told["tests"] - told["skipped"] - failed
-    return {"passed": passed, "skipped": told["skipped"], "failed": failed, "seconds": told["time"]}
+            total.update({name: round(float(suite.attrib[name])) for name in REPORTED})
+    failed = total["failures"] + total["errors"]
+    passed = total["tests"] - total["skipped"] - failed
+    return {"passed": passed, "skipped": total["skipped"], "failed": failed, "seconds": total["time"]}
 
 
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument(
-        "--record", type=Path, help="begin tests/gpu_record.json; the folder of pytest's --junitxml"
+        "--record", type=Path, help="start a new tests/gpu_record.json; folder of pytest's --junitxml"
     )
     parser.add_argument("--no-cpu", action="store_true", help="leave the CPU path out")
     chosen = parser.parse_args()

@@ -1,12 +1,13 @@
-"""The auction and Deep Greedy Switching on the GPU, timed with events, costs in its memory.
+"""The auction and Deep Greedy Switching on the GPU, timed with events, costs in device memory.
 
-Auction: uniform integers as int32 in [0, n/10], [0, n] and [0, 10n], distances in 3D as in Vasconcelos &
-Rosenhahn, GEOM of Roverso et al. (to n = 5000, for their Figure 3), and 1000 particles within a gate; all
-that `assign` does, the median of five runs (of one, beyond n = 5000); distances to n = 1000 by the auction
-and the Hungarian algorithm on the CPU as well, for the former's Figure 6. Switching: GEOM, ten seeds;
-`gap_percent` is the largest distance to its own proof, `worst_percent` that to the optimum, by `sparsified`
-(beyond n = 5000 to the proof, which is no less). Evaluation: one difference evaluation of all lines in both
-forms, and on the host's processors.
+Auction: uniform integers as int32 in [0, n/10], [0, n] and [0, 10n]; distances in 3D as in Vasconcelos &
+Rosenhahn; GEOM of Roverso et al. (up to n = 5000, for their Figure 3); and 1000 particles at density 1, kappa
+.5, gate 1.2 density^(-1/3). Everything that `assign` does is timed, the median of five runs (a single run
+above n = 5000). Distances up to n = 1000 are also solved by the auction and the Hungarian algorithm on the
+CPU, for Figure 6 of Vasconcelos & Rosenhahn. Switching: GEOM, ten seeds; `gap_percent` is the largest gap to
+the solver's own bound, `worst_percent` that to the optimum by `sparsified` (above n = 5000 to the bound, so
+it is not less than the true value). Evaluation: one difference evaluation of all lines in both forms, and on
+the CPU.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from outbid.assignment.points import dense_of
 from outbid.assignment.problem import on_gpu, on_host
 
 PARTICLES, TIMED_OFTEN, ON_THE_CPU = 1000, 5000, 2000
-"""The largest n of particles, of auctions run more than once, and of what the CPU does as well."""
+"""The largest n of particles, of auctions that are run five times, and of switching on the CPU."""
 WITH_OPTIMUM = 5000
-"""The largest n whose optimum is looked for."""
+"""The largest n for which the optimum is computed."""
 MOST = {"sequential": 10_000, "parallel": 5000, "sequential, mixed": 1000, "parallel, mixed": 1000}
 SWITCHING = {
     "sequential": GreedySwitching(),
@@ -52,7 +53,7 @@ def auction_problem(kind: str, size: int) -> AssignmentProblem:
 
 
 def geom(size: int, seed: int) -> AssignmentProblem:
-    """On the GPU."""
+    """The GEOM problem of Roverso et al., costs on the GPU."""
     points = to_device(1000 * np.random.default_rng(seed).random((size, 2)))
     return AssignmentProblem(DenseCosts(-dense_of(PointCosts(points, points)).values))
 

@@ -1,11 +1,12 @@
-"""Dense assignment on the GPU: matrices and points in its memory, solved by `sparsified`.
+"""Dense assignment on the GPU: matrices and points in device memory, solved by `sparsified`.
 
 Matrices are uniform int32 in [0, n/10], [0, n] and [0, 10n]; points are two unrelated uniform clouds in the
-unit cube, of which no matrix is made; the other families are those of the tests. All that `assign` does is
-timed between two events: checks, solution and certificate; the median of five runs (of one, beyond a second)
-after one that compiles, of the other families one run (beyond three seconds the first, which may compile).
-`bound_ms` is one reading of the matrix at 4.3 TB/s. `raft_ms` and `hylac_ms` are RAPIDS RAFT's alternating
-tree and HyLAC's classical solver on an H200, quoted from earlier measurements, not run here.
+unit cube, solved without a matrix; the other families are those of the tests. Everything that `assign` does
+is timed between two events: checks, solution and certificate. The median of five runs counts (a single run if
+it takes over a second) after one that compiles; for the other families one run (the first, which may compile,
+if it takes over three seconds). `bound_ms` is one reading of the matrix at 4.3 TB/s. `raft_ms` and `hylac_ms`
+are RAPIDS RAFT's alternating tree and HyLAC's classical solver on an H200, quoted from earlier measurements,
+not run here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def draw(low: int, high: int, shape: tuple[int, ...]) -> Any:
 
 
 def uniform(size: int, share: float) -> DenseCosts:
-    """Made block by block, for a draw of more than 2^31 numbers at once may fail."""
+    """Drawn block by block, because drawing more than 2^31 numbers at once may fail."""
     costs = cupy.empty((size, size), np.int32)
     cupy.random.seed(0)
     for first in range(0, size, 5000):
@@ -97,14 +98,14 @@ def row(kind: str, costs: DenseCosts | PointCosts) -> measure.Row:
         return answer
 
     taken, answer = (once if kind in FAMILIES else milliseconds)(work)
-    told: measure.Row = {"n": max(costs.shape), "costs": kind, "ms": round(taken, 2)}
+    result: measure.Row = {"n": max(costs.shape), "costs": kind, "ms": round(taken, 2)}
     if isinstance(costs, DenseCosts):
-        told["bound_ms"] = round(costs.values.nbytes / BYTES_A_MILLISECOND, 2)
-    told |= {"gap": answer.gap, "relative_gap": answer.gap / max(abs(answer.primal_cost), 1)}
-    told |= {"status": answer.status.name}
-    told |= {name: answer.stats[name] for name in ("passes", "phases", "rounds") if name in answer.stats}
-    told["extra_mb"] = round((pool.total_bytes() - held) / 2**20)
-    return told | (QUOTED.get(kind, {}) if costs.shape[0] == 20_000 else {})
+        result["bound_ms"] = round(costs.values.nbytes / BYTES_A_MILLISECOND, 2)
+    result |= {"gap": answer.gap, "relative_gap": answer.gap / max(abs(answer.primal_cost), 1)}
+    result |= {"status": answer.status.name}
+    result |= {name: answer.stats[name] for name in ("passes", "phases", "rounds") if name in answer.stats}
+    result["extra_mb"] = round((pool.total_bytes() - held) / 2**20)
+    return result | (QUOTED.get(kind, {}) if costs.shape[0] == 20_000 else {})
 
 
 def table(sizes: list[int], points: list[int], families: int) -> Iterator[measure.Row]:

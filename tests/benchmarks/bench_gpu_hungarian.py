@@ -1,9 +1,9 @@
 """Date & Nagi's variants: counts and times of every stage as in their Tables 1 to 3, on the GPU and the CPU.
 
-Uniform integers (int32) in [0, n/10], [0, n] and [0, 10n], the matrix in device memory. `seconds` is what the
-solver takes, checks and certificate left out, the median of five runs after one that compiles; the stages are
-those of the last. `paths_1_to_5` and so on count the assignments in iterations after the initial ones.
-`--cpu` adds the CPU with one thread and with all. `--record` adds the rows to tests/gpu_record.json.
+Uniform integers (int32) in [0, n/10], [0, n] and [0, 10n], the matrix in device memory. `seconds` is the
+time of the solver without checks and certificate, the median of five runs after one that compiles; the stages
+are those of the last run. `paths_1_to_5` and so on count the assignments in iterations after the initial
+ones. `--cpu` adds the CPU with one thread and with all. `--record` adds the rows to tests/gpu_record.json.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def integers(size: int, times: float, seed: int = 0) -> NDArray[np.int32]:
 def measured(
     problem: AssignmentProblem, solver: Hungarian, repeats: int, wait: Callable[[], None]
 ) -> measure.Row:
-    """Median seconds of the solver alone, with its counts; the gap is that of the door's certificate."""
+    """Median seconds of the solver alone, with its counts; the gap is that of the certificate."""
     answer = solver.compute(problem)
     times = []
     for _ in range(repeats):

@@ -1,12 +1,14 @@
-"""From a Parquet file of a huge movie to one of its tracks, with the real command on a GPU.
+"""The command `outbid track` on a GPU, from a Parquet file of a huge movie to a Parquet file of its tracks.
 
-The movie has 100 frames of 1,000,000 particles unless told otherwise, uniform at density 1, lengths in units
-of the spacing, displacement 0.5, gate 1.5, 5 % replaced in every frame, rows of a frame shuffled, coordinates
-in single precision. `outbid track --device gpu` links it in memory and with --stream; the seconds of every
-stage are those that the command tells (`--json`): of the thread that numbers the tracks, which waits for the
-others, and, as `beside`, of those that read, link and write at the same time. `start` is what remains: Python
-and imports; what compiles has run before. `disk_gb_s` is the speed at which the disk takes the movie's bytes.
-Takes about two minutes, 15 GB of disk and 20 GB of memory; `make gpu-bench` runs it, `make gpu-test` not.
+By default the movie has 100 frames of 1,000,000 particles, uniform at density 1; lengths are in units of
+density^(-1/3). The displacement, the standard deviation of a step along one axis (kappa), is .5, the gate
+1.5; 5 % of the particles are replaced in every frame, rows of a frame are shuffled, coordinates are in single
+precision. `outbid track --device gpu` links it in memory and with --stream. The seconds of the stages are
+reported by the command (`--json`): those of the thread that numbers the tracks and waits for the others, and,
+as `beside`, those of the threads that read, link and write at the same time. `start` is the remaining time,
+Python and imports; compilation is not timed. `disk_gb_s` is the speed at which the disk takes the bytes of
+the movie. Takes about two minutes, 15 GB of disk and 20 GB of memory; `make gpu-bench` runs it, `make
+gpu-test` does not.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ MODES: dict[str, list[str]] = {"stream": ["--stream"], "in memory": []}
 
 
 def write_movie(path: Path, frames: int, particles: int, displacement: float) -> measure.Row:
-    """Frame after frame, one a row group; a thread writes while the next one moves."""
+    """Write a row group for each frame; a thread writes while the next frame is simulated."""
     start = time.perf_counter()
     rng = np.random.default_rng(0)
     side = np.float32(particles ** (1 / 3))
@@ -84,21 +86,21 @@ def disk(path: Path) -> float:
 
 
 def command(source: Path, output: Path, gate: float, options: list[str], limit: float) -> measure.Row:
-    """The command's own account, its wall time and the most memory that it held."""
+    """The summary of the command, its wall time and its peak memory."""
     words = ["track", source, "-o", output, "--max-distance", gate, *options, "--json", "-q"]
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", OUTBID, *map(str, words)], stdout=subprocess.PIPE)
     ending = threading.Timer(limit, process.kill)
     ending.start()
     with most_gpu_memory() as gpu_gb:
-        told = process.stdout.read() if process.stdout else b""
+        printed = process.stdout.read() if process.stdout else b""
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - start
     ending.cancel()
     if process.returncode:
         return {"seconds": f"ended with {process.returncode} after {seconds:.0f} s"}
-    summary = json.loads(told)
+    summary = json.loads(printed)
     stages = summary["stages"] | {"start": seconds - sum(summary["stages"].values())}
     row: measure.Row = {"seconds": round(seconds, 1)}
     row |= {f"{stage}_s": round(spent, 2) for stage, spent in stages.items()}
@@ -112,7 +114,7 @@ def command(source: Path, output: Path, gate: float, options: list[str], limit: 
 
 @contextmanager
 def most_gpu_memory() -> Iterator[list[float]]:
-    """Gigabytes in use on the GPU, asked five times a second; none where there is no GPU."""
+    """Gigabytes in use on the GPU, sampled five times a second; empty if there is no GPU."""
     found: list[float] = []
     if shutil.which("nvidia-smi") is None:
         yield found
@@ -121,8 +123,8 @@ def most_gpu_memory() -> Iterator[list[float]]:
     with subprocess.Popen(ask, stdout=subprocess.PIPE, text=True) as asking:
         yield found
         asking.terminate()
-        told = asking.stdout.read().split() if asking.stdout else []
-    found += [round(int(line) / 1024, 1) for line in told if line.isdigit()]
+        lines = asking.stdout.read().split() if asking.stdout else []
+    found += [round(int(line) / 1024, 1) for line in lines if line.isdigit()]
 
 
 def same_tracks(paths: list[Path]) -> bool:
@@ -148,15 +150,15 @@ def table(chosen: argparse.Namespace, folder: Path) -> Iterator[measure.Row]:
 
 
 def recorded(rows: Iterable[measure.Row], chosen: argparse.Namespace) -> Iterator[measure.Row]:
-    """The rows, kept as they come, so that a run that is ended has its first ones in the record."""
+    """The rows; each is recorded at once, so that an interrupted run has its first rows in the record."""
     from measure_gpu import add_to_long_record
 
-    told = {name: getattr(chosen, name) for name in ("frames", "particles", "displacement", "gate")}
+    size = {name: getattr(chosen, name) for name in ("frames", "particles", "displacement", "gate")}
     done: list[measure.Row] = []
     for row in rows:
         done.append(row)
         if any("worst_gap" in row for row in done):
-            add_to_long_record("huge_movie", {**told, "rows": done})
+            add_to_long_record("huge_movie", {**size, "rows": done})
         yield row
 
 

@@ -1,12 +1,12 @@
-"""Time against the number of particles on a GPU, stage by stage, and once more candidates than 2^31.
+"""Time against number of particles on a GPU, by stage, and one problem of more than 2^31 candidates.
 
-Frame pairs as in bench_gpu.py, displacement 0.5, gate 1.5: 14.5 candidates each at every size. `gpu_ms` is
-the median of five runs between two events; the stages are medians of five more runs that wait for the GPU
-after each. The bound of a stage is the bytes that any way of doing it must move over 4.3 TB/s, at 8 bytes a
-candidate (column and cost), 24 a point, 8 a row or column for what is known of it: candidates are written
-once, read once by the bids and twice by the certificate (duals, margins). `x_bound` is how many times longer
-it took. The exponents are the slopes of log time against log n from 10^5 on, and from 10^6 on. Takes about a
-minute; `make gpu-bench` runs it, `make gpu-test` does not.
+Frame pairs as in bench_gpu.py, displacement .5, gate 1.5 density^(-1/3): 14.5 candidates per point at every
+size. `gpu_ms` is the median of five runs between two events; the stages are medians of five further runs that
+synchronise with the GPU after each stage. The bound of a stage is the least number of bytes that it must
+move, over 4.3 TB/s, at 8 bytes for a candidate (column and cost), 24 for a point and 8 for the state of a row
+or column: candidates are written once, read once by the bids and twice by the certificate (duals, margins).
+`x_bound` is the measured time over the bound. The exponents are the slopes of log time against log n from
+10^5 on, and from 10^6 on. Takes about a minute; `make gpu-bench` runs it, `make gpu-test` does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MANY = 66_000_000
 
 
 def least_bytes(stage: str, points: int, pairs: int) -> int:
-    """Bytes that a stage moves at least, both frames together."""
+    """Least number of bytes that a stage moves, both frames together."""
     return {
         "candidates": 24 * points + 8 * pairs,
         "bids": 8 * pairs + 8 * points,
@@ -75,7 +75,7 @@ def exponent(rows: list[measure.Row], least: int) -> float:
 
 
 def many(count: int, gate: float) -> Iterator[measure.Row]:
-    """One frame pair of so many candidates that 32 bits do not count them, made on the GPU."""
+    """One frame pair with more candidates than 32 bits can count, simulated on the GPU; kappa .2."""
     rng = cupy.random.default_rng(0)
     side = count ** (1 / 3)
     source = side * rng.random((count, 3))
@@ -107,14 +107,15 @@ def main() -> None:
     chosen = parser.parse_args()
     counts = [round(10 ** (k / 2)) for k in range(6, 15)]
     rows = measure.show(sizes([n for n in counts if n <= chosen.most]), chosen.csv)
-    told: dict[str, Any] = {"rows": rows}
+    results: dict[str, Any] = {"rows": rows}
     if chosen.most > 1_000_000:
-        told["exponent"], told["last_exponent"] = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
-        print(f"exponent from 10^5 on: {told['exponent']}, from 10^6 on: {told['last_exponent']}")
+        exponents = (round(exponent(rows, n), 3) for n in (100_000, 1_000_000))
+        results["exponent"], results["last_exponent"] = exponents
+        print(f"exponent from 10^5 on: {results['exponent']}, from 10^6 on: {results['last_exponent']}")
     if chosen.many:
-        told["many"] = measure.show(many(chosen.many, 2.0), measure.beside(chosen.csv, "many"))
+        results["many"] = measure.show(many(chosen.many, 2.0), measure.beside(chosen.csv, "many"))
     if chosen.record:
-        add_to_long_record("scaling", told)
+        add_to_long_record("scaling", results)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""A movie of 1000 frames of 1000 particles, the real command, and what starting and compiling cost.
+"""A movie of 1000 frames of 1000 particles: linking, the command, compilation and start-up time.
 
-Lengths are in mean nearest-neighbour spacings: persistent walk (.5) of step .6, gate 1.0, births and deaths
-5 %. `link` is what `track` takes, compilation excluded; `command` is the wall time of
-`outbid track movie.csv -o movie.parquet`. `compile_all` tracks and scores, once with an empty and once with
-a filled cache: the difference is the compilation of all kernels but those that it lists. `sample` is the
-wall time of tracking the bundled sample, from shell to shell, and `start` that of `outbid --help`.
+Lengths are in units of density^(-1/3); the mean nearest-neighbour distance is .5540 of these. The particles
+follow a persistent walk of persistence .5 and step .3324 (.6 nearest-neighbour distances), the gate is .5540
+(1.0 nearest-neighbour distance), births and deaths are 5 %. `link` is the time of `track` without
+compilation, `command` the wall time of `outbid track movie.csv -o movie.parquet`. `compile_all` tracks and
+scores with an empty cache and again with a filled cache: the difference is the compilation time of all
+kernels except those that it lists. `sample` is the wall time of the command that tracks the bundled sample,
+`start` that of `outbid --help`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from outbid import TrackingSettings, Tracks, track, write_detections
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
 
-SPACING = 0.55396
-"""Mean distance to the nearest neighbour at density 1."""
+NEAREST = 0.55396
+"""Mean nearest-neighbour distance in units of density^(-1/3)."""
+STEP, GATE = 0.6 * NEAREST, 1.0 * NEAREST
+"""In units of density^(-1/3): .3324 and .5540."""
 
 TRACK_AND_SCORE = """
 import importlib, json, pkgutil, time
@@ -53,13 +57,13 @@ print(json.dumps([seconds, len(kernels), unused]))
 
 def movie(frames: int, particles: int) -> Tracks:
     side = particles ** (1 / 3)
-    motion = PersistentWalk(step=0.6 * SPACING, persistence=0.5)
+    motion = PersistentWalk(step=STEP, persistence=0.5)
     box = (side, side, side)
     return walk(WalkSettings(motion, particles, frames, box, "reflect", birth_rate=0.05, death_rate=0.05))
 
 
 def link(frames: int, particles: int) -> measure.Row:
-    settings = TrackingSettings(max_distance=SPACING)
+    settings = TrackingSettings(max_distance=GATE)
     track(movie(3, 100).detections, settings)  # compiles
     detections = movie(frames, particles).detections
     seconds, run = measure.best_of(3, lambda: track(detections, settings))
@@ -67,7 +71,7 @@ def link(frames: int, particles: int) -> measure.Row:
 
 
 def shell(repeats: int, *words: object) -> float:
-    """Least wall time of a command among some runs."""
+    """Least wall time of several runs of a command."""
     command = [str(Path(sys.executable).with_name("outbid")), *map(str, words)]
     seconds, _ = measure.best_of(repeats, lambda: subprocess.run(command, check=True, capture_output=True))
     return seconds
@@ -77,7 +81,7 @@ def command(frames: int, particles: int) -> measure.Row:
     with tempfile.TemporaryDirectory() as name:
         source, output = Path(name, "movie.csv"), Path(name, "movie.parquet")
         write_detections(source, movie(frames, particles).detections)
-        words = ("track", source, "-o", output, "--max-distance", SPACING, "--overwrite")
+        words = ("track", source, "-o", output, "--max-distance", GATE, "--overwrite")
         return {"seconds": shell(3, *words), "csv_mb": round(source.stat().st_size / 1e6, 1)}
 
 

@@ -1,11 +1,12 @@
-"""One frame pair on the CPU against LapTrack and trackpy: the instances of bench_gpu.py, here up to 100,000.
+"""One frame pair on the CPU against LapTrack and trackpy: instances as in bench_gpu.py, to 100,000 points.
 
-Each peer links with its own costs at the same gate: LapTrack squared distances and its default costs of not
-linking, trackpy squared distances and the full gate, with adaptive search where groups of particles grow too
-large for it. `recall` and `precision` are of the true links. What compiles has run before. Each case has a
-process of its own and is given up after --limit seconds. `cpu_s` is processor time, which other work on the
-machine does not lengthen; `times` compares it with Outbid's in the same run. All use one core. Takes up to
---limit seconds for each case of a peer.
+Lengths are in units of density^(-1/3); `displacement` is the standard deviation of a step along one axis
+(kappa). Each peer links with its own costs at the same gate: LapTrack with squared distances and its default
+costs of not linking, trackpy with squared distances and the full gate, and with adaptive search where groups
+of particles are too large for it. `recall` and `precision` are those of the links. Compilation is not timed.
+Each case runs in its own process and is ended after --limit seconds. `cpu_s` is processor time, which does
+not depend on other work on the machine; `times` is `cpu_s` over that of Outbid in the same run. All use one
+core. Takes up to --limit seconds for each case of a peer.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Real movies, identities removed, linked and scored against them: F1 over links that are no divisions.
+"""Real movies, linked without their identities and scored against them: F1 over links without divisions.
 
-The largest distance is chosen by one rule that asks nothing but the detections: 1.5 times the median distance
-from a detection to its nearest neighbour in the same frame. All other settings are the defaults, with
-each of the two costs. At every k-th frame the true links are chains of k links.
+The gate follows from the detections alone: it is 1.5 times the median distance from a detection to its
+nearest neighbour in the same frame. `max_distance` is this gate in the unit of the positions. All other
+settings are the defaults, with each of the two costs. Where only every k-th frame is kept, a true link is a
+chain of k links.
 
-The movies are in a folder that the environment variable OUTBID_DATA names, else in ../shared/data beside
-the checkout.
+The movies are in the folder given by the environment variable OUTBID_DATA, by default in ../shared/data
+beside the checkout.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The tracker as a whole: five frames, births and deaths 5 %, persistent walk, against SciPy and trackpy.
 
-Lengths are in mean nearest-neighbour spacings, .554 ρ^(-1/3). The walk has persistence .5 and step 1.27
-(mean displacement .84): the values found by a scan of both at which links at gate 2.0 have the recall and
-precision .715/.701 with half of the gate as unmatched cost and .685/.658 with the full gate (the
-default and the usual choice). The sum of the link costs and unmatched costs is what every exact linker
-must reach: `cost` is compared. Scenes are simulated and stored before; compilation is done before the
-clock starts. Each case has a process of its own; `peak_gb` is the most that it held, detections included.
+Lengths are in units of density^(-1/3); the mean nearest-neighbour distance is .5540 of these. The gates are
+.2216, .5540, .8863 and 1.108, which are .4, 1.0, 1.6 and 2.0 nearest-neighbour distances. The walk has
+persistence .5 and step .7035 (1.27 nearest-neighbour distances); the mean displacement is .465 (.84). Both
+were chosen by a scan: with them, links at the gate 1.108 have the recall and precision .715/.701 if the
+unmatched cost is half of the gate, which is Outbid's default, and .685/.658 if it is the full gate, which is
+usual elsewhere. `cost` is the sum of link costs and unmatched costs; all exact linkers must reach the same
+value. Simulation and compilation are not timed. Each case runs in its own process; `peak_gb` is the peak
+memory of this process, detections included.
 """
 
 from __future__ import annotations
@@ -24,13 +26,17 @@ from outbid import Detections, TrackingSettings, Tracks, track
 from outbid.simulate.motions import PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
 
-SPACING = 0.55396
-"""Mean distance to the nearest neighbour at density 1."""
+NEAREST = 0.55396
+"""Mean nearest-neighbour distance in units of density^(-1/3)."""
+STEP = 1.27 * NEAREST
+"""In units of density^(-1/3): .7035."""
+GATES = tuple(distance * NEAREST for distance in (0.4, 1.0, 1.6, 2.0))
+"""In units of density^(-1/3): .2216, .5540, .8863, 1.108."""
 
 
 def simulate(folder: Path, count: int) -> measure.Row:
     side = count ** (1 / 3)
-    motion = PersistentWalk(step=1.27 * SPACING, persistence=0.5)
+    motion = PersistentWalk(step=STEP, persistence=0.5)
     box = (side, side, side)
     truth = walk(WalkSettings(motion, count, 5, box, "reflect", birth_rate=0.05, death_rate=0.05, seed=0))
     for name, values in (
@@ -47,7 +53,7 @@ def stored(folder: Path) -> Detections:
 
 
 def total_cost(detections: Detections, links: np.ndarray, unmatched: float) -> float:
-    """Lengths of the links, and what stays unlinked between each two frames."""
+    """Lengths of the links, plus unmatched costs of detections not linked to the next or previous frame."""
     length = np.linalg.norm(detections.position[links[:, 1]] - detections.position[links[:, 0]], axis=1)
     ends = len(detections.position[detections.rows_of(detections.first_frame)])
     ends += len(detections.position[detections.rows_of(int(detections.frame[-1]))])
@@ -109,18 +115,18 @@ def trackpy_adaptive(folder: Path, gate: float, unmatched: float) -> measure.Row
 
 def table(limit: float, who: list[str], most: int) -> Iterator[measure.Row]:
     linkers = {"outbid": outbid, "scipy": scipy_groups, "trackpy": trackpy_adaptive}
-    for count, gates in ((100_000, (0.4, 1.0, 1.6, 2.0)), (1_000_000, (0.4, 1.0))):
+    for count, gates in ((100_000, GATES), (1_000_000, GATES[:2])):
         if count > most:
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             yield {"n": count, "who": "simulated"} | measure.in_process(simulate, folder, count, limit=limit)
             # The usual unmatched cost, the full gate, makes the hardest problem: the last case.
-            for gate, share in [(gate, 0.5) for gate in gates] + [(2.0, 1.0)] * (count == 100_000):
-                case = {"n": count, "gate": gate, "unmatched": "half gate" if share == 0.5 else "full gate"}
-                lengths = gate * SPACING, share * gate * SPACING
+            for gate, share in [(gate, 0.5) for gate in gates] + [(GATES[-1], 1.0)] * (count == 100_000):
+                unmatched = "half gate" if share == 0.5 else "full gate"
+                case = {"n": count, "gate": float(f"{gate:.4g}"), "unmatched": unmatched}
                 for linker in who:
-                    row = measure.in_process(linkers[linker], folder, *lengths, limit=limit)
+                    row = measure.in_process(linkers[linker], folder, gate, share * gate, limit=limit)
                     yield case | {"who": linker} | row
 
 

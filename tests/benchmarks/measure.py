@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,10 @@ Row = dict[str, object]
 
 
 def in_process(case: Callable[..., Row], *given: object, limit: float) -> Row:
-    """What `case` returns, run in a process of its own, with `peak_gb` unless the case tells it itself.
+    """The result of `case`, run in a process of its own, with `peak_gb` unless the result has it.
 
-    `limit` seconds after its start the process is ended, because some peers search for ever; then
-    `seconds` is the text ``> limit``. A failure is told as the text in `seconds` as well.
+    The process is ended `limit` seconds after its start, because some peers never finish; then `seconds` is
+    the text ``> limit``. After a failure `seconds` is the text of the error.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -50,13 +52,13 @@ def _report(sender: Any, case: Callable[..., Row], given: tuple[object, ...]) ->
 
 
 def peak_gb() -> float:
-    """The most memory that this process has held so far, in units of 2^30 bytes."""
+    """Peak memory of this process so far, in units of 2^30 bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / 2 ** (30 if sys.platform == "darwin" else 20), 2)
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> tuple[float, Any]:
-    """Seconds of the quickest of some runs, and what the last one returned."""
+    """Seconds of the fastest of several runs, and the result of the last one."""
     seconds = []
     for _ in range(repeats):
         result = None  # or the last result would count as memory of this run
@@ -99,6 +101,26 @@ def show(rows: Iterable[Row], csv_path: Path | None) -> list[Row]:
 
 def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def commit() -> str:
+    """The commit that is measured, "+" behind it if files differ from it.
+
+    Where there is no git, the environment variable OUTBID_COMMIT names it.
+    """
+    here = Path(__file__).parent
+    head, changed = (
+        subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
+        for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+    )
+    if head.returncode:
+        return os.environ.get("OUTBID_COMMIT", "unknown")
+    return head.stdout.strip() + ("+" if changed.stdout else "")
+
+
+def today() -> str:
+    """The date of a record, UTC."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def provenance() -> str:

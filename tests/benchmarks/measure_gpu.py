@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -49,7 +50,7 @@ def once(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def begin_record(tests: dict[str, int]) -> None:
-    """Write the record anew: the device, versions, tests and a hash of every kernel source."""
+    """Write the record anew: its origin, tests and a hash of every kernel source."""
     _write({**_origin(), "tests": tests, "sources": source_hashes()})
 
 
@@ -74,16 +75,24 @@ def recorded(table: str, rows: Iterable[measure.Row], seconds: float) -> Iterato
             return
 
 
-def add_to_long_record(name: str, told: dict[str, Any]) -> None:
-    """Replace one part of the record of the longer benchmarks, each of which tells its own origin."""
+def add_to_long_record(name: str, results: dict[str, Any]) -> None:
+    """Replace one part of the record of the longer benchmarks; each part states its own origin."""
     record = json.loads(LONG_RECORD.read_text("utf-8")) if LONG_RECORD.exists() else {}
-    record[name] = _origin() | told
+    record[name] = _origin() | results
     LONG_RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def _origin() -> dict[str, str]:
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    return {"device": device, "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}"}
+    """Commit, date, card, driver and versions."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+    driver = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "commit": measure.commit(),
+        "date": measure.today(),
+        "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "driver": driver or "unknown",
+        "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}",
+    }
 
 
 def source_hashes() -> dict[str, str]:

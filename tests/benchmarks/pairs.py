@@ -1,4 +1,4 @@
-"""The frame pair of the benchmarks: uniform at density 1, lengths in units of the spacing, 5 % replaced."""
+"""The frame pair of the benchmarks: uniform at density 1, 5 % replaced, lengths in density^(-1/3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 def frame_pair(
     count: int, displacement: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Points (N, 3) of two frames, and where each of the first went in the second, -1 if it is gone."""
+    """Points (N, 3) of two frames, and for each of the first its row in the second, -1 if it is replaced.
+
+    `displacement` is the standard deviation of a step along one axis (kappa).
+    """
     rng = np.random.default_rng(0)
     side = count ** (1 / 3)
     source = rng.uniform(0, side, (count, 3))

@@ -1,4 +1,4 @@
-"""Other ways to the same answer, for comparison: same candidates, same costs."""
+"""Other solvers of the same problem, for comparison: same candidates, same costs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from outbid import AssignmentProblem
 
 
 def ortools_min_cost_flow(problem: AssignmentProblem) -> tuple[float, int]:
-    """OR-tools' SimpleMinCostFlow: (seconds, cost). One bypass node takes and gives what stays unmatched.
+    """OR-tools' SimpleMinCostFlow: (seconds, cost). A bypass node carries the flow of all that is unmatched.
 
-    Only the solver is timed, not the building of its graph.
+    Only the solver is timed, not the construction of its graph.
     """
     from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 

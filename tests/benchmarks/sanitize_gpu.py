@@ -1,8 +1,8 @@
-"""Every kernel at small n, for compute-sanitizer to watch: `make gpu-sanitize` runs this under it.
+"""Every kernel at small n, to be run under compute-sanitizer by `make gpu-sanitize`.
 
-All that is launched is compared with the CPU's answer. With a name or more (gated, movie, dense, points,
-sparse) only those parts run. Gated and movie take five seconds under racecheck; most time goes into compiling
-the kernels of the others.
+All results are compared with those of the CPU. With names of parts (gated, movie, dense, points, sparse) only
+those parts run. Gated and movie take five seconds under racecheck; the other parts take most of their time to
+compile.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ SIZE = 150
 
 
 def check_gated(rng: np.random.Generator) -> None:
-    """Few and many candidates a row, so that both kernels that store them run."""
+    """Few and many candidates per row, so that both kernels that store them run.
+
+    Lengths are in units of density^(-1/3); `displacement` is the root mean square of a step over all axes.
+    """
     for gate, displacement in ((0.8, 0.2), (2.0, 1.0)):
         side = SIZE ** (1 / 3)
         first = rng.uniform(0, side, (SIZE, 3))

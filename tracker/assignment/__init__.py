@@ -93,7 +93,7 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     Raises
     ------
     TypeError
-        If costs are not real numbers, some arrays live on a GPU and others do not, or the solver is none.
+        If costs are not real numbers, some arrays live on a GPU and others do not, or `solver` is no solver.
     ValueError
         If a cost is NaN or minus infinity, shapes disagree, or no perfect matching exists.
 
@@ -105,9 +105,9 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     >>> answer.col_of_row.tolist(), answer.primal_cost, answer.gap
     ([1, 0, 2], 5, 0)
 
-    For the largest sum in place of the least, see `DenseCosts.of_gains`. Arrays on a GPU (CuPy) are
-    solved there by solvers that have kernels for it, and on the host by the others. So is what does not fit
-    the GPU's memory; `stats` then holds ``fallbacks``.
+    To maximise a sum of gains, see `DenseCosts.of_gains`. Arrays on a GPU (CuPy) are solved there by
+    solvers that have kernels for it, and on the host by the others. A problem that does not fit the GPU's
+    memory is solved on the host, too; `stats` then holds ``fallbacks``.
 
     Rows and columns are optional where staying unmatched has a price:
 

@@ -124,8 +124,8 @@ struct Sale {
         atomicMax(&word[j], bid[s]);
     }
 
-    // The assignment kernel: who won holds the column, whoever held it is free. `next`, counted by `left`: the rows
-    // without a column, which count the assigned ones down to none.
+    // The assignment kernel: the winner holds the column, and its former row is free. `next`, counted by `left`: the
+    // rows without a column, which count the assigned ones down to none.
     __device__ __forceinline__ void award(int s, const int* now, int* next, int* left) const {
         int i = now[s], j = target[s];
         if (*(volatile Word*)&word[j] == bid[s]) {  // only the winner finds its own bid, also after it is wiped
@@ -140,10 +140,10 @@ struct Sale {
 };
 
 // free (2, n) i4: rows without a column, the first half set; live[0] counts them; part (3, blocks) 8 bytes: what the
-// blocks found that look at one row together; arrived (1,) u4 zero; told (3,) i8: free rows left, rounds, bids.
+// blocks found that look at one row together; arrived (1,) u4 zero; report (3,) i8: free rows left, rounds, bids.
 template <typename Rows, typename D>
 __device__ void hold(const Rows& rows_of, D low, D scale, const Sale<D>& sale, int rounds, int lanes, long long room,
-                     int* free, D* part, unsigned* arrived, long long* told) {
+                     int* free, D* part, unsigned* arrived, long long* report) {
     int thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, blocks = gridDim.x;
     int lane = threadIdx.x % lanes;
     unsigned group = lanes == 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
@@ -203,7 +203,7 @@ __device__ void hold(const Rows& rows_of, D low, D scale, const Sale<D>& sale, i
         int* empty = now;
         now = next, next = empty;
     }
-    if (thread == 0) told[0] = count, told[1] = round, told[2] = bids;
+    if (thread == 0) report[0] = count, report[1] = round, report[2] = bids;
 }
 
 #define DENSE(T) const T *costs, int rows, int cols
@@ -211,10 +211,10 @@ __device__ void hold(const Rows& rows_of, D low, D scale, const Sale<D>& sale, i
 #define STATE(D)                                                                                               \
     D low, D scale, D *v, int *col_of_row, int *owner, D epsilon, D never, D lone, int rounds, int lanes,      \
         long long room, int *free, int *target, D *offer, Word *bid, Word *word, int *live, D *part,           \
-        unsigned *arrived, long long *told
+        unsigned *arrived, long long *report
 #define HOLD(rows_of, D)                                                                                     \
     hold(rows_of, low, scale, Sale<D>{v, col_of_row, owner, epsilon, never, lone, target, offer, bid, word, live}, \
-         rounds, lanes, room, free, part, arrived, told)
+         rounds, lanes, room, free, part, arrived, report)
 #define HOLD_DENSE(T, D) HOLD((DenseRows<T, D>{costs, rows, cols}), D)
 #define HOLD_SPARSE(T, D) HOLD((SparseRows<T, D>{indptr, indices, values, rows}), D)
 

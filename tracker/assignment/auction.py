@@ -30,7 +30,7 @@ class Auction(AbstractAssignmentSolver):
 
     In the bidding kernel every free row i finds its best and second-best column, by :math:`c_{ij} - v_j`,
     and bids their difference plus ε on the best (equation 10). In the assignment kernel every column goes to
-    its highest bidder (equation 11); whoever held it is free again. A column once taken stays taken, so the
+    its highest bidder (equation 11); its former row is free again. A column once taken stays taken, so the
     auction ends when no row is free. The cost is then at most nε above the optimum. The smaller side bids.
 
     ε scaling, which the paper does not have, runs the auction with a large ε first and keeps the prices. It
@@ -44,7 +44,7 @@ class Auction(AbstractAssignmentSolver):
     epsilon : float, optional
         The last ε, in units of cost. By default as small as proves the optimum: below 1/n for integers,
         half of the door's tolerance for real costs. Integers that spread over 2**60 / (n² + n) or more leave
-        no room for that; then a small gap may remain, and the status tells.
+        no room for that; then a small gap may remain, and the status says so.
     scaling : float
         Divisor of ε from one auction to the next; 1 is the paper's fixed ε.
     most_rounds : int
@@ -122,7 +122,7 @@ def rough_duals(problem: AssignmentProblem) -> NDArray:
 
     A sample of rows and columns is auctioned first. From its row duals u every column gets the largest dual
     that is feasible for the sample, min_i (c_ij - u_i). With those the whole is auctioned, until ε is small
-    enough to tell which pairs may matter.
+    enough to show which pairs may matter.
 
     Raises
     ------

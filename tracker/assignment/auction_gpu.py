@@ -45,13 +45,13 @@ def _rounds(kind, values, costs, state, rounds, lanes):
     bids = (xp.empty(n, np.int32), xp.empty(n, v.dtype), xp.empty(n, np.uint64), xp.zeros(m, np.uint64))
     live = to_device(np.array([len(rows), 0, 0], np.int32))
     blocks = _BLOCKS_A_PROCESSOR * processors()
-    part, told = xp.empty(3 * blocks, v.dtype), xp.empty(3, np.int64)
+    part, report = xp.empty(3 * blocks, v.dtype), xp.empty(3, np.int64)
     cuda_function(_SOURCE, f"{kind}_rounds_{values.dtype.str[1:]}", cooperative=True)(
         (blocks,),
         (_BLOCK,),
         (
             *(*costs, *state, np.int32(rounds), np.int32(lanes), np.int64(n)),
-            *(free, *bids, live, part, xp.zeros(1, np.uint32), told),
+            *(free, *bids, live, part, xp.zeros(1, np.uint32), report),
         ),
     )
-    return tuple(to_host(told).tolist())
+    return tuple(to_host(report).tolist())

@@ -1,5 +1,5 @@
-// Shortest augmenting paths of `bid_and_augment`, many at once. Searches that touch the same column are told
-// apart by their claims, not by their speed, so no result depends on the order of threads. Arrays as words.cuh tells.
+// Shortest augmenting paths of `bid_and_augment`, many at once. Searches that touch the same column are ordered
+// by their claims, not by their speed, so no result depends on the order of threads. Arrays as words.cuh says.
 // All rounds of an attempt are one cooperative launch: the host need not know how many rows are left.
 #include "grid.cuh"
 #include "search.cuh"
@@ -204,7 +204,7 @@ __device__ void find_paths(const Problem& problem, Word* word, Pair* edge, int r
 }
 
 // A search by 1, 4 or 8 warps; how many decides which trees fit, so it is no part of the launch geometry. Problem, word
-// and edge as words.cuh tells.
+// and edge as words.cuh says.
 extern "C" __global__ void __launch_bounds__(128, 8)
     find_paths_1(const Pair* indptr, const int* indices, const int* values, const long long* row_unmatched, Word* word,
                  Pair* edge, int rows, int cols, int* lists, Word* claim, Step* steps, int* step_count, int* closing,

@@ -1,5 +1,5 @@
 // Bids of `bid_and_augment`. Prices are read only while nobody writes them, so no result depends on the order
-// of threads. Arrays as words.cuh tells.
+// of threads. Arrays as words.cuh says.
 #include "grid.cuh"
 #include "words.cuh"
 

@@ -69,7 +69,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
                     second, second_pair = reduced, p
             if best_pair < 0 and best < never:
                 break  # staying unmatched is best, and stays so: prices only rise
-            # With no second choice there is no limit to the bid: a path will tell what it is worth.
+            # With no second choice there is no limit to the bid: a path will show what it is worth.
             if turn == budget or second >= never:
                 free[left_over] = i
                 left_over += 1

@@ -104,7 +104,7 @@ def _augment(problem, state):
 
 
 def _search(warps, of_block):
-    """The kernel, told of the most memory that any attempt gives it: threads share it."""
+    """The kernel, allowed the most memory that any attempt gives it: threads share it."""
     search = cuda_function(_AUGMENT, f"find_paths_{warps}", cooperative=True)
     used = [_scratch_bytes(room) * (max(4, many) // many) for room, many, _, _ in _SEARCHES if many == warps]
     search.max_dynamic_shared_size_bytes = max(size for size in used if size <= of_block)

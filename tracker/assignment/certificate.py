@@ -84,7 +84,7 @@ def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[ND
 
 
 def _refuse(wrong: NDArray) -> None:
-    """Refuse a matching that is none; `wrong` as `_paid` tells."""
+    """Refuse a matching that is none; `wrong` as `_paid` returns it."""
     forbidden, repeated = to_host(wrong).tolist()
     if repeated:
         raise ValueError("The solver matched a column twice; this is an error in the solver.")

@@ -66,7 +66,7 @@ class Core:
         self.stats: dict[str, int | float] = {"bids": 0, "scanned": 0, "passes": 0}
 
     def in_order(self) -> Answer | None:
-        """The answer, if rows and columns can be put in an order that tells it."""
+        """The answer, if rows and columns can be put in an order that gives it."""
         if not self.is_square:
             return None
         answer = solved_by_order(self.matrix, self.row_unmatched, self._rounding())
@@ -137,7 +137,7 @@ class Core:
         return False
 
     def _auctions_with_far(self, of_row: int) -> None:
-        """Auctions to the last rows, whose far pairs tell how dear a whole region must become."""
+        """Auctions to the last rows, whose far pairs show how dear a whole region must become."""
         slack = self._mean_slack()
         self._add_far()
         epsilon = self._mean_slack()

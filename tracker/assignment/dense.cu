@@ -2,7 +2,7 @@
 // depends on the order of threads.
 //
 // Compiled for one kind of costs at a time. COST is the type of a stored cost, KEY one that holds every c - v. With AXES
-// (0: any number) the costs are distances of points. What tells the costs of all pairs, in every kernel:
+// (0: any number) the costs are distances of points. What gives the costs of all pairs, in every kernel:
 //     costs (R,C) COST, other unused        or: source (R,D) f8 and other (D,C) f8, the targets axis by axis
 //     rows, cols: R, C; axes: D; squared: whether distances are left without their root
 typedef int i4;

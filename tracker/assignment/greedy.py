@@ -15,7 +15,7 @@ from .solver import AbstractAssignmentSolver, Answer
 class Greedy(AbstractAssignmentSolver):
     """Takes the pairs in the order of their saving (cost below staying unmatched) while both sides are free.
 
-    A heuristic: its cost is certified like any other, so the gap tells how far it may be off. Ties go to
+    A heuristic: its cost is certified like any other, so the gap bounds how far it may be off. Ties go to
     the lowest row, then the lowest column.
 
     Examples

@@ -2,7 +2,7 @@
 // at once share no row and no column, so no result depends on the order of threads.
 //
 // Compiled for one kind of costs at a time: COST is the type of a stored cost, KEY that of gains. With AXES (0: any
-// number) the costs are distances of points. What tells the problem and its matching, in every kernel:
+// number) the costs are distances of points. What describes the problem and its matching, in every kernel:
 //     costs (R,C) COST, by_col the same transposed        or: source (R,D) f8 and target (C,D) f8, and
 //     costs_other, by_col_other unused                        target and source axis by axis
 //     rows, cols: R, C; axes: D; squared: whether distances are left without their root
@@ -214,9 +214,9 @@ __device__ Switch best_line(const Side& side) {
     return best;
 }
 
-// The switching of Algorithm 1 in one block of 1024, at most `most` times. told (2,) i8: switches tried, below `most`
+// The switching of Algorithm 1 in one block of 1024, at most `most` times. report (2,) i8: switches tried, below `most`
 // if none is left, and done.
-extern "C" __global__ void __launch_bounds__(1024) switch_best_first(STATE, int most, i8* told) {
+extern "C" __global__ void __launch_bounds__(1024) switch_best_first(STATE, int most, i8* report) {
     __shared__ int lines[4];  // to be evaluated again: two rows, two columns; -1 none
     __shared__ Switch found[32];
     Side row = ROWS, col = COLS;
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(1024) switch_best_first(STATE, int 
         }
         __syncthreads();
     }
-    if (threadIdx.x == 0) told[0] = tried, told[1] = done;
+    if (threadIdx.x == 0) report[0] = tried, report[1] = done;
 }
 
 // The rows and columns that one switch touches.
@@ -281,11 +281,11 @@ struct Claims {
 constexpr int kTaken = -1;
 
 // Algorithm 4: switches that share a row or a column with an earlier one wait; rows first, then columns. One block. Of
-// those undecided, the ones that come first at all they touch go; whoever touches what is taken waits: the same as one
-// after another. waits (R + C,) bool, written; claim (R + C,) i4 kNobody; undecided (2, R + C) i4; told (1,) i8: grows
-// if there is any switch.
+// those undecided, the ones that come first at all they touch go; any that touches what is taken waits: the same as one
+// after another. waits (R + C,) bool, written; claim (R + C,) i4 kNobody; undecided (2, R + C) i4; report (1,) i8:
+// grows if there is any switch.
 extern "C" __global__ void __launch_bounds__(1024)
-    check_conflicts(STATE, bool* waits, int* claim, int* undecided, i8* told) {
+    check_conflicts(STATE, bool* waits, int* claim, int* undecided, i8* report) {
     __shared__ int left;
     Side row = ROWS, col = COLS;
     int lines = rows + cols, *now = undecided, *next = undecided + lines;
@@ -297,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
     __syncthreads();
     int count = left;
-    if (count && threadIdx.x == 0) *told += 1;
+    if (count && threadIdx.x == 0) *report += 1;
     while (count) {
         for (int s = threadIdx.x; s < count; s += blockDim.x) {
             Claims of(row, col, now[s]);
@@ -341,16 +341,16 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
-// Algorithm 3's switches: all that do not wait and still save anything, a thread a switch. waits (R + C,) bool; told
-// (1,) i8 grows by their number.
-extern "C" __global__ void switch_at_once(STATE, const bool* waits, i8* told) {
+// Algorithm 3's switches: all that do not wait and still save anything, a thread a switch. waits (R + C,) bool;
+// report (1,) i8 grows by their number.
+extern "C" __global__ void switch_at_once(STATE, const bool* waits, i8* report) {
     int k = blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= rows + cols || waits[k]) return;
     Side row = ROWS, col = COLS;
     int2 pair = switch_of(row, col, k);
     if (pair.x < 0 || saved_now(row, col, pair.x, pair.y) <= 0) return;
     do_switch(row, col, pair.x, pair.y);
-    atomicAdd((unsigned long long*)told, 1ull);
+    atomicAdd((unsigned long long*)report, 1ull);
 }
 
 // Greedy start in one block: row after row takes the free column that saves most, at least `first`, before `last`.

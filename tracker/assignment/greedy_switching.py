@@ -139,7 +139,7 @@ class _Clock:
         self.begun, self.deadline = time.monotonic(), deadline
 
     def is_over_by(self, share: float) -> Callable[[], bool]:
-        """What tells whether that share of the time is over."""
+        """A function that says whether that share of the time is over."""
         if self.deadline is None:
             return lambda: False
         end = self.begun + share * self.deadline

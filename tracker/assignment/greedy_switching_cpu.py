@@ -70,7 +70,7 @@ def _evaluate(
 ):  # pragma: no cover
     """Agent difference evaluation (Algorithm 2): the switch of row i that saves most.
 
-    Whoever held the column that row i takes gets what row i held. With rows and columns exchanged in all
+    The row that held the column that row i takes gets what row i held. With rows and columns exchanged in all
     arguments it is the job difference evaluation, for the switches are the same. scratch (R + C,): a line of
     each side, of points.
     """

@@ -44,20 +44,20 @@ def evaluate_shared(state, first, last):
 
 def switch_best_first(state, most):
     """The switching of Algorithm 1; returns the number of switches tried and done."""
-    told = array_module(state.job).zeros(2, np.int64)
-    _kernel(state, "switch_best_first")((1,), (1024,), (*_given(state), np.int32(most), told))
-    return tuple(to_host(told).tolist())
+    report = array_module(state.job).zeros(2, np.int64)
+    _kernel(state, "switch_best_first")((1,), (1024,), (*_given(state), np.int32(most), report))
+    return tuple(to_host(report).tolist())
 
 
 def switch_at_once(state):
     """Conflict check (Algorithm 4) and switches (Algorithm 3); returns rounds, 0 or 1, and switches."""
     xp, lines = array_module(state.waits), len(state.waits)
-    told = xp.zeros(2, np.int64)
+    report = xp.zeros(2, np.int64)
     claim, undecided = xp.full(lines, np.iinfo(np.int32).max, np.int32), xp.empty((2, lines), np.int32)
     given = (*_given(state), state.waits)
-    _kernel(state, "check_conflicts")((1,), (1024,), (*given, claim, undecided, told))
-    launch(_kernel(state, "switch_at_once"), lines, (*given, told[1:]))
-    return tuple(to_host(told).tolist())
+    _kernel(state, "check_conflicts")((1,), (1024,), (*given, claim, undecided, report))
+    launch(_kernel(state, "switch_at_once"), lines, (*given, report[1:]))
+    return tuple(to_host(report).tolist())
 
 
 def take_nearest(state, first, last):

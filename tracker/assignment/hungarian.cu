@@ -1,4 +1,4 @@
-// Stages of `hungarian` that pass over the matrix or over single rows once; hungarian.cuh tells the types. R rows,
+// Stages of `hungarian` that pass over the matrix or over single rows once; hungarian.cuh lists the types. R rows,
 // C columns, costs (R,C). A block of kThreads works on kRows rows, so that a column's dual is read once for all.
 #include "hungarian.cuh"
 

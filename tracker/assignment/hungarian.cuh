@@ -22,8 +22,8 @@ enum {
     kLeast,        // slack, of the classical variant
     kArrived,      // at a barrier of the classical variant's search
     kJoined,       // in a level of it: three words, in turn
-    kTold = 32,    // by each block of the tree variant's search: two words, in turn
-    kLeastOf = kTold + 2 * 1024  // the least slack of each block
+    kAnnounced = 32,  // by each block of the tree variant's search: two words, in turn
+    kLeastOf = kAnnounced + 2 * 1024  // the least slack of each block
 };
 
 constexpr i8 kUnclaimed = 0x7fffffffffffffffll;

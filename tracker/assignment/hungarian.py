@@ -23,7 +23,7 @@ _NARROW = 2**28
 _NEVER = {"i4": 2**31 - 1, "i8": 2**59, "f8": np.inf}
 """Above the slack of every pair that is allowed, by type."""
 _FIVES = 10
-"""How many times five iterations the counts tell apart."""
+"""How many times five iterations are counted apart."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Forest:
     claim, gathered, covered : (C,) int64, int32 and bool arrays
         Which row may have a column, and the columns that trees reached; of the classical variant.
     words : (3104,) int64 array
-        Counts of one iteration; from the 16th on what blocks of a GPU tell each other.
+        Counts of one iteration; from the 16th on what blocks of a GPU announce to each other.
     """
 
     row_dual: NDArray
@@ -241,7 +241,7 @@ class _Search:
         return int(words[wanted])
 
     def stats(self) -> dict[str, int | float]:
-        """Counts, and seconds of every stage: what Tables 2 and 3 of the paper tell."""
+        """Counts, and seconds of every stage: what Tables 2 and 3 of the paper list."""
         seconds = self.clock.seconds()
         if "search" in seconds:
             search, update = (int(self.totals[place]) for place in (_SEARCH_TIME, _UPDATE_TIME))

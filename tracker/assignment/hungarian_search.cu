@@ -1,5 +1,5 @@
 // Searches of `hungarian`, from all waiting rows at once until a free column is reached: cooperative, one launch a
-// search. hungarian.cuh tells the types. R rows, C columns, costs (R,C). Nothing depends on the order of threads.
+// search. hungarian.cuh lists the types. R rows, C columns, costs (R,C). Nothing depends on the order of threads.
 #include "hungarian.cuh"
 
 // All threads of a cooperative launch wait for each other; arrived starts at 0 and only grows.
@@ -100,21 +100,21 @@ __device__ void scan(const COST* costs, i8 column, int own, Columns& columns, St
     __syncthreads();
 }
 
-// Every block tells all others one word, and thread t returns that of block t: how many words it has told, whether it
-// has reached a free column, how many of its columns it has covered. What it wrote before can then be read.
-// words[kTold], two for each block in turn: a quick block tells its next word while others still read this one.
+// Every block announces one word to all others, and thread t returns that of block t: how many it has announced,
+// whether it has reached a free column, how many of its columns it has covered. What it wrote before can then be read.
+// words[kAnnounced], two for each block in turn: a quick block writes its next word while others still read this one.
 constexpr Order kReachedOne = 1ull << 32, kOnce = 1ull << 33;
-__device__ __forceinline__ Order tell(i8* words, Order& times, bool reached, int covered, bool has_written) {
+__device__ __forceinline__ Order announce(i8* words, Order& times, bool reached, int covered, bool has_written) {
     times += kOnce;
-    volatile Order* told = (volatile Order*)&words[kTold + (times / kOnce % 2) * kThreads];
+    volatile Order* announced = (volatile Order*)&words[kAnnounced + (times / kOnce % 2) * kThreads];
     Order word = times | (reached ? kReachedOne : 0) | (unsigned)covered;
     if (threadIdx.x == 0) {
         if (has_written) asm volatile("fence.acq_rel.gpu;" ::: "memory");
-        told[blockIdx.x] = word;
+        announced[blockIdx.x] = word;
     }
     __syncthreads();
     if (threadIdx.x >= gridDim.x) return 0;
-    do word = told[threadIdx.x];
+    do word = announced[threadIdx.x];
     while (word < times);
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
     return word;
@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         }
         if (threadIdx.x == 0) frontier = 0;
         __syncthreads();
-        Order word = tell(words, times, reached, covered, covered > before);
+        Order word = announce(words, times, reached, covered, covered > before);
         int until = (int)(unsigned)word, start = 0, first = seen;
         if (until > first) start = atomicAdd(&frontier, until - first);
         bool found = __syncthreads_or((word & kReachedOne) != 0);
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         }
         least = greatest(least, orders);
         if (threadIdx.x == 0) *(volatile i8*)&words[kLeastOf + blockIdx.x] = (i8)least;
-        tell(words, times, reached, covered, true);
+        announce(words, times, reached, covered, true);
         __syncthreads();
         least = threadIdx.x < gridDim.x ? (Order)*(volatile i8*)&words[kLeastOf + threadIdx.x] : 0;
         least = greatest(least, orders);

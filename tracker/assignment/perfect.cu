@@ -1,11 +1,11 @@
 // Perfect matchings of square sparse problems by shortest paths from all free rows at once. No result depends on the
 // order of threads: minima decide, and what is read in a round was written in an earlier one. Types and arrays as
-// perfect.cuh tells.
+// perfect.cuh says.
 #include "perfect.cuh"
 
 constexpr int kNoRow = 0x7fffffff;
 
-// What a launch of `grow_and_augment` tells and goes on from.
+// What a launch of `grow_and_augment` reports and goes on from.
 struct Progress {
     int free;     // rows without a column
     int stuck;    // the first of them, if none can reach a free column; else -1

@@ -1,5 +1,5 @@
 // Bids in square sparse problems. No result depends on the order of threads: minima decide, and what is read in a round
-// was written in an earlier one. Types and arrays as perfect.cuh tells.
+// was written in an earlier one. Types and arrays as perfect.cuh says.
 #include "perfect.cuh"
 
 constexpr int kLanes = 8;    // threads that read one row together

@@ -103,8 +103,8 @@ def augment(indptr, indices, values, v, owner, edge, jump):
         counts = (np.int32(_ROUNDS_A_LAUNCH), np.int64(size))
         grow(_grid(size), (_BLOCK,), (*given, *counts, *scratch, xp.zeros(1, np.uint32)))
         free, stuck = to_host(progress)[:2].tolist()
-    told = to_host(progress)
-    stats = {"phases": int(told[2]), "rounds": int(told[3]), "scanned": int(told[4:].view(np.uint64)[0])}
+    state = to_host(progress)
+    stats = {"phases": int(state[2]), "rounds": int(state[3]), "scanned": int(state[4:].view(np.uint64)[0])}
     return stats, -1 if stuck < 0 else int(xp.argmin(edge))
 
 

@@ -17,7 +17,7 @@ from .._arrays import (
 )
 
 _SAMPLE, _FAR = 1 << 16, 1000
-"""So many costs are looked at to tell what is usual, and how far above a low one that may be."""
+"""So many costs are looked at to find what is usual, and how far above a low one that may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class DenseCosts:
 
     @cached_property
     def extremes(self) -> tuple[int | float, int | float]:
-        """Least and largest cost, NaN if there is one, 0 of none; remembered, for it takes a look at all."""
+        """Least and largest cost: NaN if any cost is, 0 if there are no costs; computed once."""
         from .dense import extremes
 
         return extremes(self.values)
 
     @cached_property
     def largest(self) -> float:
-        """Largest magnitude among finite costs; remembered as well."""
+        """Largest magnitude among finite costs; computed once."""
         return largest_number(self.values, self.extremes)
 
     def transposed(self) -> DenseCosts:
@@ -70,7 +70,7 @@ class DenseCosts:
 
     @classmethod
     def of_gains(cls, gains: NDArray) -> DenseCosts:
-        """Costs whose least sum is the largest sum of gains; ``-inf`` forbids a pair.
+        """The negated gains: the least sum of costs is the largest sum of gains; ``-inf`` forbids a pair.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class SparseCosts:
     indptr : (R + 1,) int64 array
         Row i has the pairs indptr[i] to indptr[i + 1].
     indices : (P,) int32 array
-        Column of each pair, in any order, none twice in a row.
+        Column of each pair; within a row in any order, and none twice.
     values : (P,) array of a real dtype
         Cost of each pair; finite.
     shape : (int, int)
@@ -148,7 +148,7 @@ class PointCosts:
     r"""Distances of all pairs of two point sets, evaluated where they are needed and never stored.
 
     :math:`c_{ij} = |a_i - b_j|`, or its square. Coordinates are subtracted first, so that points far from
-    the origin lose nothing.
+    the origin lose no precision.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ Costs = DenseCosts | SparseCosts | PointCosts
 
 @dataclass(frozen=True, eq=False)
 class AssignmentProblem:
-    r"""Match rows to columns at least cost; each at most once.
+    r"""Match rows to columns, each at most once, at the least total cost.
 
     With both unmatched costs given, rows and columns are optional:
 
@@ -198,7 +198,7 @@ class AssignmentProblem:
     col_unmatched : (C,) array or None
         Cost :math:`s_j` of leaving column j unmatched; finite.
     largest : int, optional
-        No cost is larger in magnitude, where whoever makes the problem knows it; else it is looked up.
+        No finite cost is larger in magnitude than this. If left out, it is found from the costs.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class AssignmentProblem:
 
     @property
     def array(self) -> NDArray:
-        """An array of the costs, to tell their type and where they live."""
+        """The array of the costs (of points: the sources), which has their type and device."""
         return self.costs.source if isinstance(self.costs, PointCosts) else self.costs.values
 
     @property

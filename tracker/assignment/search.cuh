@@ -119,7 +119,7 @@ __device__ __forceinline__ bool any(bool vote) {
     return kWarps == 1 ? __any_sync(~0u, vote) : __syncthreads_or(vote);
 }
 
-// What is read of the problem: arrays as words.cuh tells. Nobody writes them while searches run, so the cache of a
+// What is read of the problem: arrays as words.cuh says. Nobody writes them while searches run, so the cache of a
 // multiprocessor may keep them till the next barrier.
 struct Problem {
     const Pair* indptr;
@@ -157,7 +157,7 @@ __device__ void settle_ties(const Problem& problem, const Tree& tree, int start,
 }
 
 // Find the path from a row by kWarps warps, in scratch memory of their own. Afterwards all.end and all.end_place
-// tell its end, and the labels whose low bits are all set are on it, with the row that gets the column in `open`.
+// hold its end, and the labels whose low bits are all set are on it, with the row that gets the column in `open`.
 // False if the tree has no room for it.
 template <int kWarps>
 __device__ bool find_path(const Problem& problem, const Tree& tree, int start) {

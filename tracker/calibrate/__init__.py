@@ -94,7 +94,7 @@ def calibrate(
     merges : bool
         Whether ends are joined to what they became where it gives evidence that particles fuse.
     known : mapping, optional
-        Values that are told instead of learned, by the names in `known.NAMES`.
+        Values that are fixed instead of learned, by the names in `known.NAMES`.
     solver : str
     exact_margins : bool
         Whether margins are exact instead of lower bounds.
@@ -103,7 +103,7 @@ def calibrate(
     most_bytes : int, optional
         Memory that the candidate pairs may take.
     progress : callable, optional
-        Told (detections done, detections in all) after every pass, as if all passes were needed.
+        Called with (detections done, detections in all) after every pass, as if all passes were needed.
 
     Returns
     -------

@@ -14,13 +14,13 @@ from ..refine.movie import HOLE
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What a movie told of itself, in units of position x spacing and frames.
+    """The model that was learned from a movie, in units of position x spacing and frames.
 
     Parameters
     ----------
     model : LinkModel
     crowd : int or None
-        How many neighbours foretell a particle's step; 0 is the whole frame, None if they do not.
+        Number of neighbours that predict a particle's step; 0 is the whole frame, None if none do.
     step : (axes,) float64 array
         Root mean square displacement along each axis in one frame, as seen.
     uncertainty : dict of str to float
@@ -37,10 +37,10 @@ class Calibration:
         Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
         F is that of `time`, or else all intervals from the first frame to the last.
     known : tuple of str
-        Names of the values that were told, not learned.
+        Names of the values that were fixed, not learned.
     pace : (F,) float64 array or None
-        How far particles go from each frame to the next, in what is usual (its mean square over links is
-        1), if that differs.
+        Step scale: root mean square step from each frame to the next over that of all frames, if frames
+        differ.
     time : (F,) int64 array or None
         When each frame was, in intervals, where some in between were not recorded, for not one of many
         particles is seen then; one after another, where they come at uneven times. Frames that are seen, and
@@ -77,11 +77,11 @@ class Calibration:
             said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
         if self.pace is not None:
             said += f"How far particles go differs from frame to frame, by {self.pace[:-1].std():.0%}. "
-        told = f"\nTold, not learned: {', '.join(self.known)}." if self.known else ""
+        told = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
             f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}; "
-            f"flow foretold by: {crowd}.\n"
+            f"flow predicted by: {crowd}.\n"
             f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
             f"Gate: {_each(model.gate, axes)}.\n"
             f"Tracks end: {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} and start: "
@@ -121,7 +121,7 @@ class Calibration:
             "interval": self.interval,
             "drift": None if self.drift is None else self.drift.tolist(),
             "known": list(self.known),
-            "pace": None if self.pace is None else self.pace.tolist(),
+            "step_scale": None if self.pace is None else self.pace.tolist(),
             "time": None if self.time is None else self.time.tolist(),
         }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from .terminal import common_options, compilation_told
+from .terminal import common_options, compilation_reported
 
 
 @click.command(
@@ -46,6 +46,6 @@ def advise(
 
     TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
     detections = formats.read_detections(source)
-    with compilation_told():
-        told = run_advise(detections, spacing=spacing, max_distances=max_distances)
-    click.echo(json.dumps(told.as_dict()) if as_json else str(told))
+    with compilation_reported():
+        advice = run_advise(detections, spacing=spacing, max_distances=max_distances)
+    click.echo(json.dumps(advice.as_dict()) if as_json else str(advice))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .terminal import Stopwatch, common_options, compilation_told, say
+from .terminal import Stopwatch, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def assign(
         raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
     problem = _problem(source, target, metric, unmatched_cost)
     clock = Stopwatch()
-    with compilation_told():
+    with compilation_reported():
         answer, used = _solve(problem, chosen, device)
     summary = {
         "rows": problem.shape[0], "cols": problem.shape[1], "pairs": int((answer.col_of_row >= 0).sum()),

@@ -55,9 +55,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
 @click.option("--labels", is_flag=True, help="MOVIE is of label images: take the centroids of the labels.")
 @click.option(
-    "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE tells]"
+    "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE states]"
 )
-@click.option("--axes", metavar="AXES", help="Axes of MOVIE where it does not tell or is wrong: TZYX, TYX …")
+@click.option("--axes", metavar="AXES", help="Axes of MOVIE if it states none or wrong ones: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to look at.")
 @click.option(
     "--preview", is_flag=True,

@@ -14,7 +14,7 @@ from .terminal import common_options
 
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
 _NOT_SHOWN = {"test", "lint", "bench", "docs", "rivals", "all", "cuda12", "cuda13"}
-"""Extras; of CuPy the GPU's line tells."""
+"""Extras that are not listed; CuPy is in the GPU's line."""
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 

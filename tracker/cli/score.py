@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .terminal import common_options, compilation_told, config_option, say
+from .terminal import common_options, compilation_reported, config_option, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -54,7 +54,7 @@ def score(tracks: Path, truth: Path, gate: float, fail_under: dict[str, float], 
     from .. import formats
     from ..scoring import score as run_score
 
-    with compilation_told():
+    with compilation_reported():
         scores = run_score(formats.read_tracks(tracks), formats.read_tracks(truth), gate=gate)
     unknown = [name for name in fail_under if name not in scores.values]
     if unknown:

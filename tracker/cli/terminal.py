@@ -80,8 +80,8 @@ def _end(error: BaseException) -> NoReturn:
             message, code = "Interrupted.", _INTERRUPTED
         case MemoryError():
             advice = "Lower the distances, split the input by frames, or take a larger machine."
-            told = str(error) if str(error).endswith(".") else advice  # our own tell what to do
-            message, code = f"Error: Out of memory. {told}", ResourceError.exit_code
+            remedy = str(error) if str(error).endswith(".") else advice  # our own say what to do
+            message, code = f"Error: Out of memory. {remedy}", ResourceError.exit_code
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
             advice = "Make room, or choose another place for the output."
@@ -240,7 +240,7 @@ def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the name.") from None
     except ValueError as error:
-        raise SettingsError(f"{path}: {error}. Mend the TOML.") from None
+        raise SettingsError(f"{path}: {error}. Fix the TOML.") from None
     own = table.pop(command, {})
     others = {name for name, value in table.items() if isinstance(value, dict) and name in _entry_points()}
     settings = {name: value for name, value in table.items() if name not in others} | own
@@ -280,7 +280,7 @@ class Stopwatch:
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr, told (done, total): if stderr is a terminal and the work takes over a second."""
+    """A bar on stderr, given (done, total): if stderr is a terminal and the work takes over a second."""
     if click.get_current_context().meta.get("outbid.quiet") or not sys.stderr.isatty():
         yield None
         return
@@ -302,23 +302,23 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def compilation_told() -> Iterator[None]:
+def compilation_reported() -> Iterator[None]:
     """Say once when kernels are being compiled, which happens at the first use on a machine."""
     from numba.core import event
 
     context = click.get_current_context()
-    told = threading.Event()
+    announced = threading.Event()
 
-    class Teller(event.Listener):
+    class Announcer(event.Listener):
         def on_start(self, _event: object) -> None:
-            if told.is_set():
+            if announced.is_set():
                 return
-            told.set()
+            announced.set()
             with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
                 say("Compiling the kernels for this machine; this is done once and takes up to a minute.")
 
         def on_end(self, _event: object) -> None:
             """Nothing to say."""
 
-    with event.install_listener("numba:compile", Teller()):
+    with event.install_listener("numba:compile", Announcer()):
         yield

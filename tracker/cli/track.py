@@ -13,7 +13,7 @@ import click
 from .terminal import (
     Stopwatch,
     common_options,
-    compilation_told,
+    compilation_reported,
     config_option,
     progress_bar,
     run_record,
@@ -27,7 +27,7 @@ _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
 _NOTHING_SO = (
-    "Nothing was linked with {} as told. Tell --set other values, or leave out those that you do not know."
+    "Nothing was linked with {} as given. Give other values by --set, or leave out those you do not know."
 )
 
 
@@ -69,7 +69,7 @@ def _known(
     GEFF; the names that TrackMate, Imaris and trackpy use are understood. Track numbers are ignored.
 
     Without --max-distance all is learned from the detections: how particles move, how often they are
-    missed, begin and end; it is told, and written to the run record. What you know better, --set: step,
+    missed, begin and end; it is printed, and written to the run record. What you know better, --set: step,
     noise, gate, persistence, end, start, miss or clutter.
     """,
 )
@@ -110,14 +110,14 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--set", "known", multiple=True, callback=_known, metavar="NAME=VALUE",
-    help="Tell a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
+    help="Set a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
 )
 @click.option(
     "--exact-margins", is_flag=True,
-    help="Tell of each link how much worse the whole would be without it, instead of a lower bound of that.",
+    help="Find for each link how much worse the whole would be without it, instead of a lower bound of that.",
 )  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
@@ -177,12 +177,12 @@ def track(
     with stages_timed() as (stages, beside):
         files = source, output, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
-    told = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
+    report = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(report))
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
     line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
-    say(f"{line.format_map(told)}{sentence(told)}")
+    say(f"{line.format_map(report)}{sentence(report)}")
 
 
 def _in_memory(
@@ -192,7 +192,7 @@ def _in_memory(
     from .. import formats
     from .._threads import begun
     from .._timing import lap
-    from ..batches import TOLD
+    from ..batches import RECORDED
     from ..tracking import track as run_track
 
     formats.check_output(output, overwrite=overwrite)
@@ -200,15 +200,15 @@ def _in_memory(
     lap("read")
     hashed = begun(formats.input_of, source)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
-    with compilation_told(), progress_bar("Linking") as progress:
+    with compilation_reported(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
     origin = hashed.result()
     lap("hash")
-    _tell_other_input(origin)
+    _warn_of_other_input(origin)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
-    told = {name: run.stats[name] for name in TOLD if name in run.stats}
-    record = _track_record(origin, run.settings) | told | learned
+    counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
+    record = _track_record(origin, run.settings) | counted | learned
     formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
     lap("write")
     if run.learned is not None:
@@ -233,8 +233,8 @@ def _stream(
     used = settings_for(source, output, settings)
     origin = hashed.result()
     lap("hash")
-    _tell_other_input(origin)
-    with compilation_told(), progress_bar("Linking") as progress:
+    _warn_of_other_input(origin)
+    with compilation_reported(), progress_bar("Linking") as progress:
         return track_stream(
             source, output, used, record=_track_record(origin, used), overwrite=overwrite, resume=resume,
             workers=workers, progress=progress,
@@ -246,7 +246,7 @@ def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str
     return run_record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
 
 
-def _tell_other_input(origin: Mapping[str, str]) -> None:
+def _warn_of_other_input(origin: Mapping[str, str]) -> None:
     """Say if the settings come from the record of a run on another input."""
     record = click.get_current_context().meta.get("outbid.record", {})
     before = record.get("input", {})

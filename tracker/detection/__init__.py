@@ -45,7 +45,7 @@ def detect(
     Parameters
     ----------
     frames : iterable of (Z, Y, X) array
-        Numbered 0, 1, 2, …; Z is 1 in 2D. Each is let go before the next is asked for.
+        Numbered 0, 1, 2, …; Z is 1 in 2D. Each is released before the next is asked for.
     settings : DetectionSettings
     unit : str
         Of `settings.spacing`.

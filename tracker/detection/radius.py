@@ -1,4 +1,4 @@
-"""The radius of the spots of an image, where nobody tells it."""
+"""The radius of the spots of an image, where it is not given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OTHER_SIGN = {
     False: "Dark spots on a bright background stand out more than bright ones. To find those: --dark.",
     True: "Bright spots on a dark background stand out more than dark ones. To find those, leave --dark out.",
 }
-"""What is told where `other_sign_stands_out`, by whether dark spots were looked for."""
+"""The warning where `other_sign_stands_out`, by whether dark spots were looked for."""
 
 
 def estimate_radius(

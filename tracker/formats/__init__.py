@@ -69,7 +69,7 @@ def read_detections(path: _Path) -> Detections:
     ----------
     path : path-like
         A table with columns frame, y, x and perhaps z, under these or other usual names; further columns of
-        numbers become features, by name. Positions are taken as they are, in the unit the file tells.
+        numbers become features, by name. Positions are taken as they are, in the unit that the file states.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def read_tracks(path: _Path) -> Tracks:
     ----------
     path : path-like
         A table as for `read_detections` with a column track_id. A column parent names the track from
-        which a track divided; blank, negative, the track itself, or 0 where no track is called 0, is none.
+        which a track divided; blank, negative, the track itself, or 0 where no track is 0 means none.
 
     Returns
     -------
@@ -119,12 +119,12 @@ def read_tracks(path: _Path) -> Tracks:
 
 
 def holds_tracks(path: _Path) -> bool:
-    """Whether the file tells which detections belong together.
+    """Whether the file states which detections belong together.
 
     Raises
     ------
     InputError
-        As `read_detections`, as far as the file's head tells.
+        As `read_detections`, as far as the file's head shows.
     """
     with _reading(path) as (checked, form):
         return form.holds_tracks(checked)
@@ -178,7 +178,7 @@ def write_detections(
     record : mapping, optional
         How they were made: plain data. It goes inside a Parquet file, and beside a CSV as ``name.csv.json``.
     overwrite : bool
-        Whether the file may be there already.
+        Whether an existing file may be replaced.
 
     Raises
     ------
@@ -195,14 +195,14 @@ def write_detections(
 def write_tracks(
     path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
 ) -> None:
-    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, what is known of links.
+    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, measures of the links.
 
     Parameters
     ----------
     path, record, overwrite
         As for `write_detections`.
     tracks : Tracks
-        Cost and margin stand with the detection that a link reaches.
+        Cost, margin and probability of a link stand in the row of the detection that it reaches.
 
     Raises
     ------

@@ -16,10 +16,10 @@ _TEXT = 64
 """Old files declare arrays of texts as 4 bytes each: so many times that is allowed."""
 
 
-def refuse_bombs(array: Path, told: Mapping[str, Any], width: int) -> None:
+def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
     """Compare what the chunks hold with what the array's metadata declare.
 
-    Blosc tells the size in its head, and zlib and gzip are unpacked so far and no further. Of other codecs
+    Blosc states the size in its head, and zlib and gzip are unpacked so far and no further. Of other codecs
     the packed size is compared: at the 1000 times that deflate reaches, a chunk that is no larger than it
     declares can do little harm.
 
@@ -27,7 +27,7 @@ def refuse_bombs(array: Path, told: Mapping[str, Any], width: int) -> None:
     ----------
     array : Path
         Folder of the array.
-    told : mapping
+    meta : mapping
         Content of its .zarray or zarr.json.
     width : int
         Bytes of a value.
@@ -39,12 +39,12 @@ def refuse_bombs(array: Path, told: Mapping[str, Any], width: int) -> None:
     ResourceError
         If a single chunk, as declared, does not fit the memory.
     """
-    grid = told.get("chunks") or told.get("chunk_grid", {}).get("configuration", {}).get("chunk_shape")
+    grid = meta.get("chunks") or meta.get("chunk_grid", {}).get("configuration", {}).get("chunk_shape")
     if not isinstance(grid, list) or not all(isinstance(n, int) and n >= 0 for n in grid):
         return  # zarr says what is wrong
     refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # a chunk is whole in memory
     most = _TEXT * math.prod(grid) * width + _SLACK
-    names = set(_codecs(told))
+    names = set(_codecs(meta))
     for chunk in array.rglob("*"):
         if chunk.name.startswith(".") or chunk.name == "zarr.json" or not chunk.is_file():
             continue
@@ -55,18 +55,18 @@ def refuse_bombs(array: Path, told: Mapping[str, Any], width: int) -> None:
             )
 
 
-def _codecs(told: Mapping[str, Any]) -> Iterator[str]:
+def _codecs(meta: Mapping[str, Any]) -> Iterator[str]:
     """Names of what the chunks are packed with, in either format of zarr."""
-    packed = told.get("compressor")
+    packed = meta.get("compressor")
     if isinstance(packed, Mapping):
         yield str(packed.get("id"))
-    for codec in told.get("codecs") or ():
+    for codec in meta.get("codecs") or ():
         if isinstance(codec, Mapping):
             yield str(codec.get("name"))
 
 
 def _unpacked(chunk: Path, codecs: set[str], most: int) -> int:
-    """Bytes that a chunk unpacks to, as far as that can be told without unpacking more than `most`."""
+    """Bytes that a chunk unpacks to, as far as that can be found without unpacking more than `most`."""
     with chunk.open("rb") as file:
         if "blosc" in codecs:
             head = file.read(16)

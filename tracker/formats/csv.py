@@ -77,7 +77,7 @@ def _write(
     path: Path, rows: pa.Table, unit: str, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = _floats_told_from_integers(rows)
+    rows = _floats_distinct_from_integers(rows)
 
     def write(file: BinaryIO) -> None:
         header = io.StringIO()
@@ -92,7 +92,7 @@ def _write(
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
-def _floats_told_from_integers(rows: pa.Table) -> pa.Table:
+def _floats_distinct_from_integers(rows: pa.Table) -> pa.Table:
     """Features that are real numbers but happen to be whole, as 1.0: else they are read back as integers."""
     known = roles_of(rows.column_names)
     for index, name in enumerate(rows.column_names):
@@ -188,7 +188,7 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
                 yield line, fields
             line = layout.line + reader.line_num
     except csv.Error as error:
-        raise InputError(f"{path}, line {line}: {error}. Mend the row.") from None
+        raise InputError(f"{path}, line {line}: {error}. Fix the row.") from None
 
 
 def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path, reason: str) -> InputError:
@@ -206,6 +206,6 @@ def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path
             value = fields[place].strip()
             if value not in _BLANK and not _NUMBER.fullmatch(value.translate(to_point)):
                 return InputError(
-                    f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Mend the row."
+                    f"{where}{layout.names[place]} is {value[:60]!r}; a number is needed. Fix the row."
                 )
-    return InputError(f"{path}: {reason}. Mend the row.")
+    return InputError(f"{path}: {reason}. Fix the row.")

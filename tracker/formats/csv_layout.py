@@ -37,7 +37,7 @@ class Layout:
     separator, decimal : str
         One character each.
     unit : str or None
-        Unit of the positions, if lines under the header tell it.
+        Unit of the positions, if lines under the header state it.
     """
 
     names: list[str]

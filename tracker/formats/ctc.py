@@ -50,7 +50,7 @@ def read_tracks(path: Path) -> Tracks:
         row = int(np.argmax(outside))
         raise InputError(
             f"{path}: label {label[row]} is in frame {detections.frame[row]}, outside frames "
-            f"{first[place[row]]} to {last[place[row]]} of its row. Mend the table."
+            f"{first[place[row]]} to {last[place[row]]} of its row. Fix the table."
         )
     # A parent may be in the table and in no image: then the child has none that could be linked.
     parent = np.where(np.isin(table[:, 3], label) & (table[:, 3] > 0), table[:, 3], -1)
@@ -103,7 +103,7 @@ def _table(path: Path) -> NDArray[np.int64]:
         if fields:
             if len(fields) != 4 or not all(field.isdigit() and len(field) < 10 for field in fields):
                 raise InputError(
-                    f"{file}, line {line}: {text[:60]!r}; four whole numbers are needed. Mend it."
+                    f"{file}, line {line}: {text[:60]!r}; four whole numbers are needed. Fix it."
                 )
             rows.append([int(field) for field in fields])
     table = np.array(sorted(rows), dtype=np.int64).reshape(-1, 4)

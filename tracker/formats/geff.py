@@ -48,19 +48,19 @@ def read_detections(path: Path) -> Detections:
 
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    where, told = _checked(path)
+    where, metadata = _checked(path)
     with _explained(path):
-        node, nodes, edges, of_edge = _read_old(where) if _is_old(told) else _read(where)
-    axes = _axes(path, told, nodes)
+        node, nodes, edges, of_edge = _read_old(where) if _is_old(metadata) else _read(where)
+    axes = _axes(path, metadata, nodes)
     place = np.zeros((len(node), 3))
     for name, axis in axes.items():
         if axis in "zyx":
             place[:, "zyx".index(axis)] = nodes[name]
     frame = _frames(path, nodes, next(name for name, axis in axes.items() if axis == "t"))
-    listed = told.get("axes") or ()
+    listed = metadata.get("axes") or ()
     unit = next((axis.get("unit") for axis in listed if axes.get(axis.get("name")) == "x"), None)
-    # In the order that the metadata tell: that of the folder differs from machine to machine.
-    order = [name for name in told.get("node_props_metadata", ()) if name in nodes]
+    # In the order of the metadata: that of the folder differs from machine to machine.
+    order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
         name: nodes[name]
         for name in dict.fromkeys([*order, *sorted(nodes)])
@@ -161,13 +161,13 @@ def _inside(path: Path) -> Iterator[Path]:
 
 def _checked(path: Path) -> tuple[Path, dict[str, Any]]:
     """The folder with the graph, at `path` or one below, and its metadata, once all of it is harmless."""
-    found = {folder: told for folder in _inside(path) if (told := _metadata(folder)) is not None}
+    found = {folder: metadata for folder in _inside(path) if (metadata := _metadata(folder)) is not None}
     if len(found) != 1:
         names = ", ".join(folder.name for folder in found)
         raise InputError(
             f"{path} holds {f'several graphs ({names}): name one' if found else 'no GEFF'}. Give its folder."
         )
-    ((where, told),) = found.items()
+    ((where, metadata),) = found.items()
     needed = 0.0
     root = where.resolve()
     for file in where.rglob("*"):
@@ -176,53 +176,53 @@ def _checked(path: Path) -> tuple[Path, dict[str, Any]]:
         if file.name in (".zarray", "zarr.json"):
             needed += _size_if_harmless(path, file)
     refuse_if_larger_than_memory(path, 2 * needed)
-    return where, told
+    return where, metadata
 
 
 def _metadata(folder: Path) -> dict[str, Any] | None:
-    """What the folder tells of its graph; None if it has none."""
+    """What the folder states of its graph; None if it has none."""
     for name in (".zattrs", "zarr.json"):
         if (folder / name).is_file():
             attributes = _json(folder / name)
             attributes = attributes.get("attributes", {}) if name == "zarr.json" else attributes
-            told = attributes if "geff_version" in attributes else attributes.get("geff")
-            if isinstance(told, dict) and "geff_version" in told:
-                return told
+            metadata = attributes if "geff_version" in attributes else attributes.get("geff")
+            if isinstance(metadata, dict) and "geff_version" in metadata:
+                return metadata
     return None
 
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        told = json.loads(file.read_bytes())
+        metadata = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is damaged: {error}. Export the graph again.") from None
-    if not isinstance(told, dict):
+    if not isinstance(metadata, dict):
         raise InputError(f"{file} is damaged: it holds no object. Export the graph again.")
-    return told
+    return metadata
 
 
 def _size_if_harmless(path: Path, file: Path) -> float:
     """Bytes that an array takes, after a look at how it is decoded."""
-    told = _json(file)
-    if told.get("node_type") == "group":
+    metadata = _json(file)
+    if metadata.get("node_type") == "group":
         return 0.0
-    parts = [told.get("compressor"), *(told.get("filters") or ()), *(told.get("codecs") or ())]
+    parts = [metadata.get("compressor"), *(metadata.get("filters") or ()), *(metadata.get("codecs") or ())]
     names = {part.get("id", part.get("name")) if isinstance(part, dict) else part for part in parts}
     strange = sorted(str(name) for name in names - _HARMLESS)
-    dtype = told.get("dtype", told.get("data_type"))
+    dtype = metadata.get("dtype", metadata.get("data_type"))
     if strange or "O" in str(dtype):
         raise InputError(
             f"{path}: {file.parent.relative_to(path)} is of type {dtype}, coded by "
             f"{', '.join(strange) or 'objects'}, which could run any program: refused. Export numbers."
         )
-    shape = told.get("shape")
+    shape = metadata.get("shape")
     if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
         raise InputError(f"{path}: {file.parent.relative_to(path)} has no shape. Export the graph again.")
     try:
         width = np.dtype(dtype).itemsize
     except TypeError:
         width = 8
-    refuse_bombs(file.parent, told, width)
+    refuse_bombs(file.parent, metadata, width)
     return float(math.prod(shape)) * width
 
 
@@ -233,8 +233,8 @@ def _shape(array: Path) -> list[int]:
     return list(_json(file)["shape"])
 
 
-def _is_old(told: Mapping[str, Any]) -> bool:
-    return "node_props_metadata" not in told
+def _is_old(metadata: Mapping[str, Any]) -> bool:
+    return "node_props_metadata" not in metadata
 
 
 def _read(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[str, NDArray]]:
@@ -260,17 +260,17 @@ def _whole(ids: NDArray) -> NDArray[np.int64]:
 
 
 def _read_old(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[str, NDArray]]:
-    """Layouts before 1.0, which the package does not read: no types told, "attrs" for "props"."""
+    """Layouts before 1.0, which the package does not read: no types declared, "attrs" for "props"."""
     import zarr
     from zarr.core.buffer import default_buffer_prototype
 
-    # Arrays of texts may be declared as <i4 filled with "", at which zarr stumbles: mended in a copy.
+    # Arrays of texts may be declared as <i4 filled with "", at which zarr stumbles: corrected in a copy.
     store, prototype = zarr.storage.MemoryStore(), default_buffer_prototype()
     for file in where.rglob("*"):
         if file.is_file():
             content = file.read_bytes()
-            if file.name == ".zarray" and (told := json.loads(content)).get("fill_value") == "":
-                content = json.dumps(told | {"dtype": _text_type(file.parent, told)}).encode()
+            if file.name == ".zarray" and (metadata := json.loads(content)).get("fill_value") == "":
+                content = json.dumps(metadata | {"dtype": _text_type(file.parent, metadata)}).encode()
             name = file.relative_to(where).as_posix()
             store._store_dict[name] = prototype.buffer.from_bytes(content)
     group: Any = zarr.open_group(store, mode="r", zarr_format=2)
@@ -290,21 +290,21 @@ def _read_old(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[s
     return _whole(ids), nodes, _whole(edges), {}
 
 
-def _text_type(array: Path, told: Mapping[str, Any]) -> str:
+def _text_type(array: Path, metadata: Mapping[str, Any]) -> str:
     """The type of an array of texts, by the size of its first chunk: 4 bytes a character."""
     import numcodecs
 
     chunk = next(file for file in sorted(array.iterdir()) if not file.name.startswith("."))
-    size = len(numcodecs.get_codec(told["compressor"]).decode(chunk.read_bytes()))
-    return f"<U{size // 4 // math.prod(told['chunks'])}"
+    size = len(numcodecs.get_codec(metadata["compressor"]).decode(chunk.read_bytes()))
+    return f"<U{size // 4 // math.prod(metadata['chunks'])}"
 
 
-def _axes(path: Path, told: Mapping[str, Any], nodes: Mapping[str, NDArray]) -> dict[str, str]:
+def _axes(path: Path, metadata: Mapping[str, Any], nodes: Mapping[str, NDArray]) -> dict[str, str]:
     """Which property is which of t, z, y, x: by the display hints, the type, and the name's last letter."""
-    hints = told.get("display_hints") or {}
+    hints = metadata.get("display_hints") or {}
     by_hint = {"display_time": "t", "display_depth": "z", "display_vertical": "y", "display_horizontal": "x"}
     roles = {hints[hint]: axis for hint, axis in by_hint.items() if isinstance(hints.get(hint), str)}
-    listed = told.get("axes") or [{"name": name} for name in told.get("axis_names") or ()]
+    listed = metadata.get("axes") or [{"name": name} for name in metadata.get("axis_names") or ()]
     for axis in listed:
         name = str(axis.get("name"))
         if axis.get("type") == "time":

@@ -21,15 +21,15 @@ _UNITS = {
 }  # fmt: skip
 
 
-def unit_of(told: str | None) -> str:
-    """The unit's full name in the singular; pixel if nothing is told.
+def unit_of(given: str | None) -> str:
+    """The unit's full name in the singular; pixel if none is given.
 
     Examples
     --------
     >>> unit_of("µm"), unit_of(None), unit_of("inch")
     ('micrometer', 'pixel', 'inch')
     """
-    return _UNITS.get(told, told) if told else "pixel"
+    return _UNITS.get(given, given) if given else "pixel"
 
 
 def is_feature(name: str) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, ResourceError, SettingsError
 from .memory import refuse_if_larger_than_memory
-from .tiff import Told, look_at_tiff, planes_by_frame
+from .tiff import Header, look_at_tiff, planes_by_frame
 
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
@@ -43,9 +43,9 @@ class Movie:
         Size of a voxel along z, y, x, in `unit`.
     unit : str
     interval : float or None
-        Seconds from frame to frame, where the file tells.
+        Seconds from frame to frame, where the file states it.
     doubts : tuple of str
-        Sentences about what had to be guessed, and how to tell it.
+        Sentences about what had to be guessed, and how to set it.
     """
 
     files: tuple[Path, ...]
@@ -106,12 +106,12 @@ def open_movie(
     ----------
     path : Path
     axes : str, optional
-        What the file's axes are, where it does not tell or is wrong: letters of TZCYX, in its order. An axis
-        that nobody names is time, or z in a folder of stacks.
+        What the file's axes are, where it does not name them or is wrong: letters of TZCYX, in its order.
+        An axis that has no name is time, or z in a folder of stacks.
     channel : int
         Which channel to read where there are several.
     spacing : tuple of 3 float, optional
-        Size of a voxel along z, y, x, instead of what the file tells.
+        Size of a voxel along z, y, x, instead of what the file states.
 
     Raises
     ------
@@ -142,9 +142,9 @@ def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, f
         )
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
-    told = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
-    named = _named_axes(first, told, axes, several=len(files) > 1)
-    size = dict(zip(named, told.sizes, strict=True))
+    header = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
+    named = _named_axes(first, header, axes, several=len(files) > 1)
+    size = dict(zip(named, header.sizes, strict=True))
     if len(files) > 1 and size.get("T", 1) > 1:
         raise InputError(f"{first} has {size['T']} frames; in a folder an image is one frame. Give the axes.")
     if not 0 <= channel < size.get("C", 1):
@@ -153,24 +153,24 @@ def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, f
         first, float(size.get("Z", 1) * size["Y"] * size["X"]) * size.get("S", 1) * _COPIES
     )
     count = len(files) if len(files) > 1 else size.get("T", 1)
-    own = spacing if spacing is not None else told.spacing
-    doubts = tuple(_doubts(told, named, several=len(files) > 1, axes=axes, spacing=spacing))
-    return Movie(files, named, told.sizes, channel, count, own, told.unit, told.interval, doubts)
+    own = spacing if spacing is not None else header.spacing
+    doubts = tuple(_doubts(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
+    return Movie(files, named, header.sizes, channel, count, own, header.unit, header.interval, doubts)
 
 
 def _doubts(
-    told: Told, named: str, *, several: bool, axes: str | None, spacing: tuple[float, float, float] | None
+    header: Header, named: str, *, several: bool, axes: str | None, spacing: tuple[float, float, float] | None
 ) -> Iterator[str]:
-    """What was neither given nor told by the file, and may be wrong."""
-    size = dict(zip(named, told.sizes, strict=True))
+    """What was neither given nor stated by the file, and may be wrong."""
+    size = dict(zip(named, header.sizes, strict=True))
     deep = size.get("Z", 1) > 1
-    if axes is None and {*told.axes} - {*"TZCYXS"} and not several:
-        yield f"The file does not name its axes of {told.sizes}: taken for {named}. To tell them: --axes."
+    if axes is None and {*header.axes} - {*"TZCYXS"} and not several:
+        yield f"The file does not name its axes of {header.sizes}: taken for {named}. To name them: --axes."
     elif axes is None and deep and not several and size.get("T", 1) == 1:
         times = named.replace("T", "").replace("Z", "T").rstrip("S")
         yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
-    if spacing is None and deep and not told.depth:
-        yield f"How far planes are apart is not told: taken for 1 {told.unit}. To tell it: --spacing Z Y X."
+    if spacing is None and deep and not header.depth:
+        yield f"How far planes are apart is not known: taken for 1 {header.unit}. To set it: --spacing Z Y X."
 
 
 def _images_in(folder: Path) -> tuple[Path, ...]:
@@ -193,18 +193,19 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def _named_axes(path: Path, told: Told, given: str | None, *, several: bool) -> str:
+def _named_axes(path: Path, header: Header, given: str | None, *, several: bool) -> str:
     """The axes with names for all; those that tifffile does not know, I or Q, are time and z."""
-    named = told.axes
+    named = header.axes
     if given is not None:
         named = given.upper()
         squeezed = "".join(axis for axis in named if axis in "TZCYX")
         if squeezed != named or len(set(named)) != len(named) or not {"Y", "X"} <= set(named):
             raise SettingsError(f"axes is {given!r}; it needs Y and X, and may have T, Z, C, each once.")
-        named += "S" if told.axes.endswith("S") else ""
-        if len(named) != len(told.axes):
+        named += "S" if header.axes.endswith("S") else ""
+        if len(named) != len(header.axes):
             raise SettingsError(
-                f"axes {given!r} names {len(given)} axes; {path} has {len(told.axes)}, of sizes {told.sizes}."
+                f"axes {given!r} names {len(given)} axes; {path} has {len(header.axes)}, of sizes "
+                f"{header.sizes}."
             )
     unknown = [axis for axis in named if axis not in "TZCYXS"]
     free = [axis for axis in ("ZT" if several or len(unknown) > 1 else "TZ") if axis not in named]
@@ -214,7 +215,7 @@ def _named_axes(path: Path, told: Told, given: str | None, *, several: bool) -> 
     plain = named.removesuffix("S")  # a stack of 3 or 4 planes that was written without a word is called SYX
     if {*plain} - {*"TZCYX"} or len(set(plain)) != len(plain) or plain[-2:] != "YX":
         raise InputError(
-            f"{path} has axes {named} of sizes {told.sizes}, which do not say what they are, or do not end "
+            f"{path} has axes {named} of sizes {header.sizes}, which do not say what they are, or do not end "
             "in Y, X. Name them with --axes, such as TZYX, or convert the file."
         )
     return named
@@ -234,9 +235,9 @@ def _grey(samples: NDArray) -> NDArray:
 def _image(path: Path, movie: Movie) -> NDArray:
     """An image that is a frame by itself."""
     png = path.suffix.lower() == ".png"
-    told = _look_at_png(path) if png else look_at_tiff(path)
-    if told.sizes != movie.sizes:
-        raise InputError(f"{path} has size {told.sizes}, and the first image {movie.sizes}. Leave it out.")
+    header = _look_at_png(path) if png else look_at_tiff(path)
+    if header.sizes != movie.sizes:
+        raise InputError(f"{path} has size {header.sizes}, and the first image {movie.sizes}. Leave it out.")
     if not png:
         return next(_frames(path, movie, [0]))
     pillow = _pillow()
@@ -247,7 +248,7 @@ def _image(path: Path, movie: Movie) -> NDArray:
         raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
 
 
-def _look_at_png(path: Path) -> Told:
+def _look_at_png(path: Path) -> Header:
     pillow = _pillow()
     try:
         with pillow.open(path, formats=["PNG"]) as image:
@@ -255,7 +256,7 @@ def _look_at_png(path: Path) -> Told:
             width, height = image.size
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
-    return Told("YX", (height, width)) if samples == 1 else Told("YXS", (height, width, samples))
+    return Header("YX", (height, width)) if samples == 1 else Header("YXS", (height, width, samples))
 
 
 def _pillow() -> Any:

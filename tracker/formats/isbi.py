@@ -125,7 +125,7 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
             if not np.isfinite(row).all() or row[0] != int(row[0]) or row[0] < 0:
                 raise InputError(
                     f"{path}, line {line}: detection at t, z, y, x = {row}; t must be a whole number from 0 "
-                    "up and the coordinates finite. Mend it."
+                    "up and the coordinates finite. Fix it."
                 )
             values.extend(row)
             particle.append(current)

@@ -83,12 +83,12 @@ def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
     """One file of the archive, in memory; no more of it than it declares is unpacked."""
     try:
-        told = archive.getinfo(name)
+        info = archive.getinfo(name)
     except KeyError:
         raise InputError(f"{path} is an archive without {name}: no project of Mastodon. Check it.") from None
-    refuse_if_larger_than_memory(path, 3.0 * told.file_size)
-    with archive.open(told) as member:
-        return member.read(told.file_size)  # a bare read() would unpack all that a bomb holds
+    refuse_if_larger_than_memory(path, 3.0 * info.file_size)
+    with archive.open(info) as member:
+        return member.read(info.file_size)  # a bare read() would unpack all that a bomb holds
 
 
 def _blocks(model: bytes, path: Path) -> bytes:

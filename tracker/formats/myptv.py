@@ -70,10 +70,10 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray
             rows[index] = [float(field) for field in line.split()]
         except ValueError:
             raise InputError(
-                f"{path}, line {index + 1}: {line[:60]!r}; {wide} numbers are needed. Mend it."
+                f"{path}, line {index + 1}: {line[:60]!r}; {wide} numbers are needed. Fix it."
             ) from None
     before = _COUNTS[wide]
     label = rows[:, 0]
     if before and not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():
-        raise InputError(f"{path}: a track number is not whole. Mend the first column.")
+        raise InputError(f"{path}: a track number is not whole. Fix the first column.")
     return rows[:, -1], rows[:, before : before + 3][:, ::-1], label.astype(np.int64) if before else None

@@ -103,6 +103,6 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
             values[index] = [float(field) for field in row[:least]]
         except ValueError:
             raise InputError(
-                f"{path}, line {index + 2}: {' '.join(row)[:60]!r}; {least} numbers are needed. Mend it."
+                f"{path}, line {index + 2}: {' '.join(row)[:60]!r}; {least} numbers are needed. Fix it."
             ) from None
     return values

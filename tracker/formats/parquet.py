@@ -151,7 +151,7 @@ def packed(
 
 
 class _Behind(RawIOBase):
-    """A file to which a thread writes; what goes wrong there is told at the next write, or at the end."""
+    """A file to which a thread writes; what goes wrong there is raised at the next write, or at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -188,7 +188,7 @@ def _writer(file: RawIOBase, schema: pa.Schema) -> pa.parquet.ParquetWriter:
     """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
 
     Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries
-    that is half of the time and three quarters of the size. Least and largest values are told of what
+    that is half of the time and three quarters of the size. Least and largest values are written of what
     readers skip rows by.
     """
     types = {field.name: field.type for field in schema}
@@ -223,7 +223,7 @@ def _read(path: Path) -> table.Rows:
     with _opened(path) as file:
         schema = file.schema_arrow
         wanted = _wanted(schema, path)
-        # A few bytes can stand for millions of equal values: the count of rows tells the size.
+        # A few bytes can stand for millions of equal values: the count of rows gives the size.
         refuse_if_larger_than_memory(path, file.metadata.num_rows * max(len(wanted), 1) * 16)
         try:
             rows = file.read(wanted)
@@ -251,7 +251,7 @@ def _wanted(schema: pa.Schema, path: Path) -> list[str]:
 
 
 def _may_matter(kind: pa.DataType) -> bool:
-    """Numbers, and text that may stand where a number belongs or tell a unit; nothing nested or binary."""
+    """Numbers, and text that may stand where a number belongs or state a unit; nothing nested or binary."""
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 

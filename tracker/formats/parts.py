@@ -56,12 +56,12 @@ class Parts:
         refuse_output(output, overwrite=overwrite)
         self.output, self.overwrite = output, overwrite
         self.folder = output.with_name(output.name + ".parts")
-        self._record, told = dict(record), record_bytes(record)
+        self._record, content = dict(record), record_bytes(record)
         run = self.folder / "run.json"
         if resume:
             if not run.is_file():
                 raise SettingsError(f"There is nothing to resume: no {run}. Leave out --resume.")
-            if run.read_bytes() != told:
+            if run.read_bytes() != content:
                 raise SettingsError(
                     f"{self.folder} is of a run with another input or other settings. Repeat those, or leave "
                     "out --resume and remove that folder."
@@ -72,7 +72,7 @@ class Parts:
             )
         else:
             self.folder.mkdir()
-            write_whole(run, lambda file: file.write(told), overwrite=False)
+            write_whole(run, lambda file: file.write(content), overwrite=False)
         self.done = 0
         while self._path(self.done).is_file():
             self.done += 1
@@ -90,7 +90,7 @@ class Parts:
 
     def __exit__(self, *_: object) -> None:
         """Stop writing the output, unless it is complete; the parts stay."""
-        with suppress(Exception):  # what went wrong there was told, or something else is being told
+        with suppress(Exception):  # what went wrong there was raised, or something else is being raised
             self._hand_over(None)
         self._pool.shutdown()
 
@@ -123,11 +123,11 @@ class Parts:
         self._hand_over(rows.add_column(0, own.field(0), own[0]))
         return integers_of(own[0], -1)
 
-    def join(self, told: Mapping[str, object]) -> None:
-        """Make the output of all parts and remove them; what is told of the run goes to its record."""
+    def join(self, report: Mapping[str, object]) -> None:
+        """Make the output of all parts and remove them; what is reported of the run goes to its record."""
         if self._adding is not None:
             self._adding.result()
-        self._hand_over({**self._record, **told})
+        self._hand_over({**self._record, **report})
         self._writing.result()
         move_whole(self.folder / _WHOLE, self.output, overwrite=self.overwrite)
         shutil.rmtree(self.folder)

@@ -55,7 +55,7 @@ def record_beside(path: Path) -> dict[str, Any] | None:
 
 
 def unit_beside(path: Path) -> str | None:
-    """The unit that it tells; a record that cannot be read is no obstacle to reading the data."""
+    """The unit in that record; a record that cannot be read is no obstacle to reading the data."""
     try:
         unit = (record_beside(path) or {}).get("unit")
     except (InputError, OSError):
@@ -67,8 +67,8 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal; of a folder, of the names and contents of its files."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-        told = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
-        return hashlib.sha256("".join(told).encode()).hexdigest()
+        lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -40,7 +40,7 @@ class Rows:
         Says where a value stands and what the file reads there, given row and column:
         ``"line 7: x is 'abc'"``.
     unit : str or None
-        Unit of the positions, if the file tells it outside the table.
+        Unit of the positions, if the file states it outside the table.
     """
 
     path: Path
@@ -96,7 +96,7 @@ def tracks_of(rows: Rows) -> Tracks:
 
 
 def holds_tracks(roles: dict[str, str]) -> bool:
-    """Whether a table with these roles tells which detections belong together."""
+    """Whether a table with these roles states which detections belong together."""
     return "track_id" in roles or "node" in roles
 
 
@@ -211,7 +211,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     if bad.any():
         raise rows.wrong(
             int(np.argmax(bad)), rows.roles["frame"],
-            "frames count from 0 up, below 2^31. Mend the row, or shift the frames.",
+            "frames count from 0 up, below 2^31. Fix the row, or shift the frames.",
         )  # fmt: skip
     position = np.zeros((len(frame), 3))
     for axis, role in enumerate("zyx"):
@@ -251,7 +251,7 @@ def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise rows.wrong(row, name, "positions must be finite numbers. Remove the row or mend it.")
+        raise rows.wrong(row, name, "positions must be finite numbers. Remove the row or fix it.")
     return values
 
 
@@ -273,7 +273,7 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
         column = pa.chunked_array([column_of(np.where(given & ~too_large, values, 0), ~given)])
     if too_large.any():
         row = int(np.argmax(too_large))
-        raise rows.wrong(row, name, "whole numbers are needed. Mend the row, or divide time by the interval.")
+        raise rows.wrong(row, name, "whole numbers are needed. Fix the row, or divide time by the interval.")
     return integers_of(column, blank)
 
 
@@ -285,7 +285,7 @@ def _no_numbers(rows: Rows, name: str, pattern: str) -> InputError:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         number = pc.match_substring_regex(column, pattern).fill_null(True).to_numpy()
         if not number.all():
-            return rows.wrong(int(np.argmin(number)), name, "a number is needed. Mend the row.")
+            return rows.wrong(int(np.argmin(number)), name, "a number is needed. Fix the row.")
     return InputError(f"{rows.path}: column {name!r} holds {column.type}; numbers are needed. Convert it.")
 
 

@@ -1,4 +1,4 @@
-"""TIFF as ImageJ, OME software and tifffile write it: what a file tells, and its planes frame by frame.
+"""TIFF as ImageJ, OME software and tifffile write it: what a file states, and its planes frame by frame.
 
 tifffile takes a file that was cut short for a shorter one and says so in a log only, so what the file
 declares is compared with what is there before anything is read.
@@ -24,8 +24,8 @@ _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a file tells of itself; `depth` is whether it tells how far its planes are apart."""
+class Header:
+    """What a file states of itself; `depth` is whether it states how far its planes are apart."""
 
     axes: str
     sizes: tuple[int, ...]
@@ -35,7 +35,7 @@ class Told:
     depth: bool = False
 
 
-def look_at_tiff(path: Path) -> Told:
+def look_at_tiff(path: Path) -> Header:
     """Axes, sizes, voxel and interval of the first series.
 
     Raises
@@ -47,12 +47,12 @@ def look_at_tiff(path: Path) -> Told:
     with _opened(path) as tiff:
         series = tiff.series[0]
         _refuse_if_cut_short(path, tiff, series)
-        told = Told(series.axes, tuple(int(size) for size in series.shape))
+        header = Header(series.axes, tuple(int(size) for size in series.shape))
         if tiff.is_ome:
-            return _with_ome(told, tiff.ome_metadata or "", path)
+            return _with_ome(header, tiff.ome_metadata or "", path)
         if tiff.is_imagej:
-            return _with_imagej(told, tiff)
-    return told
+            return _with_imagej(header, tiff)
+    return header
 
 
 class _opened:
@@ -169,7 +169,7 @@ def _shape_in(description: str) -> tuple[int, ...]:
     return tuple(int(n) for n in found[1].split(",") if n.strip()) if found else ()
 
 
-def _with_imagej(told: Told, tiff: Any) -> Told:
+def _with_imagej(header: Header, tiff: Any) -> Header:
     known = tiff.imagej_metadata or {}
     unit = str(known.get("unit", "")).encode("latin-1", "replace").decode("unicode_escape", "replace")
     tags = tiff.pages[0].tags
@@ -177,10 +177,10 @@ def _with_imagej(told: Told, tiff: Any) -> Told:
     interval = known.get("finterval")
     seconds = float(interval) if isinstance(interval, int | float) and interval > 0 else None
     if not unit or unit == "pixel":
-        return Told(told.axes, told.sizes, interval=seconds)
+        return Header(header.axes, header.sizes, interval=seconds)
     depth = abs(float(known.get("spacing", 1.0))) or 1.0
-    return Told(
-        told.axes, told.sizes, (depth, across[0], across[1]), unit_of(unit), seconds, "spacing" in known
+    return Header(
+        header.axes, header.sizes, (depth, across[0], across[1]), unit_of(unit), seconds, "spacing" in known
     )
 
 
@@ -192,7 +192,7 @@ def _per_unit(tags: Any, name: str) -> float:
     return float(units) / float(pixels) if pixels and units else 1.0
 
 
-def _with_ome(told: Told, xml: str, path: Path) -> Told:
+def _with_ome(header: Header, xml: str, path: Path) -> Header:
     from defusedxml import ElementTree
 
     try:
@@ -202,16 +202,16 @@ def _with_ome(told: Told, xml: str, path: Path) -> Told:
     pixels = next((e for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"), None)
     known = dict(pixels.attrib) if pixels is not None else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
-    if needed > math.prod(told.sizes):
+    if needed > math.prod(header.sizes):
         raise InputError(
             f"{path} is cut short or one file of several: its header declares {needed} voxels, "
-            f"{math.prod(told.sizes)} are there. Copy it again, or convert them to one file."
+            f"{math.prod(header.sizes)} are there. Copy it again, or convert them to one file."
         )
     unit = unit_of(known.get("PhysicalSizeXUnit", "µm" if "PhysicalSizeX" in known else None))
     sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
     spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
     interval = _positive(known.get("TimeIncrement"))
-    return Told(told.axes, told.sizes, spacing, unit, interval, sizes[0] is not None)
+    return Header(header.axes, header.sizes, spacing, unit, interval, sizes[0] is not None)
 
 
 def _positive(text: str | None) -> float | None:

@@ -156,9 +156,9 @@ class _Model:
         elif name == "FilteredTracks":
             self._filters = True
         elif name == "Feature" and self._declares_spot_features:
-            key, told = attributes.get("feature", ""), attributes.get("name", "")
+            key, title = attributes.get("feature", ""), attributes.get("name", "")
             if key not in _NO_FEATURE:
-                ours = told if key_of(told) == key else key
+                ours = title if key_of(title) == key else key
                 self._names[key] = (ours, attributes.get("isint") == "true")
         elif name in ("SpotFeatures", "EdgeFeatures"):
             self._declares_spot_features = name == "SpotFeatures"
@@ -174,7 +174,7 @@ class _Model:
         if not np.isfinite([frame, *place]).all():
             raise InputError(
                 f"{self._path}, line {line}: {what} is in frame {frame:g} at z, y, x = {place}; numbers must "
-                "be finite. Mend or remove it."
+                "be finite. Fix or remove it."
             )
         row = len(self._ids)
         self._ids.append(self._whole(what, attributes, "ID", line))

@@ -1,6 +1,6 @@
 """TrackMate's tables: spots with the edges beside them, as ``x-spots.csv`` and ``x-edges.csv``.
 
-The column of track numbers in the spots tells no division from a merge; the edges do.
+The column of track numbers in the spots does not distinguish a division from a merge; the edges do.
 """
 
 from __future__ import annotations
@@ -79,6 +79,6 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
         except (ValueError, IndexError):
             if line > 4:  # the lines under the header say what the columns are
                 raise InputError(
-                    f"{path}, line {line}: {row[:6]} is no edge between spots. Mend it."
+                    f"{path}, line {line}: {row[:6]} is no edge between spots. Fix it."
                 ) from None
     return np.array(ends, dtype=np.int64).reshape(-1, 2), np.array(costs)

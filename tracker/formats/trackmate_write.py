@@ -97,9 +97,9 @@ def _columns(features: Mapping[str, NDArray]) -> dict[str, str]:
 
 def _declarations(columns: Mapping[str, str], features: Mapping[str, NDArray]) -> Iterator[str]:
     def declared(key: str, name: str, dimension: str, whole: bool) -> str:
-        told = quoteattr(_printable(name))
+        quoted = quoteattr(_printable(name))
         return (
-            f'        <Feature feature="{key}" name={told} shortname={told} dimension="{dimension}" '
+            f'        <Feature feature="{key}" name={quoted} shortname={quoted} dimension="{dimension}" '
             f'isint="{str(whole).lower()}" />\n'
         )
 

@@ -40,5 +40,5 @@ def advice(path: Path) -> str:
         if not any(fnmatch(file.name.lower(), kind) for file in path.iterdir() for kind in kinds):
             return "Give a file."
         return f"It holds images. Find their spots first: outbid detect {path.name} -o spots.csv"
-    told = next((told for patterns, told in _ADVICE if any(fnmatch(name, p) for p in patterns)), "")
-    return told.replace("{name}", path.name)
+    remedy = next((remedy for patterns, remedy in _ADVICE if any(fnmatch(name, p) for p in patterns)), "")
+    return remedy.replace("{name}", path.name)

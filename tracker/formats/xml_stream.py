@@ -109,7 +109,7 @@ def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name
         return float(given)
     except ValueError:
         raise InputError(
-            f"{path}, line {line}: {name} of {what} is {given[:60]!r}; a number is needed. Mend it."
+            f"{path}, line {line}: {name} of {what} is {given[:60]!r}; a number is needed. Fix it."
         ) from None
 
 

@@ -314,7 +314,7 @@ def _listed(
     if most_bytes is not None and pairs * _PAIR_BYTES > most_bytes:
         raise ResourceError(
             f"{pairs:,} pairs or more are within the gate: {pairs * _PAIR_BYTES / 1e9:.1f} GB, more than the "
-            f"{most_bytes / 1e9:.1f} GB that may be used. Tell a smaller gate: --set gate=DISTANCE, or known."
+            f"{most_bytes / 1e9:.1f} GB that may be used. Give a smaller gate: --set gate=DISTANCE, or known."
         )
     degree = np.concatenate([[0], *(part for part, _ in parts)])
     return np.cumsum(degree), np.concatenate([indices for _, indices in parts])

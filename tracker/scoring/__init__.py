@@ -108,9 +108,9 @@ def score(
 ) -> Scores:
     """Score tracks against the truth.
 
-    Where both hold the same detections (in any order inside a frame) it is known which is which.
-    Otherwise the detections of each frame are paired by distance. `particles` goes by distance in
-    both cases, as the challenge does.
+    If both hold the same detections (in any order inside a frame), each is paired with itself.
+    Otherwise the detections of each frame are paired by distance. `particles` pairs by distance in
+    both cases, as the ISBI challenge does.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from ..judged import JudgedLinks
 from ..layers import Layer, difference_layers
 from .pair import PairForm
-from .work import Tell
+from .work import Report
 
 
 class CompareForm(PairForm):
@@ -22,7 +22,7 @@ class CompareForm(PairForm):
         self,
         judged: JudgedLinks,
         gate: float,
-        tell: Tell,  # noqa: ARG002 - it is done at once
+        report: Report,  # noqa: ARG002 - it is done at once
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """How many links they share."""
         both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)

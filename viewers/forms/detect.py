@@ -23,7 +23,7 @@ from ..taken import frames_from
 from .fields import NumberBox, choice_box, explain
 from .form import Form
 from .source import Source, SourceFields
-from .work import Task, Tell
+from .work import Report, Task
 
 _STEPS = 200
 _MOST_SHOWN = 20_000
@@ -96,10 +96,11 @@ class DetectForm(Form):
             device=self.device.currentText(),
         )
 
-    def set_settings(self, told: Mapping[str, Any]) -> None:
+    def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        known = {field.name: told[field.name] for field in fields(DetectionSettings) if field.name in told}
-        settings = DetectionSettings(**(known | {"spacing": tuple(told["spacing"])}))
+        names = [field.name for field in fields(DetectionSettings)]
+        known = {name: values[name] for name in names if name in values}
+        settings = DetectionSettings(**(known | {"spacing": tuple(values["spacing"])}))
         self.radius.set_number(settings.radius)
         self.radius_z.set_number(settings.radius_z)
         self.threshold.set_number(settings.threshold)
@@ -111,8 +112,8 @@ class DetectForm(Form):
         """Detect in the whole movie."""
         source, settings = self.source.taken(), self.settings()
 
-        def work(tell: Tell) -> _Detected:
-            found, used = source.detect(settings, tell)
+        def work(report: Report) -> _Detected:
+            found, used = source.detect(settings, report)
             return _Detected(source, found, used)
 
         return work
@@ -125,7 +126,7 @@ class DetectForm(Form):
         source, settings = self.source.taken(), self.settings()
         frame = min(max(self.source.looked_at(source.place)[0], 0), source.frame_count() - 1)
 
-        def work(_: Tell) -> _Looked:
+        def work(_: Report) -> _Looked:
             (image,) = frames_from(source.image, range(frame, frame + 1))
             (first,) = frames_from(source.image, range(1)) if settings.radius is None else (None,)
             return _Looked(source, frame, preview(image, replace(settings, threshold=None), first=first))
@@ -142,7 +143,7 @@ class DetectForm(Form):
         self._ring(shown, used)
         frames = source.frame_count()
         what = "labels" if source.labels else f"spots of {_size(used)} {source.place.symbol}"
-        self.tell(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
+        self.show_message(f"{len(found)} {what} in {frames} frames, {len(found) / frames:.1f} in each.")
 
     def show_preview(self, result: _Looked) -> None:
         """Show the spots above the threshold, and let the slider choose another one."""
@@ -166,7 +167,7 @@ class DetectForm(Form):
         self.slider.setValue(_step_of(threshold, seen))
         self.slider.blockSignals(False)
         automatic = "the automatic threshold" if chosen is None else f"{threshold:.4g}"
-        self.tell(
+        self.show_message(
             f"Frame {frame}: {count} spots above {automatic}"
             + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
             + f"; {_size(seen.settings)} {source.place.symbol}."

@@ -159,7 +159,7 @@ class AxesBox(QWidget):
         return z, y, x
 
     def set_values(self, values: tuple[float, float, float], unit: str = "") -> None:
-        """Show sizes without telling that they were edited."""
+        """Show sizes without emitting `edited`."""
         for box, value in zip(self.boxes, values, strict=True):
             box.blockSignals(True)
             box.setValue(value)
@@ -252,9 +252,9 @@ def explained(settings: type) -> dict[str, str]:
 
 def explain(form: QFormLayout, boxes: Mapping[str, QWidget], settings: type) -> None:
     """Let boxes, and their labels, say what they mean when the mouse rests on them."""
-    told = explained(settings)
+    texts = explained(settings)
     for name, box in boxes.items():
-        text = f"<qt>{escape(told[name])}</qt>"  # which Qt breaks into lines
+        text = f"<qt>{escape(texts[name])}</qt>"  # which Qt breaks into lines
         box.setToolTip(text)
         label = form.labelForField(box)
         if label is not None:

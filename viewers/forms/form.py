@@ -101,13 +101,13 @@ class Form(QWidget):
     def show_preview(self, result: Any) -> None:
         """Show what a preview returned."""
 
-    def set_settings(self, told: Mapping[str, Any]) -> None:
+    def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run record in the fields.
 
         Raises
         ------
         LookupError, TypeError, ValueError
-            If they are none of this version.
+            If they are not settings of this version.
         """
 
     # ------------------------------------------------------------ what a form does
@@ -116,17 +116,17 @@ class Form(QWidget):
         """Start a run, unless one is on its way."""
         if self._work is not None:
             return
-        self.tell("")
+        self.show_message("")
         self._stop_preview()
         try:
             task = self.task()
         except OutbidError as error:
-            self.tell_error(error)
+            self.show_problem(error)
             return
         self._work = work = Work(task)
         work.returned.connect(lambda result: self._finish(work, result=result))
         work.failed.connect(lambda error: self._finish(work, error=error))
-        work.told.connect(lambda done, total: self._show_progress(work, done, total))
+        work.progressed.connect(lambda done, total: self._show_progress(work, done, total))
         self._show_running(True)
         self._start(work)
 
@@ -136,37 +136,37 @@ class Form(QWidget):
             self._work.cancel()
             self._work = None
             self._show_running(False)
-            self.tell("Cancelled. Nothing was changed.")
+            self.show_message("Cancelled. Nothing was changed.")
 
     def changed(self, _: object = None) -> None:
         """Whatever decides on the preview has changed: it is made anew when the user pauses."""
         if self.live.isChecked():
             self._settled.start()
 
-    def tell(self, text: str, *, error: bool = False) -> None:
+    def show_message(self, text: str, *, error: bool = False) -> None:
         """Show a message under the buttons, and take back what was offered."""
         self._offer("", None)
         self.message.setText(text)
         self.message.setStyleSheet("color: #ff8a80" if error else "")
         self.message.setVisible(bool(text))
 
-    def tell_error(self, error: Exception) -> None:
-        """Show what to change; a fault of the program goes to napari's notifications, too.
+    def show_problem(self, error: Exception) -> None:
+        """Show an error; an unexpected one is raised again, so that napari's notifications show it, too.
 
         Raises
         ------
         Exception
-            The error itself, if it is none that the user can mend.
+            The error itself, if it is not an `OutbidError`.
         """
         if isinstance(error, OutbidError):
-            self.tell(str(error), error=True)
+            self.show_message(str(error), error=True)
             return
-        self.tell(f"Outbid failed: {type(error).__name__}: {error}", error=True)
+        self.show_message(f"Outbid failed: {type(error).__name__}: {error}", error=True)
         raise error
 
     def offer(self, text: str, button: str, action: Callable[[], None]) -> None:
         """Show a message with a button that does something about it."""
-        self.tell(text)
+        self.show_message(text)
         self._offer(button, action)
 
     def record(self, source: str, settings: Mapping[str, object], device: str) -> dict[str, object]:
@@ -199,7 +199,7 @@ class Form(QWidget):
     # ------------------------------------------------------------ runs
 
     def _start(self, work: Work) -> None:
-        """Start it, once all that it may tell is listened to: it may end before this returns."""
+        """Start work whose other signals are connected already: it may end before this returns."""
         self._works.add(work)
         work.ended.connect(lambda: self._works.discard(work))
         work.start()
@@ -210,12 +210,12 @@ class Form(QWidget):
         self._work = None
         self._show_running(False)
         if error is not None:
-            self.tell_error(error)
+            self.show_problem(error)
             return
         try:
             self.show_result(result)
         except OutbidError as problem:
-            self.tell_error(problem)
+            self.show_problem(problem)
 
     def _show_progress(self, work: Work, done: int, total: int) -> None:
         if self._is_awaited(work):
@@ -245,13 +245,13 @@ class Form(QWidget):
         try:
             task = self.preview_task()
         except OutbidError as error:
-            self.tell_error(error)
+            self.show_problem(error)
             return
         if task is None:
             return
         self._preview = work = Work(task)
         work.returned.connect(lambda result: self._show_preview(work, result))
-        work.failed.connect(lambda error: None if work.cancelled else self.tell_error(error))
+        work.failed.connect(lambda error: None if work.cancelled else self.show_problem(error))
         work.ended.connect(self._preview_ended)
         self._start(work)
 
@@ -281,7 +281,7 @@ class Form(QWidget):
         else:
             self._stop_preview()
             self._drop_preview()
-            self.tell("")
+            self.show_message("")
 
     def _layer_removed(self, _: object = None) -> None:
         """A preview that the user deletes is not wanted any more."""
@@ -325,9 +325,9 @@ class Form(QWidget):
         try:
             self.set_settings((record_of(layer) or {})["settings"])
         except (LookupError, TypeError, ValueError) as error:
-            self.tell_error(SettingsError(f"The settings of {layer.name} cannot be read: {error}"))
+            self.show_problem(SettingsError(f"The settings of {layer.name} cannot be read: {error}"))
             return
-        self.tell(f"These are the settings of {layer.name}. A run replaces it.")
+        self.show_message(f"These are the settings of {layer.name}. A run replaces it.")
 
     # ------------------------------------------------------------ looks
 
@@ -363,7 +363,7 @@ class Form(QWidget):
 
     def _take_offer(self) -> None:
         action = self._offered
-        self.tell("")
+        self.show_message("")
         if action is not None:
             action()
 

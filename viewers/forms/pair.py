@@ -31,7 +31,7 @@ from ..taken import moved, tracks_from
 from .fields import LayerBox, NumberBox
 from .form import Form
 from .shown import Place, go_to, place_of, preferences, record_of, show
-from .work import Task, Tell
+from .work import Report, Task
 
 _MOST_OF_MANY = 200_000
 """Vertices that are shown where all would be too many: napari takes a second or two to change them."""
@@ -48,7 +48,7 @@ class Held:
     record : mapping
         How it was made, for the layers to carry along.
     remark : str
-        What the table does not tell; empty for nothing.
+        A remark that is not in the table, or an empty text.
     layers : list of Layer
         In voxels of the first result; the last one has a point for each error, with a feature kind.
     place : Place
@@ -98,7 +98,7 @@ class PairForm(Form):
     # ------------------------------------------------------------ what a form of this kind says
 
     def hold(
-        self, judged: JudgedLinks, gate: float, tell: Tell
+        self, judged: JudgedLinks, gate: float, report: Report
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """The table, the record and a remark, of tracks in the unit of the scale; in a thread of its own."""
         raise NotImplementedError
@@ -125,13 +125,13 @@ class PairForm(Form):
         gate = float(self.gate.value())
         taken, known = _taken(first), _taken(second)
 
-        def work(tell: Tell) -> Held:
-            tell(0, 0)
+        def work(report: Report) -> Held:
+            report(0, 0)
             world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
             judged = judge_links(*world, gate=gate)
-            tell(0, 0)
-            values, record, remark = self.hold(judged, gate, tell)
-            tell(0, 0)
+            report(0, 0)
+            values, record, remark = self.hold(judged, gate, report)
+            report(0, 0)
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
@@ -156,7 +156,8 @@ class PairForm(Form):
         self._show_errors()
         hidden = " and ".join(layer.name for layer in result.taken)
         remark = f" {result.remark}" if result.remark else ""
-        self.tell(f"{self._told_of_frames()}{hidden} are hidden: the coloured links lie on them.{remark}")
+        note = self._frames_note()
+        self.show_message(f"{note}{hidden} are hidden: the coloured links lie on them.{remark}")
 
     # ------------------------------------------------------------ from error to error
 
@@ -181,7 +182,7 @@ class PairForm(Form):
         point = self._held.errors.data[rows[self._at]]
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
-            self.tell(self._told_of_frames())
+            self.show_message(self._frames_note())
         go_to(self.viewer, point, self._held.place, near=20 * self.gate.value())
         self._show_errors()
 
@@ -248,7 +249,7 @@ class PairForm(Form):
             elif before is not None and before in self.viewer.layers:
                 self.viewer.layers.remove(before)
 
-    def _told_of_frames(self) -> str:
+    def _frames_note(self) -> str:
         if self._frames is None:
             return ""
         first, last = self._frames

@@ -9,7 +9,7 @@ from outbid.scoring import score
 from ..judged import JudgedLinks
 from ..layers import Layer, error_layers
 from .pair import PairForm
-from .work import Tell
+from .work import Report
 
 
 class ScoreForm(PairForm):
@@ -18,10 +18,10 @@ class ScoreForm(PairForm):
     run_text = "Score"
 
     def hold(
-        self, judged: JudgedLinks, gate: float, tell: Tell
+        self, judged: JudgedLinks, gate: float, report: Report
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
         """All scores."""
-        scores = score(judged.tracks, judged.truth, gate=gate, progress=tell)
+        scores = score(judged.tracks, judged.truth, gate=gate, progress=report)
         table = dict(line.split() for line in str(scores).splitlines())
         record = {"command": "score", "values": scores.values, "provenance": scores.provenance}
         return table, record, scores.remark

@@ -17,7 +17,7 @@ from ..scene import point_size
 
 _SYMBOLS = {"pixel": "px", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm"}
 _CONFIDENCE = Colormap(["#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff"], name="confidence")
-"""Doubtful links stand out, sure ones stay cool; also for who cannot tell red from green."""
+"""Red to blue, from doubtful to certain links; also distinguishable with red-green colour blindness."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..layers import points_layer, tracks_layer
 from .fields import AxesBox, CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import Place, show
-from .work import Task, Tell
+from .work import Report, Task
 
 _MOST_VOXELS = 1_000_000_000
 _MOTIONS = ("persistent", "brownian", "ornstein-uhlenbeck")
@@ -88,10 +88,10 @@ class SimulateForm(Form):
             | {name: box.currentText() for name, box in chosen.items()}
         )
 
-    def set_settings(self, told: Mapping[str, Any]) -> None:
+    def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; a movie is rendered if it is asked for again."""
         for name in ("particles", "frames", "seed"):
-            getattr(self, name).set_number(int(told[name]))
+            getattr(self, name).set_number(int(values[name]))
         for name in (
             "step",
             "persistence",
@@ -101,24 +101,24 @@ class SimulateForm(Form):
             "miss",
             "clutter",
         ):
-            getattr(self, name).set_number(float(told[name]))
-        self.snr.set_number(float(told["snr"]))
+            getattr(self, name).set_number(float(values[name]))
+        self.snr.set_number(float(values["snr"]))
         for name in ("box", "noise", "psf", "voxel"):
-            getattr(self, name).set_values(tuple(told[name]))
-        self.motion.setCurrentText(told["motion"])
-        self.boundary.setCurrentText(told["boundary"])
-        self.unit.setCurrentText(told.get("unit", UNITS[0]))
+            getattr(self, name).set_values(tuple(values[name]))
+        self.motion.setCurrentText(values["motion"])
+        self.boundary.setCurrentText(values["boundary"])
+        self.unit.setCurrentText(values.get("unit", UNITS[0]))
 
     def task(self) -> Task:
         """Simulate, and render if it is asked for."""
-        told, movie = self.settings(), self.movie.isChecked()
-        box, voxel, seed = told["box"], told["voxel"], told["seed"]
+        given, movie = self.settings(), self.movie.isChecked()
+        box, voxel, seed = given["box"], given["voxel"], given["seed"]
         walks = WalkSettings(
-            self._motion(), told["particles"], told["frames"], box, told["boundary"], told["birth_rate"],
-            told["death_rate"], seed, told["unit"],
+            self._motion(), given["particles"], given["frames"], box, given["boundary"], given["birth_rate"],
+            given["death_rate"], seed, given["unit"],
         )  # fmt: skip
-        microscope = Microscope(told["noise"], told["miss"], told["clutter"])
-        camera = Camera.looking_at(box, psf=told["psf"], snr=told["snr"], spacing=voxel)
+        microscope = Microscope(given["noise"], given["miss"], given["clutter"])
+        camera = Camera.looking_at(box, psf=given["psf"], snr=given["snr"], spacing=voxel)
         size = math.prod(camera.shape) * walks.frames
         if movie and size > _MOST_VOXELS:
             raise ResourceError(
@@ -126,19 +126,19 @@ class SimulateForm(Form):
                 "or let `outbid simulate --movie` write it into a file."
             )
 
-        def work(tell: Tell) -> _Simulated:
+        def work(report: Report) -> _Simulated:
             truth = walk(walks)
-            tell(0, walks.frames)
+            report(0, walks.frames)
             seen = observe(truth, microscope, box=box, seed=seed)
             images = None
             if movie:
                 images = np.zeros((walks.frames, *camera.shape), np.uint16)
                 for frame, image in enumerate(render(truth.detections, camera, seed=seed)):
                     images[frame] = image
-                    tell(frame + 1, walks.frames)
+                    report(frame + 1, walks.frames)
             position = seen.detections.position / voxel
             return _Simulated(
-                replace(seen, detections=replace(seen.detections, position=position)), images, told
+                replace(seen, detections=replace(seen.detections, position=position)), images, given
             )
 
         return work
@@ -168,7 +168,7 @@ class SimulateForm(Form):
         show(self.viewer, seen, place, record=record | {"command": "simulate --detections"})
         truth = tracks_layer(result.seen, spacing=voxel, name="Simulated truth")
         self.show_layer(truth, place, record)
-        self.tell(
+        self.show_message(
             f"{len(result.seen.detections)} detections of {result.settings['particles']} particles at first, "
             f"{len(result.seen.links)} true links."
         )
@@ -204,8 +204,8 @@ class SimulateForm(Form):
         rows.addRow("spot z, y, x", self.psf)
         explain(form, {"particles": self.particles, "frames": self.frames, "box": self.box}, WalkSettings)
         explain(form, {"miss": self.miss, "clutter": self.clutter}, Microscope)
-        told = {"boundary": self.boundary, "birth_rate": self.birth_rate, "death_rate": self.death_rate}
-        explain(rows, told | {"unit": self.unit}, WalkSettings)
+        walls = {"boundary": self.boundary, "birth_rate": self.birth_rate, "death_rate": self.death_rate}
+        explain(rows, walls | {"unit": self.unit}, WalkSettings)
         explain(rows, {"noise": self.noise}, Microscope)
         explain(rows, {"spacing": self.voxel, "snr": self.snr, "psf": self.psf}, Camera)
         more = QCollapsible("more")

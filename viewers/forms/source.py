@@ -16,7 +16,7 @@ from outbid.errors import InputError
 from ..taken import detections_from, frame_count, frames_from
 from .fields import AxesBox, LayerBox
 from .shown import Place, place_of
-from .work import Tell
+from .work import Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +46,15 @@ class Source:
         return frame_count(self.image.shape)
 
     def detect(
-        self, settings: DetectionSettings, tell: Tell, frames: range | None = None
+        self, settings: DetectionSettings, report: Report, frames: range | None = None
     ) -> tuple[Detections, DetectionSettings]:
         """Spots of the image, or centroids of its labels, in voxels; and the settings that were used.
 
         Parameters
         ----------
         settings : DetectionSettings
-        tell : callable
-            Told frames done, and in all.
+        report : callable
+            Called with (frames done, frames in all).
         frames : range, optional
             All by default.
         """
@@ -62,11 +62,11 @@ class Source:
         images = frames_from(self.image, frames)
         if self.labels:
             found, used = (
-                detect_labels(images, count=count, progress=tell),
+                detect_labels(images, count=count, progress=report),
                 replace(settings, spacing=(1, 1, 1)),
             )
         else:
-            found, used = detect(images, settings, count=count, progress=tell)
+            found, used = detect(images, settings, count=count, progress=report)
         first = 0 if frames is None else frames.start
         position = found.position / used.spacing
         return replace(found, frame=found.frame + first, position=position, unit=self.place.unit), used

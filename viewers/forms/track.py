@@ -24,7 +24,7 @@ from .fields import CountBox, NumberBox, choice_box, explain
 from .form import Form
 from .shown import preferences, show
 from .source import Source, SourceFields
-from .work import Task, Tell
+from .work import Report, Task
 
 COLOURS = {
     "confidence": ("confidence", "speed"),
@@ -38,7 +38,7 @@ _VERTICES_A_SECOND = 90_000  # that napari adds
 
 @dataclass(frozen=True, eq=False)
 class _Tracked:
-    """What a run or a preview returns; `used` tells how spots were found, if they were not given."""
+    """What a run or a preview returns; `used`: the settings by which spots were detected, if any."""
 
     source: Source
     detections: Detections
@@ -87,7 +87,7 @@ class TrackForm(Form):
             If they make no sense.
         """
         distance = self.max_distance.number()
-        told = self.known.text() if distance is None else ""
+        known = self.known.text() if distance is None else ""
         return TrackingSettings(
             max_distance=distance,
             cost="euclidean" if distance is None else self.cost.currentText(),
@@ -97,16 +97,16 @@ class TrackForm(Form):
             gap_distance=None if distance is None else self.gap_distance.number(),
             divisions=self.divisions.isChecked(),
             merges=self.merges.isChecked(),
-            known=known_of(filter(None, map(str.strip, told.split(";")))),
+            known=known_of(filter(None, map(str.strip, known.split(";")))),
             forward_only=self.forward_only.isChecked(),
             exact_margins=self.exact_margins.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
         )
 
-    def set_settings(self, told: Mapping[str, Any]) -> None:
+    def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        settings = TrackingSettings(**(dict(told) | {"spacing": tuple(told["spacing"])}))
+        settings = TrackingSettings(**(dict(values) | {"spacing": tuple(values["spacing"])}))
         self.max_distance.set_number(settings.max_distance)
         self.cost.setCurrentText(settings.cost)
         self.unmatched_cost.set_number(settings.unmatched_cost)
@@ -124,11 +124,11 @@ class TrackForm(Form):
         """Track the whole movie."""
         source, settings = self.source.taken(), self.settings()
 
-        def work(tell: Tell) -> _Tracked:
+        def work(report: Report) -> _Tracked:
             found, used = source.points, None
             if found is None:
-                found, used = source.detect(DetectionSettings(spacing=settings.spacing), tell)
-            return _Tracked(source, found, track(found, settings, progress=tell), used)
+                found, used = source.detect(DetectionSettings(spacing=settings.spacing), report)
+            return _Tracked(source, found, track(found, settings, progress=report), used)
 
         return work
 
@@ -143,13 +143,13 @@ class TrackForm(Form):
         key = (id(source.image), frames, settings.spacing)
         known = self._spots[1] if self._spots is not None and self._spots[0] == key else source.points
 
-        def work(tell: Tell) -> _Tracked:
+        def work(report: Report) -> _Tracked:
             found = known
             if found is None:
-                found, _ = source.detect(DetectionSettings(spacing=settings.spacing), tell, frames)
+                found, _ = source.detect(DetectionSettings(spacing=settings.spacing), report, frames)
                 self._spots = key, found
             part = part_around(found, now, middle, most)
-            return _Tracked(source, part, track(part, settings, workers=1, progress=tell), None)
+            return _Tracked(source, part, track(part, settings, workers=1, progress=report), None)
 
         return work
 
@@ -172,7 +172,7 @@ class TrackForm(Form):
         layer = tracks_layer(result.run.tracks, spacing=result.source.place.spacing, name="Preview of tracks")
         self._recolour(self.show_preview_layer(layer, result.source.place))
         seen = result.detections
-        self.tell(
+        self.show_message(
             f"Frames {seen.first_frame} to {seen.first_frame + seen.frame_count - 1}: {_summary(result.run)}"
         )
 
@@ -187,7 +187,7 @@ class TrackForm(Form):
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.place, record))
-        self.tell(_summary(run))
+        self.show_message(_summary(run))
 
     def _recolour(self, layer: Any) -> None:
         if layer is not None and layer in self.viewer.layers:
@@ -209,11 +209,11 @@ class TrackForm(Form):
 
     def _enable(self) -> None:
         """Some fields count with a max. distance only, one without."""
-        told = self.max_distance.number() is not None
+        given = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
-            box.setEnabled(told)
+            box.setEnabled(given)
         for box in (self.divisions, self.merges, self.forward_only, self.known):
-            box.setEnabled(not told)
+            box.setEnabled(not given)
 
     def _fill(self) -> None:
         form = self.fields
@@ -269,8 +269,9 @@ class TrackForm(Form):
 
 def _summary(run: TrackingRun) -> str:
     """What came of it, in a few lines."""
-    told = run.stats
-    proved = "proved optimal" if told["worst_gap"] == 0 else f"worst gap {told['worst_gap']:g}"
-    merges = f", {told['merges']} merges" if run.settings.merges else ""
-    line = f"{told['tracks']} tracks, {told['links']} links, {told['divisions']} divisions{merges}; {proved}."
+    stats = run.stats
+    proved = "proved optimal" if stats["worst_gap"] == 0 else f"worst gap {stats['worst_gap']:g}"
+    merges = f", {stats['merges']} merges" if run.settings.merges else ""
+    tracks, links, divisions = (stats[name] for name in ("tracks", "links", "divisions"))
+    line = f"{tracks} tracks, {links} links, {divisions} divisions{merges}; {proved}."
     return line if run.learned is None else f"{line}\n{run.learned}"

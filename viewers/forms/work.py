@@ -1,4 +1,4 @@
-"""A function that runs beside the window: it tells how far it is, and stops when nobody wants its result."""
+"""A function that runs in the background, reports its progress, and stops when it is cancelled."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from time import monotonic
 
 from qtpy.QtCore import QObject, Signal
 
-Tell = Callable[[int, int], None]
-"""What a task calls with what is done and what there is to do; it raises where the work was cancelled."""
-Task = Callable[[Tell], object]
+Report = Callable[[int, int], None]
+"""What a task calls to report its progress: (done, in all). It raises if the work was cancelled."""
+Task = Callable[[Report], object]
 
-_TELL_EVERY = 0.05  # seconds
+_REPORT_EVERY = 0.05  # seconds
 
 
 class Work(QObject):
     """One run of a task in a thread of its own, from its start to its end.
 
-    The thread touches no widget and no layer: what it tells comes as signals, which Qt delivers in the
-    thread of the window. napari's ``thread_worker`` is not used: it loses errors that are RuntimeErrors in
+    The thread touches no widget and no layer: it reports by signals, which Qt delivers in the thread of the
+    window. napari's ``thread_worker`` is not used: it loses errors that are RuntimeErrors in
     generators, and two of them at once leave Python's warnings silenced.
 
     Parameters
     ----------
     task : callable
-        Given a function to tell its progress to; returns a result.
+        Called with a function to report its progress to; returns a result.
     """
 
-    told = Signal(int, int)
+    progressed = Signal(int, int)
     """Done, and in all."""
     returned = Signal(object)
     failed = Signal(object)
@@ -47,7 +47,7 @@ class Work(QObject):
         threading.Thread(target=self._run, name="outbid", daemon=True).start()
 
     def cancel(self) -> None:
-        """Drop the result; the thread ends when the task tells its progress the next time."""
+        """Drop the result; the thread ends when the task next reports its progress."""
         self._cancelled.set()
 
     @property
@@ -55,16 +55,16 @@ class Work(QObject):
         """Whether nobody wants the result any more."""
         return self._cancelled.is_set()
 
-    def _tell(self, done: int, total: int) -> None:
+    def _report(self, done: int, total: int) -> None:
         if self.cancelled:
             raise _CancelledError
-        if monotonic() - self._last > _TELL_EVERY:
+        if monotonic() - self._last > _REPORT_EVERY:
             self._last = monotonic()
-            self.told.emit(done, total)
+            self.progressed.emit(done, total)
 
     def _run(self) -> None:
         try:
-            result = self._task(self._tell)
+            result = self._task(self._report)
         except _CancelledError:
             pass
         except Exception as error:  # whatever it is, the window shows it
@@ -79,5 +79,5 @@ class _CancelledError(Exception):
     """Ends a task whose result nobody wants."""
 
 
-def _nothing(_: Tell) -> None:
+def _nothing(_: Report) -> None:
     """Stand in for a task that is done."""

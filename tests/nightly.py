@@ -1,0 +1,112 @@
+"""The longer checks, and what they measured last: ``make nightly`` renews tests/nightly_record.json.
+
+Tests with the marker `nightly` are left out of ``make test``. The record holds commit, date, machine, the
+outcome of each of them, the accuracy on recorded movies, and a hash of every source that these judge.
+test_nightly_record.py compares the hashes, so a source cannot change without another run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, track
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+RECORD = REPOSITORY / "tests" / "nightly_record.json"
+DATA = REPOSITORY.parent / "shared" / "data"
+JUDGED = (
+    "tracker/assignment/*.py", "tracker/calibrate/*.py", "tracker/divisions/*.py", "tracker/refine/*.py",
+    "tracker/gaps.py", "tracker/gating*.py", "tracker/linking.py", "tracker/live.py", "tracker/margins.py",
+    "tracker/matching*.py", "tracker/motion.py", "tracker/neighbours*.py", "tracker/tracking.py",
+    "tracker/tracks*.py",
+)  # fmt: skip
+"""Sources whose change asks for another run."""
+MOVIES = (
+    ("celegans/L1.csv", 1), ("celegans/L1.csv", 3), ("celegans/L2.csv", 1), ("celegans/L5.csv", 1),
+    ("ascidian/Pm05.csv", 1), ("ascidian/Pm08.csv", 1), ("ascidian/Pm08.csv", 5), ("mouse_geff/tidy.csv", 1),
+    ("hela_geff/Fluo-N2DL-HeLa-01.zarr", 1), ("turbulence/tracers_2000.csv", 1),
+    ("turbulence/subcube.csv", 1), ("turbulence/subcube.csv", 2),
+)  # fmt: skip
+"""Recorded movies beside the checkout, and every how many-th frame is linked."""
+
+
+def sources() -> dict[str, str]:
+    """SHA-256 of every source that is judged."""
+    paths = sorted(path for pattern in JUDGED for path in REPOSITORY.glob(pattern))
+    return {
+        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def marked() -> set[str]:
+    """Tests with the marker `nightly`, as module::function."""
+    found = set()
+    for path in sorted((REPOSITORY / "tests").glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and any(
+                ast.unparse(mark).startswith("pytest.mark.nightly") for mark in node.decorator_list
+            ):
+                found.add(f"{path.stem}::{node.name}")
+    return found
+
+
+def outcomes(report: Path) -> dict[str, dict[str, object]]:
+    """What became of each test, and its seconds, from pytest's report."""
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        name = f"{case.attrib['classname'].rpartition('.')[2]}::{case.attrib['name']}"
+        bad = [child.tag for child in case if child.tag in {"failure", "error", "skipped"}]
+        found[name] = {
+            "outcome": bad[0] if bad else "passed",
+            "seconds": round(float(case.attrib["time"]), 1),
+        }
+    return found
+
+
+def accuracy() -> Iterator[dict[str, object]]:
+    """Scores of recorded movies whose identities are removed, linked with nothing set."""
+    for name, stride in MOVIES:
+        truth = read_tracks(DATA / name).every(stride)
+        run = track(truth.detections, TrackingSettings())
+        values = score(run.tracks, truth, families=("links", "identity", "divisions")).values
+        yield {
+            "movie": name, "every": stride, "detections": len(truth.detections),
+            **{key: round(values[key], 4) for key in ("link_f1", "idf1")},
+            "division_f1": None if np.isnan(values["division_f1"]) else round(values["division_f1"], 4),
+            "stated": round(float(np.mean(run.tracks.link_probability)), 4),
+            "right": round(right(run, truth), 4),
+        }  # fmt: skip
+
+
+def right(run: TrackingRun, truth: Tracks) -> float:
+    """Share of the links that are true: what the mean of their probabilities should be."""
+    size = len(truth.detections)
+    return float(np.isin(run.tracks.links @ [size, 1], truth.links @ [size, 1]).mean())
+
+
+def main() -> None:
+    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
+    import measure
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("report", type=Path, help="pytest's --junitxml of the tests with the marker nightly")
+    tests = outcomes(parser.parse_args().report)
+    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
+    record = {**origin, "tests": tests, "accuracy": list(accuracy()), "sources": sources()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    failed = [name for name, test in tests.items() if test["outcome"] != "passed"]
+    sys.exit(f"Not passed: {', '.join(failed)}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What users read is written in the field's terms and in plain English."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_layout import REPOSITORY, git_files
+
+WORDS = re.compile(
+    r"\b(tells?|told|telling|heed(s|ed)?|foretold|foretells?|kin|sober(s|ed)?|sobriety|whoever|rehears(e|ed|als?)"
+    r"|mend(s|ed)?|strangers?|pace|the house)\b",
+    re.IGNORECASE,
+)
+"""Words that are private or ambiguous; docs/reference/vocabulary.md has the terms to use."""
+UNREAD = re.compile(r"tracker/(calibrate|refine|divisions)/")
+"""Folders whose docstrings are notes for those who change them."""
+
+
+def pages() -> list[Path]:
+    return git_files("*.md", "*.yaml", ".ci/*", "Makefile")
+
+
+def read_by_users(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of every string in a module, and of its docstrings where these are read."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    unread = UNREAD.match(path.relative_to(REPOSITORY).as_posix())
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if not (unread and id(node) in docstrings):
+            yield node.lineno, node.value
+
+
+def test_the_list_finds_words_and_no_parts_of_others() -> None:
+    assert WORDS.findall("We TOLD the house to mend it, whoever asks") != []
+    assert WORDS.search("A kinetic pacemaker, amended; a storyteller, soberly") is None
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_pages_use_the_field_s_terms(path: Path) -> None:
+    lines = path.read_text("utf-8").splitlines()
+    assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if WORDS.search(line)] == []
+
+
+def test_messages_and_docstrings_use_the_field_s_terms() -> None:
+    modules = git_files("tracker/*.py", "simulate/*.py", "viewers/*.py", "data/*.py")
+    assert len(modules) > 200
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{line} {WORDS.search(text)[0]}"
+        for path in modules
+        for line, text in read_by_users(path)
+        if WORDS.search(text)
+    ]
+    assert wrong == []
+
+
+def test_every_option_of_the_vocabulary_means_one_thing() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "vocabulary.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", page, re.MULTILINE)
+    terms = [term for term, _ in rows if set(term) - set("- ") and term not in {"term", "option"}]
+    assert len(terms) == len(set(terms)) >= 50
