@@ -176,6 +176,7 @@ def eddies(seed: int, *, count: int = 800, frames: int = 10) -> Tracks:
     return Tracks.from_track_ids(Detections.from_table(frame, place[seen]), track)
 
 
+@pytest.mark.nightly
 def test_in_eddies_the_nearest_neighbours_weigh_most():
     movies = [eddies(seed) for seed in (2, 6)]
     reached = [

@@ -36,6 +36,7 @@ def test_geom_is_within_six_per_mille(solver, seed):
     assert answer.gap < 0.01 * abs(best)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_worst_of_ten_seeds_is_within_six_per_mille():
     for seed in range(10):

@@ -181,6 +181,7 @@ def test_crowded_movies_of_particles_that_keep_their_way(kappa, misses, least):
     assert found > least
 
 
+@pytest.mark.nightly
 def test_learning_goes_on_where_it_turns_to_headings():
     """The first links by headings differ from those by detections; more may still be found."""
     truth = Scene(0.4, 3.0, miss=0.1, clutter=0.1, particles=2000, frames=9).film(6)

@@ -169,6 +169,7 @@ def test_a_drift_that_a_vote_took_out_is_refused(ahead: float, refused: bool) ->
         assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("persistence", "least"), [(10.0, 0.69), (3.0, 0.705)])
 def test_crowds_are_followed_by_all_links_that_the_latest_frames_may_have(persistence, least) -> None:
     """Probabilities count all of these links, not only those that were made."""
@@ -202,6 +203,7 @@ def test_real_movies(real_data, name: str, stride: int, least: float) -> None:
     assert score(tracks, truth, families=["links"]).values["link_f1"] > least
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("disc", [0.0, 0.3])
 def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: float) -> None:
     """An empty frame is time that passes, as `after` is."""

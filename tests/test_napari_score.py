@@ -3,7 +3,6 @@
 import re
 import weakref
 from dataclasses import replace
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 

@@ -226,6 +226,7 @@ def test_those_linked_over_an_empty_frame_are_not_overlooked(drop):
     assert far == pytest.approx(3.0, rel=0.15)
 
 
+@pytest.mark.nightly
 def test_a_heap_of_detections_is_no_crowd_of_daughters():
     """Of the pairs of starts near each of 2,000, few are looked at."""
     place = np.zeros((4500, 3))

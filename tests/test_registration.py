@@ -130,6 +130,7 @@ def test_tissue_that_turns_farther_than_its_cells_are_apart_is_followed(monkeypa
     assert f1_of(truth) < registered - 0.04
 
 
+@pytest.mark.nightly
 def test_it_is_followed_where_most_was_learned_from_a_part_of_the_movie(monkeypatch):
     """The flow of the part alone follows fewer, and links alone fewer still."""
     monkeypatch.setattr("outbid.refine.movie._PART", 1000)
@@ -174,6 +175,7 @@ def test_learning_goes_on_from_a_registration_which_leads_for_two_passes(monkeyp
     assert asked[at + 1 : at + 7] == ["link", True, "link", True, "link", False]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("axes", "seed"), [(2, 0), (2, 1), (3, 2)])
 def test_where_nothing_can_be_followed_no_flow_is_made_of_it(monkeypatch, axes, seed):
     """Wrong links make a flow of their own, along which other wrong ones would seem right."""

@@ -71,12 +71,14 @@ def test_links_are_as_often_right_as_they_say_where_few_are_wrong():
     assert links.probability.mean() == pytest.approx(share, abs=0.012)
 
 
+@pytest.mark.nightly
 def test_noise_is_not_blown_up_where_a_quarter_of_all_links_is_wrong():
     """It is 1 % of the variance of a step: even the true links of such a movie determine it to 13 % only."""
     found = [learned(0.3, 0, 0.0, frames=40, seed=seed) for seed in (1, 2, 3)]
     assert 0.4 < of_noise(*found) < 1.8
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("persistence", [3.0, 10.0])
 def test_wrong_links_dilute_no_persistence(persistence):
     """Noise, persistence and steps are corrected for wrong links."""
@@ -87,6 +89,7 @@ def test_wrong_links_dilute_no_persistence(persistence):
     assert np.mean([one.step for one in found]) == pytest.approx(step, rel=0.04)
 
 
+@pytest.mark.nightly
 def test_ends_are_few_where_few_can_be_followed():
     """Wrong links make neither ends more frequent nor steps shorter."""
     found = [learned(0.4, 3.0, 0.0, frames=20, seed=seed) for seed in (1, 2)]
@@ -95,6 +98,7 @@ def test_ends_are_few_where_few_can_be_followed():
     assert np.mean([one.step for one in found]) == pytest.approx(math.hypot(0.4, NOISE, NOISE), rel=0.05)
 
 
+@pytest.mark.nightly
 def test_what_flights_show_is_surveyed_as_well():
     """Wrong links among flights make neither ends much more frequent nor steps shorter."""
     found = [learned(0.4, 3.0, 0.1, frames=20, seed=seed) for seed in (1, 3)]

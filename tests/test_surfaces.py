@@ -184,6 +184,7 @@ def test_who_is_drawn_on_a_sphere_stays_there_and_goes_as_far(persistence, stret
     assert off_sphere(away.position / unit, 200) > 0.3
 
 
+@pytest.mark.nightly
 def test_particles_on_a_surface_do_not_seem_to_fly(monkeypatch):
     """Those that are drawn to be compared with them stay there, too."""
     seen = []

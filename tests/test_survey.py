@@ -77,6 +77,7 @@ def test_steps_are_found_though_links_have_them_too_short_or_long(step, wide):
     assert wide == pytest.approx(1, abs=3 * found.spread)
 
 
+@pytest.mark.nightly
 def test_crowded_particles_are_not_thought_to_step_as_short_as_links_are():
     """Half of the links are wrong, and shorter than true steps."""
     truth = walk(WalkSettings(BrownianWalk(0.4), 2000, 30, (12.6,) * 3, "reflect", 0.02, 0.02, seed=0))

@@ -262,6 +262,7 @@ def followed(films: list[Any]) -> NDArray[np.float64]:
     return np.mean(found, axis=0)
 
 
+@pytest.mark.nightly
 def test_crowded_movies_are_followed_better_and_the_answer_is_certified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
