@@ -76,19 +76,21 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     """,
 )
 @click.argument("name")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List them.")
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the experiments."
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default="experiments", show_default=True,
     metavar="FOLDER", help="Folder of the files.",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="Few cells and small movies: seconds to minutes.")
+@click.option("--quick", is_flag=True, help="Fewer cells and smaller movies: takes seconds to minutes.")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Movies of each scene.")
 @click.option("--frames", type=click.IntRange(min=3), metavar="N", help="Frames of each movie.")
 @click.option("--particles", type=click.IntRange(min=20), metavar="N", help="Particles in the first frame.")
 @click.option(
     "--where", multiple=True, metavar="NAME=VALUE", callback=_pairs,
-    help="Only trials with this kappa, persistence, miss, …, with this linker, or with this given "
-    "(nothing, the truth); may be repeated.",
+    help="Only trials with this value of kappa, persistence, miss, …, linker or given (what the linker is "
+    "given: nothing, the truth); several values with commas; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--with", "tables", type=click.Path(path_type=Path), multiple=True, metavar="FILE",

@@ -1,30 +1,36 @@
 """The record of the last `make nightly` belongs to the sources as they are, and holds every longer test."""
 
 import json
+from typing import Any
 
 import nightly
+import pytest
 
-RECORD = json.loads(nightly.RECORD.read_text("utf-8"))
 ADVICE = "Run `make nightly`, and commit tests/nightly_record.json."
 
 
-def test_the_sources_are_those_that_were_judged() -> None:
-    now, then = nightly.sources(), RECORD["sources"]
+@pytest.fixture
+def record() -> dict[str, Any]:
+    return json.loads(nightly.RECORD.read_text("utf-8"))
+
+
+def test_the_sources_are_those_that_were_judged(record: dict[str, Any]) -> None:
+    now, then = nightly.sources(), record["sources"]
     assert sorted(name for name in now | then if now.get(name) != then.get(name)) == [], ADVICE
     assert len(now) > 100
 
 
-def test_every_longer_test_was_run_and_passed() -> None:
-    ran = {name.partition("[")[0] for name in RECORD["tests"]}
+def test_every_longer_test_was_run_and_passed(record: dict[str, Any]) -> None:
+    ran = {name.partition("[")[0] for name in record["tests"]}
     assert ran == nightly.marked(), ADVICE
-    assert {test["outcome"] for test in RECORD["tests"].values()} == {"passed"}
+    assert {test["outcome"] for test in record["tests"].values()} == {"passed"}
 
 
-def test_the_record_says_where_it_comes_from() -> None:
-    assert {"commit", "date", "machine", "tests", "accuracy", "sources"} == set(RECORD)
-    assert len(RECORD["commit"].rstrip("+")) == 40
+def test_the_record_says_where_it_comes_from(record: dict[str, Any]) -> None:
+    assert {"commit", "date", "machine", "tests", "accuracy", "sources"} == set(record)
+    assert len(record["commit"].rstrip("+")) == 40
 
 
-def test_accuracy_was_measured_on_every_movie() -> None:
-    assert [(row["movie"], row["every"]) for row in RECORD["accuracy"]] == list(nightly.MOVIES)
-    assert min(row["link_f1"] for row in RECORD["accuracy"]) > 0.9
+def test_accuracy_was_measured_on_every_movie(record: dict[str, Any]) -> None:
+    assert [(row["movie"], row["every"]) for row in record["accuracy"]] == list(nightly.MOVIES)
+    assert min(row["link_f1"] for row in record["accuracy"]) > 0.9
