@@ -10,26 +10,33 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parent.parent
-SOURCES = sorted([*HOUSE.glob("tracker/**/*.cu*"), *HOUSE.glob("tracker/**/*_gpu.py")])
+REPOSITORY = Path(__file__).resolve().parent.parent
+SOURCES = sorted([*REPOSITORY.glob("tracker/**/*.cu*"), *REPOSITORY.glob("tracker/**/*_gpu.py")])
 TABLES = ("frame_pairs", "movies", "hungarian", "dense", "auctions", "evaluations", "switching")
-RECORD = json.loads((HOUSE / "tests" / "gpu_record.json").read_text("utf-8"))
-LONG_RECORD = json.loads((HOUSE / "tests" / "gpu_long_record.json").read_text("utf-8"))
+ORIGIN = ("commit", "date", "card", "driver", "provenance")
+RECORD = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
+LONG_RECORD = json.loads((REPOSITORY / "tests" / "gpu_long_record.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_kernels_have_been_run_since_they_changed(path):
-    recorded = RECORD["sources"].get(path.relative_to(HOUSE).as_posix())
+    recorded = RECORD["sources"].get(path.relative_to(REPOSITORY).as_posix())
     assert recorded == hashlib.sha256(path.read_bytes()).hexdigest(), (
         "The kernel changed since the last run on a GPU. Run `make gpu-test` where there is one."
     )
 
 
 def test_the_record_is_whole_and_no_test_failed():
-    assert {"device", "provenance", "tests", "sources", *TABLES} == set(RECORD)
+    assert {*ORIGIN, "tests", "sources", *TABLES} == set(RECORD)
     assert all(RECORD[name] for name in TABLES)
     assert RECORD["tests"]["failed"] == 0
     assert RECORD["tests"]["passed"] > 1000
+
+
+@pytest.mark.parametrize("record", [RECORD, *LONG_RECORD.values()])
+def test_records_say_where_they_come_from(record):
+    assert [name for name in ORIGIN if not record[name] or record[name] == "unknown"] == []
+    assert len(record["commit"].rstrip("+")) == 40
 
 
 @pytest.mark.parametrize("table", TABLES)

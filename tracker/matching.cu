@@ -1,4 +1,4 @@
-// GPU kernels of match. Twins of match_cpu.py: the same bits.
+// GPU kernels of match. Twins of matching_cpu.py: the same bits.
 // No result depends on the order of threads: every thread writes its own places.
 
 // Costs in integer units. distance2 (P,) f8; cost (P,) i4.

@@ -1,7 +1,7 @@
 """CPU kernels of match, in NumPy; no result depends on an order of threads."""
 
 # mypy: ignore-errors
-# The twin of match_gpu.py, whose arrays have no type.
+# The twin of matching_gpu.py, whose arrays have no type.
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Launches the GPU kernels of match; same names and arguments as match_cpu.py."""
+"""Launches the GPU kernels of match; same names and arguments as matching_cpu.py."""
 
 # mypy: ignore-errors
 # CuPy is known to _arrays.py alone, so its arrays have no type here.
@@ -21,7 +21,7 @@ def round_costs(distance2, power, unit):
 
 
 def pairs_as_given(source, target, row_order, col_order, col_of_row, margin, power, unit):
-    """The matching of sorted points as one of the points as they were given; see match_cpu."""
+    """The matching of sorted points as one of the points as they were given; see matching_cpu."""
     xp = array_module(source)
     rows = len(source)
     found, place = xp.zeros(1, np.int64) if rows == 0 else xp.empty(rows + 1, np.int64), None

@@ -111,7 +111,7 @@ def commit() -> str:
     here = Path(__file__).parent
     head, changed = (
         subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
-        for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
     )
     if head.returncode:
         return os.environ.get("OUTBID_COMMIT", "unknown")
