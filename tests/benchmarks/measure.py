@@ -106,16 +106,16 @@ def _text(value: object) -> str:
 def commit() -> str:
     """The commit that is measured, "+" behind it if files differ from it.
 
-    Where there is no git, the environment variable OUTBID_COMMIT names it.
+    The environment variable OUTBID_COMMIT names it where the files are a copy without their history.
     """
+    if named := os.environ.get("OUTBID_COMMIT"):
+        return named
     here = Path(__file__).parent
     head, changed = (
         subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
         for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
     )
-    if head.returncode:
-        return os.environ.get("OUTBID_COMMIT", "unknown")
-    return head.stdout.strip() + ("+" if changed.stdout else "")
+    return "unknown" if head.returncode else head.stdout.strip() + ("+" if changed.stdout else "")
 
 
 def today() -> str:
