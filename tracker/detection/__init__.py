@@ -20,7 +20,7 @@ from ..detections import Detections
 from ..device import device_for
 from ..errors import InputError
 from .radius import OTHER_SIGN, estimate_radius, other_sign_stands_out
-from .spots import DetectionSettings, checked, spots
+from .spots import DetectionSettings, checked, find_spots
 
 _LOG = logging.getLogger("outbid")
 _WORTH_A_GPU = 200_000_000
@@ -110,12 +110,12 @@ def _spots(
         return np.empty((0, 3)), np.empty(0), settings
     if settings.device == "gpu":
         try:
-            return *spots(checked(image, frame, settings), settings), settings
+            return *find_spots(checked(image, frame, settings), settings), settings
         except MemoryError:
             release_device_memory()
             _LOG.warning("frame %d does not fit the GPU's memory: the CPU goes on from here", frame)
             settings = replace(settings, device="cpu")
-    return *spots(checked(image, frame, settings), settings, pool), settings
+    return *find_spots(checked(image, frame, settings), settings, pool), settings
 
 
 def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:

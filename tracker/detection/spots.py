@@ -138,7 +138,7 @@ def automatic_threshold(found: Candidates) -> float:
     return max(low, _TYPICAL_SHARE * _typical(found.quality[found.quality > low]))
 
 
-def spots(
+def find_spots(
     image: NDArray[np.float32], settings: DetectionSettings, pool: Executor | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Find the spots of a frame.
