@@ -18,6 +18,7 @@ from .batches import RECORDED, Batches
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
+from .formats.columns import AS_NAMED
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
 from .linking import Links
@@ -57,6 +58,7 @@ def track_stream(
     settings: TrackingSettings,
     *,
     record: Mapping[str, object],
+    columns: Mapping[str, str] = AS_NAMED,
     overwrite: bool = False,
     resume: bool = False,
     workers: int | None = None,
@@ -77,6 +79,8 @@ def track_stream(
         With a `max_distance`, and without gaps, which need frames far apart at the same time.
     record : mapping
         Goes into the output. What is kept of an earlier run is used only if its record is the same.
+    columns : mapping of str to str
+        As for `outbid.read_detections`.
     overwrite : bool
         Whether the output may be there already.
     resume : bool
@@ -106,7 +110,9 @@ def track_stream(
     # Numbers of the tracks in the frame before, and how many have begun.
     ended, begun = np.empty(0, np.int64), 0
     # One thread reads, one links, one writes parts and one the output, while this one numbers tracks.
-    pieces = ahead(_linked(source, rows, used, workers or os.cpu_count() or 1, parts.done), "linking")
+    pieces = ahead(
+        _linked(source, columns, rows, used, workers or os.cpu_count() or 1, parts.done), "linking"
+    )
     with parts, closing(pieces):
         for number, (seen, before, links) in enumerate(pieces):
             lap("linking")
@@ -130,7 +136,7 @@ def track_stream(
 
 
 def _linked(
-    source: Path, rows: int, used: TrackingSettings, workers: int, done: int
+    source: Path, columns: Mapping[str, str], rows: int, used: TrackingSettings, workers: int, done: int
 ) -> Generator[tuple[Detections, int, Links | None], None, None]:
     """The detections of a file, some frames at a time, and their links.
 
@@ -138,7 +144,7 @@ def _linked(
     links of the first `done` pieces are left out, for they are known.
     """
     last = Detections.from_table([], [])
-    with closing(ahead(detections_in_parts(source, rows), "read")) as pieces:
+    with closing(ahead(detections_in_parts(source, rows, columns), "read")) as pieces:
         for number, piece in enumerate(pieces):
             lap("waiting")
             seen = _joined(last, piece)

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from outbid.cli.terminal import Stopwatch, common_options, compilation_reported, config_option, say
+from outbid.cli.terminal import (
+    Stopwatch,
+    columns_option,
+    common_options,
+    compilation_reported,
+    config_option,
+    say,
+)
 
 _FILE = click.Path(path_type=Path)
 
@@ -36,6 +43,8 @@ _FILE = click.Path(path_type=Path)
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
     help="Size of a voxel, by which lengths are multiplied.  [default: that of the run record, else 1 1 1]",
 )  # fmt: skip
+@columns_option("--columns", "TRACKS")
+@columns_option("--truth-columns", "TRUTH")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @common_options
@@ -45,6 +54,8 @@ def report(
     output: Path | None,
     gate: float,
     spacing: tuple[float, float, float] | None,
+    columns: dict[str, str],
+    truth_columns: dict[str, str],
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
@@ -59,15 +70,15 @@ def report(
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("it is a page: let it end in .html.", param_hint="--output")
     refuse_output(output, overwrite=overwrite)
-    found = formats.read_tracks(tracks)
-    known = None if truth is None else formats.read_tracks(truth)
+    found = formats.read_tracks(tracks, columns=columns)
+    known = None if truth is None else formats.read_tracks(truth, columns=truth_columns)
     try:
         record = formats.read_record(tracks)
     except InputError:
         record = None
-    inputs = {"the tracks": formats.input_of(tracks)}
+    inputs = {"the tracks": formats.input_of(tracks, columns)}
     if truth is not None:
-        inputs["the truth"] = formats.input_of(truth)
+        inputs["the truth"] = formats.input_of(truth, truth_columns)
     with compilation_reported():
         page = make_report(
             found, known, title=tracks.name, record=record, inputs=inputs, gate=gate, spacing=spacing
@@ -118,6 +129,8 @@ def report(
     "--frame", type=click.IntRange(min=0), metavar="N",
     help="Frame of the picture.  [default: the last one, with all tracks]",
 )  # fmt: skip
+@columns_option("--columns", "all tables of FILES")
+@columns_option("--truth-columns", "the truth")
 @click.option("--overwrite", is_flag=True, help="Replace the picture if it exists.")
 @config_option
 @common_options
@@ -132,6 +145,8 @@ def view(
     frames: tuple[int, int] | None,
     screenshot: Path | None,
     frame: int | None,
+    columns: dict[str, str],
+    truth_columns: dict[str, str],
     overwrite: bool,
 ) -> None:
     """Show files in napari."""
@@ -148,7 +163,15 @@ def view(
         raise click.BadParameter("it is the frame of a picture: give --screenshot.", param_hint="--frame")
     if screenshot is not None:
         refuse_output(screenshot, overwrite=overwrite)
-    found = open_files(files, truth, spacing=spacing, axes=axes, channel=channel)
+    found = open_files(
+        files,
+        truth,
+        spacing=spacing,
+        axes=axes,
+        channel=channel,
+        columns=columns,
+        truth_columns=truth_columns,
+    )
     in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
     around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
     with compilation_reported():

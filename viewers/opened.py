@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outbid import formats
 from outbid.detections import Detections
 from outbid.errors import InputError
+from outbid.formats.columns import AS_NAMED
 from outbid.formats.images import SUFFIXES, Movie, open_movie
 from outbid.tracks import Tracks
 
@@ -43,6 +44,8 @@ def open_files(
     spacing: tuple[float, float, float] | None = None,
     axes: str | None = None,
     channel: int = 0,
+    columns: Mapping[str, str] = AS_NAMED,
+    truth_columns: Mapping[str, str] = AS_NAMED,
 ) -> Opened:
     """Open a movie, points and tracks in any order.
 
@@ -55,6 +58,8 @@ def open_files(
         Tracks.
     spacing, axes, channel
         Of the movie, as for `outbid.formats.images.open_movie`.
+    columns, truth_columns : mapping of str to str
+        Of all tables among the files, and of the truth, as for `outbid.read_detections`.
 
     Raises
     ------
@@ -63,17 +68,19 @@ def open_files(
     SettingsError
         If `axes` or `channel` do not fit the movie.
     """
-    found = Opened(truth=None if truth is None else formats.read_tracks(truth))
+    found = Opened(truth=None if truth is None else formats.read_tracks(truth, columns=truth_columns))
     for file in files:
         name = _free_name(file, {*found.points, *found.tracks, *([found.movie[0]] if found.movie else [])})
         if _is_movie(file):
             if found.movie is not None:
                 raise InputError(f"{found.movie[0]} and {file.name} are both movies. Give one of them.")
             found.movie = name, open_movie(file, axes=axes, channel=channel, spacing=spacing)
-        elif formats.holds_tracks(file):
-            found.tracks[name] = formats.read_tracks(file)
+            continue
+        named = columns if formats.takes_columns(file, columns) else AS_NAMED
+        if formats.holds_tracks(file, columns=named):
+            found.tracks[name] = formats.read_tracks(file, columns=named)
         else:
-            found.points[name] = formats.read_detections(file)
+            found.points[name] = formats.read_detections(file, columns=named)
     held = [*found.points.values(), *(of.detections for of in found.tracks.values())]
     if found.movie is None and not any(len(seen) for seen in held):
         raise InputError(f"There is nothing to show in {', '.join(map(str, files))}. Add a movie or tracks.")

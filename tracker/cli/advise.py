@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from .terminal import common_options, compilation_reported
+from .terminal import columns_option, common_options, compilation_reported
 
 
 @click.command(
@@ -34,10 +34,15 @@ from .terminal import common_options, compilation_reported
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
     help="A gate to look at; may be given several times.  [default: some around the one advised]",
 )  # fmt: skip
+@columns_option("--columns", "INPUT")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")
 @common_options
 def advise(
-    source: Path, spacing: tuple[float, float, float], max_distances: tuple[float, ...], as_json: bool
+    source: Path,
+    spacing: tuple[float, float, float],
+    max_distances: tuple[float, ...],
+    columns: dict[str, str],
+    as_json: bool,
 ) -> None:
     """Say what a gate would mean."""
     from .. import formats
@@ -45,7 +50,7 @@ def advise(
     from ..tracking import TrackingSettings
 
     TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
-    detections = formats.read_detections(source)
+    detections = formats.read_detections(source, columns=columns)
     with compilation_reported():
         advice = run_advise(detections, spacing=spacing, max_distances=max_distances)
     click.echo(json.dumps(advice.as_dict()) if as_json else str(advice))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .terminal import Stopwatch, common_options, compilation_reported, say
+from .terminal import Stopwatch, columns_option, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,7 @@ _FILE = click.Path(path_type=Path)
     "--deadline", type=click.FloatRange(min=0), metavar="SECONDS",
     help="Of solver greedy_switching: take the best answer found until then.",
 )  # fmt: skip
+@columns_option("--columns", "both tables")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def assign(
@@ -59,6 +61,7 @@ def assign(
     unmatched_cost: float | None,
     device: str,
     deadline: float | None,
+    columns: dict[str, str],
     as_json: bool,
 ) -> None:
     """Solve one assignment problem."""
@@ -67,7 +70,7 @@ def assign(
     chosen = _solver(solver, deadline)
     if unmatched_cost is not None and not math.isfinite(unmatched_cost):
         raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
-    problem = _problem(source, target, metric, unmatched_cost)
+    problem = _problem(source, target, columns, metric, unmatched_cost)
     clock = Stopwatch()
     with compilation_reported():
         answer, used = _solve(problem, chosen, device)
@@ -86,7 +89,7 @@ def assign(
 
 
 def _problem(
-    source: Path, target: Path | None, metric: str, unmatched_cost: float | None
+    source: Path, target: Path | None, columns: Mapping[str, str], metric: str, unmatched_cost: float | None
 ) -> AssignmentProblem:
     """What the files hold, checked."""
     import numpy as np
@@ -100,7 +103,7 @@ def _problem(
     if target is None:
         costs = DenseCosts(read_matrix(source))
     else:
-        costs = PointCosts(_points(source), _points(target), metric)
+        costs = PointCosts(_points(source, columns), _points(target, columns), metric)
     problem = AssignmentProblem(costs)
     if unmatched_cost is not None:
         # A whole number keeps the sums of whole costs exact.
@@ -170,14 +173,14 @@ def _solve(
         raise SolverError(str(error)) from None
 
 
-def _points(path: Path) -> NDArray:
+def _points(path: Path, columns: Mapping[str, str]) -> NDArray:
     """(N, D) float64 positions."""
     from .. import formats
     from ..errors import InputError
     from ..formats.matrix import read_matrix
 
     if path.suffix != ".npy":
-        seen = formats.read_detections(path)
+        seen = formats.read_detections(path, columns=columns)
         if len(seen) and seen.frame[0] != seen.frame[-1]:
             raise InputError(
                 f"{path} holds frames {seen.frame[0]} to {seen.frame[-1]}; a point set is one frame. Write "

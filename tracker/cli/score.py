@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .terminal import common_options, compilation_reported, config_option, say
+from .terminal import columns_option, common_options, compilation_reported, config_option, say
 
 _FILE = click.Path(path_type=Path)
 
@@ -46,23 +46,38 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--fail-under", multiple=True, metavar="NAME=VALUE", callback=_limits,
     help="Exit with 1 if a score is lower; may be given several times.",
 )  # fmt: skip
+@columns_option("--columns", "TRACKS")
+@columns_option("--truth-columns", "TRUTH")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print scores and provenance as JSON.")
 @common_options
-def score(tracks: Path, truth: Path, gate: float, fail_under: dict[str, float], as_json: bool) -> None:
+def score(
+    tracks: Path,
+    truth: Path,
+    gate: float,
+    fail_under: dict[str, float],
+    columns: dict[str, str],
+    truth_columns: dict[str, str],
+    as_json: bool,
+) -> None:
     """Score tracks against the truth."""
     from .. import formats
     from ..scoring import score as run_score
 
     with compilation_reported():
-        scores = run_score(formats.read_tracks(tracks), formats.read_tracks(truth), gate=gate)
+        found = formats.read_tracks(tracks, columns=columns)
+        known = formats.read_tracks(truth, columns=truth_columns)
+        scores = run_score(found, known, gate=gate)
     unknown = [name for name in fail_under if name not in scores.values]
     if unknown:
         raise click.BadParameter(f"there is no score {unknown[0]!r}. Known are: {', '.join(scores.values)}.")
     if as_json:
         # JSON has no NaN: a score that is 0 / 0 becomes null.
         values = {name: None if math.isnan(value) else value for name, value in scores.values.items()}
-        inputs = {"tracks": formats.input_of(tracks), "truth": formats.input_of(truth)}
+        inputs = {
+            "tracks": formats.input_of(tracks, columns),
+            "truth": formats.input_of(truth, truth_columns),
+        }
         click.echo(json.dumps({"values": values, "provenance": {**scores.provenance, "inputs": inputs}}))
     else:
         click.echo(str(scores))

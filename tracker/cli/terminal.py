@@ -172,6 +172,26 @@ def config_option(function: _Function) -> _Function:
     )(function)
 
 
+def columns_option(name: str, of: str) -> Callable[[_Function], _Function]:
+    """Add an option that names the columns of a table, which comes as a mapping of role to name."""
+    return click.option(
+        name,
+        multiple=True,
+        callback=_columns,
+        metavar="ROLE=NAME,…",
+        help=f"Columns of {of} that are called otherwise: z=posZ,y=posY. Roles are frame, z, y, x, track_id, "
+        "parent; z= is no z.",
+    )
+
+
+def _columns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    if not given:
+        return {}
+    from ..formats.columns import columns_from
+
+    return columns_from(given)
+
+
 def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[f"outbid.{param.name}"] = value
 
@@ -229,7 +249,10 @@ def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
     if record.get("command") != ctx.info_name or not isinstance(record.get("settings"), dict):
         raise SettingsError(f"{path} is no record of `outbid {ctx.info_name}`. Give one of its outputs.")
     ctx.meta["outbid.record"] = record
-    return {name: value for name, value in record["settings"].items() if value is not None}
+    settings = {name: value for name, value in record["settings"].items() if value is not None}
+    origin = record.get("input")
+    columns = origin.get("columns") if isinstance(origin, dict) else None
+    return settings | ({"columns": [columns]} if isinstance(columns, str) else {})
 
 
 def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:

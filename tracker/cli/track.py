@@ -12,6 +12,7 @@ import click
 
 from .terminal import (
     Stopwatch,
+    columns_option,
     common_options,
     compilation_reported,
     config_option,
@@ -66,7 +67,8 @@ def _known(
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
 
     INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x, or a file of TrackMate, ISBI or
-    GEFF; the names that TrackMate, Imaris and trackpy use are understood. Track numbers are ignored.
+    GEFF; the names that TrackMate, Imaris and trackpy use are understood, others with --columns. Track
+    numbers are ignored.
 
     Without --max-distance all is learned from the detections: how particles move, how often they are
     missed, begin and end; it is printed, and written to the run record. What you know better, --set: step,
@@ -133,6 +135,7 @@ def _known(
     "--stream", is_flag=True,
     help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
 )  # fmt: skip
+@columns_option("--columns", "INPUT")
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run with --stream stopped.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
@@ -156,6 +159,7 @@ def track(
     device: str,
     workers: int | None,
     stream: bool,
+    columns: dict[str, str],
     resume: bool,
     overwrite: bool,
     as_json: bool,
@@ -175,7 +179,7 @@ def track(
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
     with stages_timed() as (stages, beside):
-        files = source, output, settings, workers, overwrite
+        files = source, output, columns, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
     report = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
     if as_json:
@@ -186,7 +190,12 @@ def track(
 
 
 def _in_memory(
-    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool
+    source: Path,
+    output: Path,
+    columns: Mapping[str, str],
+    settings: TrackingSettings,
+    workers: int | None,
+    overwrite: bool,
 ) -> Mapping[str, object]:
     """Link a file as a whole; the summary."""
     from .. import formats
@@ -196,9 +205,9 @@ def _in_memory(
     from ..tracking import track as run_track
 
     formats.check_output(output, overwrite=overwrite)
-    detections = formats.read_detections(source)
+    detections = formats.read_detections(source, columns=columns)
     lap("read")
-    hashed = begun(formats.input_of, source)
+    hashed = begun(formats.input_of, source, columns)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     with compilation_reported(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
@@ -220,7 +229,13 @@ def _in_memory(
 
 
 def _stream(
-    source: Path, output: Path, settings: TrackingSettings, workers: int | None, overwrite: bool, resume: bool
+    source: Path,
+    output: Path,
+    columns: Mapping[str, str],
+    settings: TrackingSettings,
+    workers: int | None,
+    overwrite: bool,
+    resume: bool,
 ) -> Mapping[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from .. import formats
@@ -228,16 +243,16 @@ def _stream(
     from .._timing import lap
     from ..stream import settings_for, track_stream
 
-    formats.check_input(source)
-    hashed = begun(formats.input_of, source)
+    formats.check_input(source, columns=columns)
+    hashed = begun(formats.input_of, source, columns)
     used = settings_for(source, output, settings)
     origin = hashed.result()
     lap("hash")
     _warn_of_other_input(origin)
     with compilation_reported(), progress_bar("Linking") as progress:
         return track_stream(
-            source, output, used, record=_track_record(origin, used), overwrite=overwrite, resume=resume,
-            workers=workers, progress=progress,
+            source, output, used, columns=columns, record=_track_record(origin, used), overwrite=overwrite,
+            resume=resume, workers=workers, progress=progress,
         )  # fmt: skip
 
 

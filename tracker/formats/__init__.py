@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from .atomic import refuse_output
+from .columns import AS_NAMED, checked_columns, text_of_columns
+from .interfaces import ByColumns, Format, Reader, TableReader
 from .records import record_from, sha256_of
 from .unknown import advice
 
 __all__ = [
     "FORMATS", "READERS", "check_input", "check_output", "holds_tracks", "input_of", "read_detections",
-    "read_record", "read_tracks", "write_detections", "write_tracks",
+    "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
 ]  # fmt: skip
 
 FORMATS: Mapping[str, str] = {
@@ -42,27 +44,7 @@ READERS: Sequence[tuple[str, str]] = [
 _Path = str | os.PathLike[str]
 
 
-class _Reader(Protocol):
-    """What the module of a format that is read offers; paths are checked before."""
-
-    def read_detections(self, path: Path) -> Detections: ...
-    def read_tracks(self, path: Path) -> Tracks: ...
-    def holds_tracks(self, path: Path) -> bool: ...
-    def read_record(self, path: Path) -> dict[str, Any] | None: ...
-
-
-class _Format(_Reader, Protocol):
-    """What the module of a format that is also written offers."""
-
-    def write_detections(
-        self, path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-    ) -> None: ...
-    def write_tracks(
-        self, path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool
-    ) -> None: ...
-
-
-def read_detections(path: _Path) -> Detections:
+def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     r"""Read where particles were seen; track numbers in the file are ignored.
 
     Parameters
@@ -70,6 +52,9 @@ def read_detections(path: _Path) -> Detections:
     path : path-like
         A table with columns frame, y, x and perhaps z, under these or other usual names; further columns of
         numbers become features, by name. Positions are taken as they are, in the unit that the file states.
+    columns : mapping of str to str, optional
+        The column of frame, z, y, x, track_id or parent in a table that calls it otherwise, as in
+        ``{"z": "posZ"}``; an empty name is none: ``{"z": ""}`` reads positions in a plane.
 
     Returns
     -------
@@ -80,7 +65,9 @@ def read_detections(path: _Path) -> Detections:
     ------
     InputError
         If the file is missing, damaged or of an unknown format, or a value makes no sense; the message
-        names the line.
+        names the line. If z, y, x are named in different ways, such as posZ, y, x.
+    SettingsError
+        If `columns` make no sense, or the file is no table.
     ResourceError
         If it does not fit the memory.
 
@@ -91,11 +78,11 @@ def read_detections(path: _Path) -> Detections:
     >>> seen.frame.tolist(), seen.position.tolist(), seen.features["mass"].tolist()
     ([0, 1], [[0.0, 0.0, 1.5], [0.0, 0.0, 2.5]], [8, 7])
     """
-    with _reading(path) as (checked, form):
+    with _reading(path, columns) as (checked, form):
         return form.read_detections(checked)
 
 
-def read_tracks(path: _Path) -> Tracks:
+def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     """Read tracks: detections, and which follows which.
 
     Parameters
@@ -111,14 +98,26 @@ def read_tracks(path: _Path) -> Tracks:
 
     Raises
     ------
-    InputError, ResourceError
+    InputError, SettingsError, ResourceError
         As `read_detections`; or if a track is in two places in one frame.
     """
-    with _reading(path) as (checked, form):
+    with _reading(path, columns) as (checked, form):
         return form.read_tracks(checked)
 
 
-def holds_tracks(path: _Path) -> bool:
+def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
+    """Whether there are columns to be named, and the file is a table, which takes them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    with _os_errors_explained(Path(path)):
+        return isinstance(_reader(Path(path), columns), ByColumns)
+
+
+def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether the file states which detections belong together.
 
     Raises
@@ -126,7 +125,7 @@ def holds_tracks(path: _Path) -> bool:
     InputError
         As `read_detections`, as far as the file's head shows.
     """
-    with _reading(path) as (checked, form):
+    with _reading(path, columns) as (checked, form):
         return form.holds_tracks(checked)
 
 
@@ -155,10 +154,11 @@ def read_record(path: _Path) -> dict[str, Any]:
     return record
 
 
-def input_of(path: _Path) -> dict[str, str]:
-    """What a run record says of an input file: its name, and the SHA-256 of its content."""
+def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
+    """What a run record says of an input: its name, the SHA-256 of its content, and its columns if named."""
+    named = {"columns": text_of_columns(columns)} if columns else {}
     with _os_errors_explained(Path(path)):
-        return {"name": Path(path).name, "sha256": sha256_of(Path(path))}
+        return {"name": Path(path).name, "sha256": sha256_of(Path(path)), **named}
 
 
 def write_detections(
@@ -225,15 +225,17 @@ def write_tracks(
     _output(path, overwrite).write_tracks(Path(path), tracks, record, overwrite)
 
 
-def check_input(path: _Path) -> None:
+def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
     """Complain about an input now that could not be read later.
 
     Raises
     ------
     InputError
         If there is no such file, or none of a known format.
+    SettingsError
+        If `columns` make no sense, or the file is no table.
     """
-    with _reading(path):
+    with _reading(path, columns):
         pass
 
 
@@ -248,7 +250,7 @@ def check_output(path: _Path, *, overwrite: bool = False) -> None:
     _output(path, overwrite)
 
 
-def _output(path: _Path, overwrite: bool) -> _Format:
+def _output(path: _Path, overwrite: bool) -> Format:
     name = _by_suffix(Path(path))
     if name is None:
         raise SettingsError(
@@ -256,24 +258,28 @@ def _output(path: _Path, overwrite: bool) -> _Format:
         )
     form = import_module(f".{name}", __package__)
     refuse_output(Path(path), overwrite=overwrite, folder=getattr(form, "MAKES_FOLDER", False))
-    return cast(_Format, form)
+    return cast(Format, form)
 
 
 @contextmanager
-def _reading(path: _Path) -> Iterator[tuple[Path, _Reader]]:
+def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Path, Reader]]:
     """The file and its format, once it is sure that there is something to read."""
-    file = Path(path)
+    file, columns = Path(path), checked_columns(columns)
     with _os_errors_explained(file):
         if not file.exists():
             raise InputError(f"There is no file {file}. Check the name.")
         if not file.is_file() and not file.is_dir():
             raise InputError(f"{file} is a device. Give a file.")
-        form = _reader(file)
+        form = _reader(file, columns)
         if form is None and file.is_dir():
             raise InputError(f"{file} is a folder of no known kind. {advice(file)}")
         if form is None:
             known = f"Outbid reads {_known_suffixes()}. Call a table .csv or .tsv."
             raise InputError(f"{file} is of an unknown format. {advice(file) or known}")
+        if columns and not isinstance(form, ByColumns):
+            raise SettingsError(
+                f"{file} is no table, and its format says what is what. Name no columns of it."
+            )
         yield file, form
 
 
@@ -285,7 +291,7 @@ def _os_errors_explained(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
 
 
-def _reader(path: Path) -> _Reader | None:
+def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
     """The module that reads a file or folder."""
     name = None if path.is_dir() else _by_suffix(path)
     if name and path.stat().st_size == 0:
@@ -293,10 +299,22 @@ def _reader(path: Path) -> _Reader | None:
     asked = path.name.lower() + ("/" if path.is_dir() else "")
     for pattern, special in READERS:
         if fnmatch(asked, pattern):
-            module = import_module(f".{special}", __package__)
-            if module.recognises(path):
-                return cast(_Reader, module)
-    return cast(_Reader, import_module(f".{name}", __package__)) if name else None
+            form = _form(special, columns)
+            if form.recognises(path):
+                return form
+    return _form(name, columns) if name else None
+
+
+def _form(name: str, columns: Mapping[str, str]) -> Reader:
+    """The format of a module, with the columns that the caller names if it is one of tables."""
+    module = import_module(f".{name}", __package__)
+    if columns and _is_table(module):
+        return ByColumns(cast(TableReader, module), columns)
+    return cast(Reader, module)
+
+
+def _is_table(form: object) -> bool:
+    return getattr(form, "TAKES_COLUMNS", False)
 
 
 def _by_suffix(path: Path) -> str | None:

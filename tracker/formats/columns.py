@@ -6,24 +6,30 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..errors import InputError
+from ..errors import InputError, SettingsError
 from ..tracks import LINK_MEASURES
+from .axes import SPECIAL, WORDS, axes_of, frame_of_napari
 
+_AXES = {
+    axis: (axis, *(f"{word}_{axis}" for word in WORDS), *(name for name, of in SPECIAL.items() if of == axis))
+    for axis in "zyx"
+}
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "frame": ("frame", "t", "time", "time_point", "timepoint", "position_t", "time_index"),
-    "z": ("z", "position_z", "pos_z"),
-    "y": ("y", "position_y", "pos_y", "cell_row"),
-    "x": ("x", "position_x", "pos_x", "cell_col"),
+    **_AXES,
     "track_id": ("track_id", "trackid", "track", "particle", "trajectory", "tracklet_id", "id_of_track"),
     "parent": ("parent", "parent_track_id", "parent_track", "parent_id"),
 }
-"""Names that each role goes by, the preferred one first, as `plain` spells them."""
+"""Names that each role goes by, the preferred one first, as `plain` spells them; for z, y, x see `axes`."""
 
 NEEDED = ("frame", "y", "x")
 """Roles without which there are no detections; without z they lie in a plane."""
 
 _NUMBERED = re.compile(rf"(parent|{'|'.join(LINK_MEASURES)})(_[2-9]|_[1-9]\d+)?")
 _NAMELESS = re.compile(r"\s*|unnamed: \d+", re.IGNORECASE)  # the latter is pandas' index
+_GIVEN = re.compile(rf"\s*({'|'.join(ALIASES)})\s*=")
+AS_NAMED: Mapping[str, str] = {}
+"""No columns that a caller names: all are found by their names."""
 
 
 def plain(name: str) -> str:
@@ -42,17 +48,88 @@ def is_nameless(name: str) -> bool:
     return _NAMELESS.fullmatch(name) is not None
 
 
-def roles_of(names: Sequence[str]) -> dict[str, str]:
+def columns_from(texts: Iterable[str]) -> dict[str, str]:
+    """Columns by role, from ``role=name`` texts in which several may stand, separated by commas.
+
+    Raises
+    ------
+    SettingsError
+        If a text is no such list, or a role or a column stands there twice.
+
+    Examples
+    --------
+    >>> columns_from(["z=pos, z,y=pos, y", "parent="])
+    {'z': 'pos, z', 'y': 'pos, y', 'parent': ''}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        places = [
+            match for match in _GIVEN.finditer(text) if match.start() == 0 or text[match.start() - 1] == ","
+        ]
+        if not places or places[0].start():
+            raise SettingsError(
+                f"Columns {text!r} must be ROLE=NAME, several with commas between: z=posZ,y=posY. "
+                f"Roles are {', '.join(ALIASES)}."
+            )
+        ends = [match.start() - 1 for match in places[1:]] + [len(text)]
+        for match, end in zip(places, ends, strict=True):
+            if match[1] in found:
+                raise SettingsError(
+                    f"Columns {text!r}: {match[1]} has a column already. Name one for each role."
+                )
+            found[match[1]] = text[match.end() : end].strip()
+    return checked_columns(found)
+
+
+def text_of_columns(columns: Mapping[str, str]) -> str:
+    """What `columns_from` reads.
+
+    Examples
+    --------
+    >>> text_of_columns({"z": "posZ", "parent": ""})
+    'z=posZ,parent='
+    """
+    return ",".join(f"{role}={name}" for role, name in columns.items())
+
+
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns that a caller names.
+
+    Raises
+    ------
+    SettingsError
+        If a role is unknown, or two have one column.
+    """
+    unknown = [role for role in columns if role not in ALIASES]
+    if unknown:
+        raise SettingsError(f"No column is a {unknown[0]!r}. Name those of {', '.join(ALIASES)}.")
+    twice = [name for name, count in Counter(filter(None, columns.values())).items() if count > 1]
+    if twice:
+        raise SettingsError(
+            f"Column {twice[0]!r} is named for several of {', '.join(columns)}. Give one each."
+        )
+    return dict(columns)
+
+
+def roles_of(names: Sequence[str], given: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
     """The column for each role that the table has: ``{"frame": "FRAME", "x": "POSITION_X", …}``.
 
     Besides the roles of `ALIASES` there are those of `LINK_MEASURES`; ``parent_2``,
     ``link_cost_2`` and so on for the second link that reaches a detection (a merge); and ``node`` with
     ``node_parent`` where every detection has a number and names the one before it.
 
+    Parameters
+    ----------
+    names : sequence of str
+        All columns.
+    given : mapping of str to str
+        Columns by role that the caller names; an empty name is none.
+
     Raises
     ------
     InputError
-        If two columns have the same name, or names that differ in case or spaces only.
+        If two columns have the same name, or names that differ in case or spaces only; or a column that is
+        given is not there.
 
     Examples
     --------
@@ -62,29 +139,56 @@ def roles_of(names: Sequence[str]) -> dict[str, str]:
     'ID'
     >>> roles_of(["t", "y", "x", "id", "parent_id"])
     {'frame': 't', 'y': 'y', 'x': 'x', 'node': 'id', 'node_parent': 'parent_id'}
+    >>> roles_of(["t", "y", "x", "up"], {"z": "up", "x": "y", "y": "x"})
+    {'frame': 't', 'z': 'up', 'x': 'y', 'y': 'x'}
     """
     twice = [name for name, count in Counter(names).items() if count > 1 and not is_nameless(name)]
     if twice:
         raise InputError(f"Several columns are called {twice[0]!r}. Give each a name of its own.")
+    given = {role: _column_given(name, role, names) if name else "" for role, name in given.items()}
+    free = [name for name in names if name not in given.values()]
     by_plain: dict[str, list[str]] = {}
-    for name in names:
+    for name in free:
         by_plain.setdefault(plain(name), []).append(name)
-
-    def column(alias: str) -> str | None:
-        spelled = by_plain.get(alias, [])
-        if alias in spelled:
-            return alias
-        if len(spelled) <= 1:
-            return next(iter(spelled), None)
-        raise InputError(
-            f"Columns {spelled} differ in case or spaces only. Name the one that is meant {alias!r}."
-        )
-
     roles = {}
+    axes = {axis: name for axis, name in axes_of(free).items() if axis not in given}
     for role, aliases in ALIASES.items():
-        found = [name for name in map(column, aliases) if name is not None]
-        if found:
-            roles[role] = found[0]
+        if role in axes:
+            roles[role] = axes[role]
+        elif role not in _AXES and role not in given:
+            found = next(filter(None, [_column_called(alias, by_plain) for alias in aliases]), None)
+            roles |= {role: found} if found is not None else {}
+    frame = frame_of_napari(axes)
+    if frame is not None and "frame" not in given:
+        roles["frame"] = frame
+    if "parent" not in given and "track_id" not in given:
+        _read_parents(roles, free, by_plain)
+    roles |= {name: name for name in free if _NUMBERED.fullmatch(name) and name != "parent"}
+    return roles | {role: name for role, name in given.items() if name}
+
+
+def _column_given(name: str, role: str, names: Sequence[str]) -> str:
+    """The column that a caller calls so, or writes almost so."""
+    like = [other for other in names if plain(other) == plain(name)]
+    if name in names or len(like) == 1:
+        return name if name in names else like[0]
+    raise InputError(f"There is no column {name!r} for {role} among {_shown(names)}. Name one of these.")
+
+
+def _column_called(alias: str, by_plain: Mapping[str, list[str]]) -> str | None:
+    """The column of a name, however it is spelled."""
+    spelled = by_plain.get(alias, [])
+    if alias in spelled:
+        return alias
+    if len(spelled) <= 1:
+        return next(iter(spelled), None)
+    raise InputError(
+        f"Columns {spelled} differ in case or spaces only. Name the one that is meant {alias!r}."
+    )
+
+
+def _read_parents(roles: dict[str, str], names: Sequence[str], by_plain: Mapping[str, list[str]]) -> None:
+    """What columns parent and id mean differs from program to program."""
     if "Position X" in names and "parent" in roles:  # in Imaris' tables the parent of a spot is its track
         parent = roles.pop("parent")
         roles.setdefault("track_id", parent)
@@ -95,8 +199,6 @@ def roles_of(names: Sequence[str]) -> dict[str, str]:
     if roles.get("parent") == "parent_id" and "id" in names:
         del roles["parent"]
         roles |= {"node": "id", "node_parent": "parent_id"}
-    roles |= {name: name for name in names if _NUMBERED.fullmatch(name) and name != "parent"}
-    return roles
 
 
 def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
@@ -111,7 +213,11 @@ def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
     kept = {name for role, name in roles.items() if role != "node"}
     # A second column of track numbers must not pass as a feature: what is known of identities is no hint.
     identity = {*ALIASES["track_id"], *ALIASES["parent"]}
-    return [n for n in names if n not in kept and plain(n) not in identity and not is_nameless(n)]
+    # Nor one that has the name of ours and is not the one that is meant; nor napari's numbers of rows.
+    other = {"frame", "z", "y", "x"} if roles else set()
+    other |= {"index"} if frame_of_napari(roles) else set()
+    dropped = kept | other
+    return [n for n in names if n not in dropped and plain(n) not in identity and not is_nameless(n)]
 
 
 def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:
@@ -120,7 +226,8 @@ def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:
     Examples
     --------
     >>> print(missing_roles({"x": "x"}, ["x", "mass"]))
-    No column for frame (frame, t, time, …) or y (y, position_y, …) among 'x', 'mass'. Rename the columns.
+    No column for frame (frame, t, time, …) or y (y, position_y, …) among 'x', 'mass'. Rename the columns, \
+or name them: --columns frame=NAME,y=NAME (Python: columns=).
     """
     lacking = [role for role in NEEDED if role not in roles]
     if not lacking:
@@ -128,5 +235,13 @@ def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:
     asked = " or ".join(
         f"{role} ({', '.join(ALIASES[role][: 2 if role in 'xy' else 3])}, …)" for role in lacking
     )
-    seen = ", ".join(repr(name[:40]) for name in names[:12]) + (", …" if len(names) > 12 else "")
-    return f"No column for {asked} among {seen}. Rename the columns."
+    names_for = ",".join(f"{role}=NAME" for role in lacking)
+    return (
+        f"No column for {asked} among {_shown(names)}. "
+        f"Rename the columns, or name them: --columns {names_for} (Python: columns=)."
+    )
+
+
+def _shown(names: Sequence[str]) -> str:
+    """The columns of a table, or the first of them, for a message."""
+    return ", ".join(repr(name[:40]) for name in names[:12]) + (", …" if len(names) > 12 else "")

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import table
 from .atomic import write_whole
-from .columns import is_nameless, roles_of
+from .columns import AS_NAMED, is_nameless, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_beside, record_bytes, record_path, unit_beside
@@ -32,28 +32,31 @@ _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", r
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
-def recognises(path: Path) -> bool:
+TAKES_COLUMNS = True
+
+
+def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """Whether a text file of another suffix has a header with columns for frame, y and x."""
     try:
-        layout_of(_head(path), path)
+        layout_of(_head(path), path, columns)
     except InputError:
         return False
     return True
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path))
+    return table.detections_of(_read(path, columns))
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path))
+    return table.tracks_of(_read(path, columns))
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    return table.holds_tracks(_roles(layout_of(_head(path), path), path))
+    return table.holds_tracks(_roles(layout_of(_head(path), path, columns), path, columns))
 
 
 def write_detections(
@@ -115,11 +118,11 @@ def _head(path: Path) -> bytes:
     return as_utf8(head[: len(head) & ~1], path)
 
 
-def _read(path: Path) -> table.Rows:
+def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
     _refuse_if_too_large(path)
     text = as_utf8(path.read_bytes(), path)
-    layout = layout_of(text, path)
-    roles = _roles(layout, path)
+    layout = layout_of(text, path, columns)
+    roles = _roles(layout, path, columns)
     try:
         rows = _parse(text, layout, roles, path)
     except pa.ArrowInvalid as error:
@@ -130,12 +133,12 @@ def _read(path: Path) -> table.Rows:
         value = fields[layout.names.index(column)].strip()
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
-    return table.Rows(path, rows, cell, layout.unit or unit_beside(path))
+    return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
 
 
-def _roles(layout: Layout, path: Path) -> dict[str, str]:
+def _roles(layout: Layout, path: Path, columns: Mapping[str, str]) -> dict[str, str]:
     try:
-        return roles_of(layout.names)
+        return roles_of(layout.names, columns)
     except InputError as error:
         raise InputError(f"{path}, line {layout.header}: {error}") from None
 

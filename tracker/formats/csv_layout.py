@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from ..errors import InputError
-from .columns import missing_roles, roles_of
+from .columns import missing_roles, plain, roles_of
 
 _HEAD = 1 << 20
 _MOST_PREAMBLE = 50
@@ -85,8 +85,8 @@ def as_utf8(content: bytes, path: Path) -> bytes:
     return content
 
 
-def layout_of(text: bytes, path: Path) -> Layout:
-    """Find separator, header and first row.
+def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
+    """Find separator, header and first row, with the columns by role that the caller names.
 
     The header is the first line in which some separator sets apart columns for frame, y and x: that
     passes over the lines that Imaris writes above it. Three lines without a number under a
@@ -101,9 +101,9 @@ def layout_of(text: bytes, path: Path) -> Layout:
     for number, (_, line) in enumerate(lines[:_MOST_PREAMBLE]):
         separator = _separator_of(line)
         names = fields_of(line, separator)
-        if _is_header(names):
+        if _is_header(names, columns):
             return _below_header(text, lines, number, names, separator)
-    raise _no_header(path, [line for _, line in lines])
+    raise _no_header(path, [line for _, line in lines], columns)
 
 
 def fields_of(line: str, separator: str) -> list[str]:
@@ -119,10 +119,13 @@ def _separator_of(line: str) -> str:
     return max(",;\t", key=lambda mark: len(fields_of(line, mark)))
 
 
-def _is_header(names: list[str]) -> bool:
+def _is_header(names: list[str], columns: Mapping[str, str]) -> bool:
     once = list(dict.fromkeys(names))  # that a name stands twice is reported when the rows are read
+    spelled = set(map(plain, once))
+    if not all(plain(name) in spelled for name in columns.values() if name):
+        return False
     try:
-        return not missing_roles(roles_of(once), once)
+        return not missing_roles(roles_of(once, columns), once)
     except InputError:
         return True
 
@@ -156,7 +159,7 @@ def _names_things(row: list[str], names: list[str]) -> bool:
     return len(row) == len(names) and not any(_NUMBER.fullmatch(field) for field in row)
 
 
-def _no_header(path: Path, lines: list[str]) -> InputError:
+def _no_header(path: Path, lines: list[str], columns: Mapping[str, str]) -> InputError:
     first = next((number for number, line in enumerate(lines) if line.strip()), None)
     if first is None:
         return InputError(
@@ -170,4 +173,8 @@ def _no_header(path: Path, lines: list[str]) -> InputError:
             "that names the columns, such as track_id,frame,z,y,x."
         )
     once = list(dict.fromkeys(names))
-    return InputError(f"{path}, line {first + 1}: {missing_roles(roles_of(once), once)}")
+    try:
+        lacking = missing_roles(roles_of(once, columns), once)
+    except InputError as error:
+        lacking = str(error)
+    return InputError(f"{path}, line {first + 1}: {lacking}")

@@ -12,24 +12,9 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from .columns import feature_names, roles_of
+from .units import unit_of
 
 _OWN = ["track_id", "frame", "z", "y", "x", "parent", *LINK_MEASURES]
-_UNITS = {
-    "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
-    "microns": "micrometer",
-    "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
-}  # fmt: skip
-
-
-def unit_of(given: str | None) -> str:
-    """The unit's full name in the singular; pixel if none is given.
-
-    Examples
-    --------
-    >>> unit_of("µm"), unit_of(None), unit_of("inch")
-    ('micrometer', 'pixel', 'inch')
-    """
-    return _UNITS.get(given, given) if given else "pixel"
 
 
 def is_feature(name: str) -> bool:

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..tracks import Tracks
 from . import table
 from .atomic import write_whole
-from .columns import feature_names, missing_roles, roles_of
+from .columns import AS_NAMED, feature_names, missing_roles, roles_of
 from .memory import refuse_if_larger_than_memory
 from .records import record_bytes, record_from
 
@@ -32,20 +32,23 @@ _PIECES = 256
 """Pages that may wait for the disk, of a megabyte or less."""
 
 
-def read_detections(path: Path) -> Detections:
+TAKES_COLUMNS = True
+
+
+def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path))
+    return table.detections_of(_read(path, columns))
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path))
+    return table.tracks_of(_read(path, columns))
 
 
-def holds_tracks(path: Path) -> bool:
+def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
     with _opened(path) as file:
-        return table.holds_tracks(_roles(file.schema_arrow.names, path))
+        return table.holds_tracks(_roles(file.schema_arrow.names, path, columns))
 
 
 def write_detections(
@@ -73,7 +76,7 @@ def row_count(path: Path) -> int:
         return int(file.metadata.num_rows)
 
 
-def detections_in_parts(path: Path, rows: int) -> Iterator[Detections]:
+def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_NAMED) -> Iterator[Detections]:
     """The detections of a file, about so many at a time, and whole frames always.
 
     Raises
@@ -83,26 +86,26 @@ def detections_in_parts(path: Path, rows: int) -> Iterator[Detections]:
     """
     with _opened(path) as file:
         schema = file.schema_arrow
-        wanted = _wanted(schema, path)
+        wanted = _wanted(schema, path, columns)
         kept, seen = pa.table({}), 0
         try:
             for batch in file.iter_batches(rows, columns=wanted):
                 piece = pa.Table.from_batches([batch])
                 kept = pa.concat_tables([kept, piece]) if len(kept) else piece
-                part, kept, seen = _whole_frames(path, schema, kept, seen)
+                part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
                 if part is not None:
                     yield part
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
         if len(kept):
-            yield table.detections_of(_rows(path, kept, schema, seen))
+            yield table.detections_of(_rows(path, kept, schema, columns, seen))
 
 
 def _whole_frames(
-    path: Path, schema: pa.Schema, rows: pa.Table, before: int
+    path: Path, schema: pa.Schema, columns: Mapping[str, str], rows: pa.Table, before: int
 ) -> tuple[Detections | None, pa.Table, int]:
     """The rows of all frames but the last, the rows that are left, and how many came before those."""
-    found = _rows(path, rows, schema, before)
+    found = _rows(path, rows, schema, columns, before)
     if missing_roles(found.roles, schema.names) or len(rows) == 0:
         table.detections_of(found)  # says what is missing
         return None, rows, before
@@ -116,7 +119,7 @@ def _whole_frames(
     last = pc.index(frame.combine_chunks(), frame[-1]).as_py()
     if last <= 0:
         return None, rows, before
-    return table.detections_of(_rows(path, rows[:last], schema, before)), rows[last:], before + last
+    return table.detections_of(_rows(path, rows[:last], schema, columns, before)), rows[last:], before + last
 
 
 def _write(path: Path, rows: pa.Table, record: Mapping[str, object] | None, overwrite: bool) -> None:
@@ -212,17 +215,17 @@ def _opened(path: Path) -> pa.parquet.ParquetFile:
         raise _damaged(path, error) from None
 
 
-def _roles(names: list[str], path: Path) -> dict[str, str]:
+def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str, str]:
     try:
-        return roles_of(names)
+        return roles_of(names, columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _read(path: Path) -> table.Rows:
+def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
     with _opened(path) as file:
         schema = file.schema_arrow
-        wanted = _wanted(schema, path)
+        wanted = _wanted(schema, path, columns)
         # A few bytes can stand for millions of equal values: the count of rows gives the size.
         refuse_if_larger_than_memory(path, file.metadata.num_rows * max(len(wanted), 1) * 16)
         try:
@@ -230,24 +233,28 @@ def _read(path: Path) -> table.Rows:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
 
-    return _rows(path, rows, schema)
+    return _rows(path, rows, schema, columns)
 
 
-def _rows(path: Path, rows: pa.Table, schema: pa.Schema, before: int = 0) -> table.Rows:
+def _rows(
+    path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0
+) -> table.Rows:
     """Rows of a file, of which so many stand before them."""
 
     def cell(row: int, column: str) -> str:
         value = rows[column][row].as_py()
         return f"row {before + row + 1}: {column} is {'blank' if value is None else repr(value)}"
 
-    return table.Rows(path, rows, cell, _unit(schema, _roles(schema.names, path)))
+    unit = _unit(schema, _roles(schema.names, path, columns))
+    return table.Rows(path, rows, cell, unit, columns, first=before == 0)
 
 
-def _wanted(schema: pa.Schema, path: Path) -> list[str]:
+def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:
     """Names of the columns that are read."""
-    roles = _roles(schema.names, path)
+    roles = _roles(schema.names, path, columns)
     names = [*roles.values(), *feature_names(schema.names, roles)]
-    return [name for name in dict.fromkeys(names) if _may_matter(schema.field(name).type)]
+    named = {roles[role] for role in columns if role in roles}
+    return [name for name in dict.fromkeys(names) if name in named or _may_matter(schema.field(name).type)]
 
 
 def _may_matter(kind: pa.DataType) -> bool:

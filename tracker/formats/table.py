@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number, packed_column
+from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import feature_names, missing_roles, plain, roles_of
-from .graph import unit_of
+from .units import unit_of
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
@@ -41,16 +42,27 @@ class Rows:
         ``"line 7: x is 'abc'"``.
     unit : str or None
         Unit of the positions, if the file states it outside the table.
+    given : mapping of str to str
+        Columns by role that the caller names.
+    first : bool
+        Whether they are the file's first rows; then what is unusual about its columns is said.
     """
 
     path: Path
     table: pa.Table
     cell: Callable[[int, str], str]
     unit: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    first: bool = True
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "roles", roles_of(self.table.column_names))
+        object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """The columns of z, y, x, as far as there are such."""
+        return {axis: self.roles[axis] for axis in "zyx" if axis in self.roles}
 
     def wrong(self, row: int, column: str, remedy: str) -> InputError:
         """The complaint about one value."""
@@ -203,7 +215,7 @@ def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.in
 
 def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slice]:
     """The detections, and the order of the file's rows in them."""
-    problem = missing_roles(rows.roles, rows.table.column_names)
+    problem = missing_roles(rows.roles, rows.table.column_names) or mixed_styles(rows.axes, rows.given)
     if problem:
         raise InputError(f"{rows.path}: {problem}")
     frame = _whole_numbers(rows, rows.roles["frame"], blank=-1)
@@ -214,12 +226,13 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
             "frames count from 0 up, below 2^31. Fix the row, or shift the frames.",
         )  # fmt: skip
     position = np.zeros((len(frame), 3))
-    for axis, role in enumerate("zyx"):
-        if role in rows.roles:
-            position[:, axis] = _coordinate(rows, rows.roles[role])
+    for axis, name in rows.axes.items():
+        position[:, "zyx".index(axis)] = _coordinate(rows, name)
     order: NDArray[np.int64] | slice = slice(None)
     if (frame[1:] < frame[:-1]).any():
         order = np.argsort(frame, kind="stable")
+    if rows.first:
+        _name_unused_axes(rows)
     features = {}
     for name in feature_names(rows.table.column_names, rows.roles):
         values = feature_of(rows.table[name])
@@ -230,8 +243,25 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
+def _name_unused_axes(rows: Rows) -> None:
+    """Say which columns of numbers may be coordinates and are not used as such."""
+    unused = [
+        name
+        for name in unused_axes(rows.table.column_names, rows.axes, rows.given)
+        if is_number(rows.table[name].type) and rows.table[name].null_count < len(rows.table)
+    ]
+    if unused:
+        used = ",".join(f"{axis}={rows.roles.get(axis, '')}" for axis in "zyx")
+        _LOG.warning(
+            "%s: %s may hold coordinates and %s not used. To use others, or to confirm: --columns %s "
+            "(Python: columns=)",
+            rows.path, ", ".join(map(repr, unused[:6])), "is" if len(unused) == 1 else "are", used,
+        )  # fmt: skip
+
+
 def _unit(rows: Rows) -> str:
-    unit = rows.unit
+    named = unit_in_names(rows.axes.values())
+    unit = rows.unit or named
     for name in rows.table.column_names:
         column = rows.table[name]
         if plain(name) == "unit" and pa.types.is_string(column.type):
@@ -239,6 +269,11 @@ def _unit(rows: Rows) -> str:
             if len(values) > 1:
                 raise InputError(f"{rows.path}: column {name!r} mixes {values[:3]}. Convert to one unit.")
             unit = values[0] if values else unit
+    if named is not None and unit_of(unit) != named:
+        raise InputError(
+            f"{rows.path}: by their names the columns of positions are in {named}, by the file in {unit}. "
+            "Rename them."
+        )
     return unit_of(unit)
 
 

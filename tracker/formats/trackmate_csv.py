@@ -6,6 +6,7 @@ The column of track numbers in the spots does not distinguish a division from a 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,29 @@ from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
 from . import csv as csv_format
-from .columns import plain
+from .columns import AS_NAMED, plain
 from .csv_layout import as_utf8
 from .graph import tracks_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
 
 
-def recognises(path: Path) -> bool:
+TAKES_COLUMNS = True
+
+
+def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001
     """Whether a table of edges stands beside the spots."""
     return _edges_beside(path).is_file()
 
 
-def read_detections(path: Path) -> Detections:
+def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """See `outbid.formats.read_detections`."""
-    return csv_format.read_detections(path)
+    return csv_format.read_detections(path, columns)
 
 
-def read_tracks(path: Path) -> Tracks:
+def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    spots = csv_format.read_detections(path)
+    spots = csv_format.read_detections(path, columns)
     name = next((name for name in spots.features if plain(name) == "id"), None)
     if name is None:
         raise InputError(
@@ -47,7 +51,7 @@ def read_tracks(path: Path) -> Tracks:
     return tracks_of(path, number, spots.frame, spots.position, edges, spots.unit, features, measures)
 
 
-def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked alike
+def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all are asked alike
     """See `outbid.formats.holds_tracks`."""
     return True
 

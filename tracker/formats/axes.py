@@ -1,0 +1,197 @@
+"""Which columns of a table are z, y and x: told apart by how their names write the axis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..errors import InputError
+from .units import LENGTHS
+
+WORDS = ("position", "pos", "coordinate", "coord", "center", "centre", "centroid", "location", "loc")
+"""What may stand before an axis, or behind it: ``position_x``, ``posX``, ``x_center``."""
+
+SPECIAL: Mapping[str, str] = {"cell_row": "y", "cell_col": "x"}
+"""Names that hold no letter of an axis."""
+
+_UNIT = "|".join(sorted(map(re.escape, LENGTHS), key=len, reverse=True))
+_IN_BRACKETS = re.compile(rf"(.*\S)\s*[\[(]\s*({_UNIT})\s*[\])]", re.IGNORECASE)
+_AXIS = re.compile(rf"({'|'.join(WORDS)})?([xyz])((?(1)|(?:{'|'.join(WORDS)})?))({_UNIT})?", re.IGNORECASE)
+_NAPARI = re.compile(r"axis-\d+")
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_DEPTHS = {"z", "depth", "slice", "plane", "section", "height", "layer", "elevation", "altitude", "focus"}
+
+
+class Place(NamedTuple):
+    """What the name of a column says of a position."""
+
+    axis: str
+    """``z``, ``y`` or ``x``."""
+    style: str
+    """The name with ``*`` for the axis, without its unit."""
+    unit: str | None
+    """The unit's full name, if the name states it."""
+
+
+def place_of(name: str) -> Place | None:
+    """What a name says of a position; None if it is not the name of one.
+
+    Examples
+    --------
+    >>> place_of("Position X"), place_of("posZ")
+    (Place(axis='x', style='position*', unit=None), Place(axis='z', style='pos*', unit=None))
+    >>> place_of("z [µm]") == place_of("Z_um") == ("z", "*", "micrometer")
+    True
+    >>> place_of("size_z"), place_of("x (s)")
+    (None, None)
+    """
+    special = "_".join(name.lower().split())
+    if special in SPECIAL:
+        return Place(SPECIAL[special], "cell", None)
+    bracket = _IN_BRACKETS.fullmatch(name.strip())
+    found = _AXIS.fullmatch(re.sub(r"[\s_-]+", "", bracket[1] if bracket else name))
+    if found is None or (bracket and found[4]):
+        return None
+    unit = bracket[2] if bracket else found[4]
+    style = f"{found[1] or ''}*{found[3] or ''}".lower()
+    return Place(found[2].lower(), style, LENGTHS[unit.lower()] if unit else None)
+
+
+def axes_of(names: Sequence[str]) -> dict[str, str]:
+    """The column for each of z, y, x that a table has.
+
+    Columns that are named in one way go together: of several sets, the one with most axes is taken, then the
+    one whose names are shortest. What it lacks comes from the others; see `mixed_styles`.
+
+    Raises
+    ------
+    InputError
+        If names differ in case, spaces or underscores only.
+
+    Examples
+    --------
+    >>> axes_of(["x", "y", "x_um", "y_um", "z_um"])
+    {'z': 'z_um', 'y': 'y_um', 'x': 'x_um'}
+    >>> axes_of(["t", "posZ", "y", "x"])
+    {'z': 'posZ', 'y': 'y', 'x': 'x'}
+    """
+    sets: dict[tuple[str, str | None], dict[str, list[str]]] = {}
+    for name in names:
+        place = place_of(name)
+        if place is not None:
+            sets.setdefault((place.style, place.unit), {}).setdefault(place.axis, []).append(name)
+    best = sorted(sets, key=lambda style: (-len(sets[style]), len(style[0]), style[1] is not None))
+    found: dict[str, str] = {}
+    for axis in "zyx":
+        holder = next((sets[style][axis] for style in best if axis in sets[style]), None)
+        if holder is not None:
+            found[axis] = _the_one(holder)
+    return found or _napari_axes(names)
+
+
+def _the_one(spelled: Sequence[str]) -> str:
+    """The column that is meant by names of one place: the only one, or the one in small letters."""
+    if len(spelled) == 1:
+        return spelled[0]
+    small = [name for name in spelled if name == "_".join(name.lower().split())]
+    if len(small) == 1:
+        return small[0]
+    raise InputError(
+        f"Columns {list(spelled)} differ in case, spaces or underscores only. Rename all but the one meant."
+    )
+
+
+def _napari_axes(names: Sequence[str]) -> dict[str, str]:
+    """The axes of a layer of points as napari saves it: the last three or two of ``axis-0``, ``axis-1``, …"""
+    axes = [name for name in names if _NAPARI.fullmatch(name)]
+    if axes != [f"axis-{k}" for k in range(len(axes))] or len(axes) not in (3, 4) or "shape-type" in names:
+        return {}
+    return dict(zip("zyx"[4 - len(axes) :], axes[1:], strict=True))
+
+
+def frame_of_napari(axes: Mapping[str, str]) -> str | None:
+    """The column of frames that goes with such axes; None with others."""
+    return "axis-0" if _NAPARI.fullmatch(axes.get("x", "")) else None
+
+
+def mixed_styles(axes: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """A sentence on axes that are named in different ways, and so may be in different units; else empty.
+
+    Parameters
+    ----------
+    axes : mapping of str to str
+        Column by axis, as `axes_of` finds them.
+    given : mapping of str to str
+        Columns that the caller has named; they may be of any style.
+
+    Examples
+    --------
+    >>> mixed_styles({"z": "z_um", "y": "y_um", "x": "x_um"}, {})
+    ''
+    >>> print(mixed_styles({"z": "posZ", "y": "y", "x": "x"}, {}))
+    'posZ' is named in another way than 'y' and 'x', and may be in another unit. \
+If it is z: --columns z=posZ (Python: columns=); if there is no z: --columns z=
+    >>> mixed_styles({"z": "posZ", "y": "y", "x": "x"}, {"z": "posZ"})
+    ''
+    """
+    found = {axis: name for axis, name in axes.items() if axis not in given}
+    styles: dict[object, list[str]] = {}
+    for axis, name in found.items():
+        place = place_of(name)
+        styles.setdefault(None if place is None else place[1:], []).append(axis)
+    if len(styles) < 2 or not {"y", "x"} <= set(axes):
+        return ""
+    *others, most = sorted(styles.values(), key=len)
+    odd = [axis for group in others for axis in group]
+    named = _listed([axes[axis] for axis in odd])
+    rest = _listed([axes[axis] for axis in most])
+    are = "is" if len(odd) == 1 else "are"
+    remedy = f"If {'it is' if len(odd) == 1 else 'they are'} {' and '.join(odd)}: --columns "
+    remedy += ",".join(f"{axis}={axes[axis]}" for axis in odd) + " (Python: columns=)"
+    if "z" in found:
+        remedy += "; if there is no z: --columns z="
+    return f"{named} {are} named in another way than {rest}, and may be in another unit. {remedy}"
+
+
+def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """Columns that may hold a coordinate and are none of the axes; none where the caller has named those.
+
+    Examples
+    --------
+    >>> unused_axes(["x", "y", "z_plane", "mass"], {"y": "y", "x": "x"}, {})
+    ['z_plane']
+    >>> unused_axes(["x", "y", "z_plane"], {"y": "y", "x": "x"}, {"z": ""})
+    []
+    """
+    settled = {axis for axis in "zyx" if axis in given}
+    found = []
+    for name in names:
+        place = place_of(name)
+        axis = place.axis if place is not None else "z" if "z" not in axes and _may_be_depth(name) else None
+        if axis is not None and axis not in settled and name not in axes.values():
+            found.append(name)
+    return found
+
+
+def unit_in_names(axes: Iterable[str]) -> str | None:
+    """The unit that the names of axes state, if it is one.
+
+    Examples
+    --------
+    >>> unit_in_names(["z [µm]", "y [µm]", "x [µm]"]), unit_in_names(["z_um", "x"])
+    ('micrometer', None)
+    """
+    places = [place_of(name) for name in axes]
+    units = {None if place is None else place.unit for place in places}
+    return units.pop() if len(units) == 1 else None
+
+
+def _may_be_depth(name: str) -> bool:
+    return any(part.lower() in _DEPTHS for part in _PARTS.findall(name))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as a list in a sentence."""
+    quoted = [repr(name[:40]) for name in names[:6]] + (["others"] if len(names) > 6 else [])
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -1,0 +1,30 @@
+"""Units of length: their full names, and the abbreviations that files use."""
+
+from __future__ import annotations
+
+_FULL = {
+    "um": "micrometer", "µm": "micrometer", "μm": "micrometer", "micron": "micrometer",
+    "microns": "micrometer",
+    "px": "pixel", "pixels": "pixel", "nm": "nanometer", "mm": "millimeter",
+}  # fmt: skip
+_SPELLED = {
+    "micrometers": "micrometer", "micrometre": "micrometer", "micrometres": "micrometer", "pix": "pixel",
+    "nanometers": "nanometer", "nanometre": "nanometer", "nanometres": "nanometer",
+    "millimeters": "millimeter", "millimetre": "millimeter", "millimetres": "millimeter",
+    "vox": "voxel", "voxels": "voxel",
+}  # fmt: skip
+"""Further spellings that are understood in the names of columns."""
+
+LENGTHS = {name: name for name in {*_FULL.values(), *_SPELLED.values()}} | _FULL | _SPELLED
+"""Full name by what the name of a column may say."""
+
+
+def unit_of(given: str | None) -> str:
+    """The unit's full name in the singular; pixel if none is given.
+
+    Examples
+    --------
+    >>> unit_of("µm"), unit_of(None), unit_of("inch")
+    ('micrometer', 'pixel', 'inch')
+    """
+    return _FULL.get(given, given) if given else "pixel"
