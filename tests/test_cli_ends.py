@@ -1,6 +1,9 @@
 """How commands are found, and how they end: exit codes, and the line on compilation."""
 
+import logging
+import pickle
 import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -61,6 +64,47 @@ def test_exit_codes(error: BaseException, exit_code: int, said: str, monkeypatch
     assert said in done.stderr
     assert "Traceback" not in done.output
     assert ("Traceback" in run("fail", "--debug").stderr) == (not isinstance(error, click.ClickException))
+
+
+@pytest.mark.parametrize("kind", [InputError, ResourceError, MemoryError, ZeroDivisionError])
+def test_what_files_hold_stays_on_one_line(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def fail() -> None:
+        raise kind("a.csv: \x1b[2J\x07red\r\n  next\u2028\u202ethird\udcff\xa0" + "x" * 5000 + " Fix it.")
+
+    monkeypatch.setitem(main.commands, "fail", fail)
+    said = run("fail").stderr
+    assert said.count("\n") == 1
+    assert said.rstrip("\n").isprintable()
+    assert len(said) < 1200
+    assert r"a.csv: \x1b[2J\x07red next \u202ethird\udcff\xa0xxx" in said
+    assert "Fix it." in said
+
+
+def test_errors_in_python_are_one_line_as_well() -> None:
+    assert str(InputError("a.csv:\n\x1bfix it.")) == r"a.csv: \x1bfix it."
+    assert str(pickle.loads(pickle.dumps(InputError("a\nb")))) == "a b"
+    assert str(SettingsError()) == ""
+
+
+def test_stderr_has_our_log_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    @terminal.common_options
+    def chat() -> None:
+        logging.getLogger("tifffile").error("<tifffile.TiffPage 0 @8> is odd")
+        logging.getLogger("outbid").warning("frame 3 is odd")
+        logging.getLogger("outbid").info("frame 3 is there")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("zarr is odd", stacklevel=1)
+        raise InputError("Fix it.")
+
+    monkeypatch.setitem(main.commands, "chat", chat)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of pytest
+    assert run("chat").stderr == "frame 3 is odd\nError: Fix it.\n"
+    assert run("chat", "-v").stderr == "frame 3 is odd\nframe 3 is there\nError: Fix it.\n"
+    assert run("chat", "-q").stderr == "Error: Fix it.\n"
+    assert logging.getLogger().handlers == logging.getLogger("outbid").handlers == []
 
 
 def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,35 @@
 """What can go wrong, by who can fix it; each class carries the exit code of the command line."""
 
+from __future__ import annotations
+
+import re
+
+_LONGEST = 1000
+_END = 300
+"""Characters of a message, and of its end, which says what to do."""
+_BREAK = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+
+
+def one_line(text: str) -> str:
+    r"""The text as a line that any terminal shows as it is: what comes from a file may be anything.
+
+    Examples
+    --------
+    >>> print(one_line("a.csv: \x1b[31m'red'\nFix it."))
+    a.csv: \x1b[31m'red' Fix it.
+    """
+    flat = _BREAK.sub(" ", text).strip()
+    shown = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in flat)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - _END]} … {shown[-_END:]}"
+
 
 class OutbidError(Exception):
-    """Base of the errors that Outbid raises on purpose; the message says what to do next."""
+    """Base of the errors that Outbid raises on purpose; the message is one line and says what to do next."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class SettingsError(OutbidError, ValueError):

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from ..errors import InputError, OutbidError, ResourceError, SettingsError
+from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -60,7 +60,7 @@ class Commands(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
-        with _sigterm_as_interrupt():
+        with _sigterm_as_interrupt(), _own_log_alone():
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -91,7 +91,7 @@ def _end(error: BaseException) -> NoReturn:
             message, code = f"A bug in Outbid: {what}. Run again with --debug and report it.", _BUG
         case _:
             raise error
-    click.echo(message, err=True)
+    click.echo(one_line(message), err=True)
     raise click.exceptions.Exit(code) from None
 
 
@@ -149,10 +149,10 @@ def common_options(function: _Function) -> _Function:
     """Add ``-q``, ``-v`` and ``--debug`` to a command; the last counts even where another option is wrong."""
     for names, act, text in (
         (["--debug"], _remember, "Show the traceback of an error."),
-        (["-v", "--verbose"], _log_to_stderr, "Say more on stderr."),
-        (["-q", "--quiet"], _remember, "Say nothing on stderr but errors."),
+        (["-v", "--verbose"], _log_more, "Say more on stderr."),
+        (["-q", "--quiet"], _be_quiet, "Say nothing on stderr but errors."),
     ):
-        eager = act is _remember
+        eager = act is not _log_more
         function = click.option(
             *names, is_flag=True, expose_value=False, is_eager=eager, callback=act, help=text
         )(function)
@@ -196,22 +196,32 @@ def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[f"outbid.{param.name}"] = value
 
 
-def _log_to_stderr(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+def _log_more(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        ctx.with_resource(_logging())
+        logging.getLogger("outbid").setLevel(logging.INFO)
+
+
+def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    _remember(ctx, param, value)
+    if value:
+        logging.getLogger("outbid").setLevel(logging.ERROR)
 
 
 @contextmanager
-def _logging() -> Iterator[None]:
-    logger, handler = logging.getLogger("outbid"), logging.StreamHandler(sys.stderr)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+def _own_log_alone() -> Iterator[None]:
+    """Our log on stderr, from warnings up; not what other packages log or warn of, for our errors say it."""
+    ours, everything = logging.getLogger("outbid"), logging.getLogger()
+    shown, nothing, before = logging.StreamHandler(sys.stderr), logging.NullHandler(), ours.level
+    ours.addHandler(shown)
+    everything.addHandler(nothing)
+    logging.captureWarnings(True)
     try:
         yield
     finally:
-        logger.setLevel(before)
-        logger.removeHandler(handler)
+        logging.captureWarnings(False)
+        everything.removeHandler(nothing)
+        ours.removeHandler(shown)
+        ours.setLevel(before)
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:

@@ -21,7 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from outbid.errors import OutbidError, SettingsError
+from outbid.errors import OutbidError, SettingsError, one_line
 
 from ..layers import Layer
 from .fields import LayerBox
@@ -161,7 +161,7 @@ class Form(QWidget):
         if isinstance(error, OutbidError):
             self.show_message(str(error), error=True)
             return
-        self.show_message(f"Outbid failed: {type(error).__name__}: {error}", error=True)
+        self.show_message(one_line(f"Outbid failed: {type(error).__name__}: {error}"), error=True)
         raise error
 
     def offer(self, text: str, button: str, action: Callable[[], None]) -> None:
