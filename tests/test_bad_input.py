@@ -72,6 +72,14 @@ def test_line_breaks_in_quotes_of_a_file_that_is_read_in_parts(tmp_path: Path) -
     assert found.frame.tolist() == found.position[:, 1].tolist() == list(range(count))
 
 
+def test_text_that_looks_hexadecimal_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "spots.csv"
+    path.write_text("track_id,frame,y,x,colour,code\n010,007,1,2,0xff,10\n10,8,1,2,0x10,0\n")
+    found = read_tracks(path)
+    assert (found.detections.frame.tolist(), found.links.tolist()) == ([7, 8], [[0, 1]])
+    assert {name: of.tolist() for name, of in found.detections.features.items()} == {"code": [10, 0]}
+
+
 # ---------------------------------------------------------------- refused
 
 REFUSED = {
@@ -91,6 +99,8 @@ REFUSED = {
     "a frame beyond 2^31": (GOOD.replace("1,1,0", "1,4294967296,0"), ["line 3", "4294967296"]),
     "a frame beyond 2^64": (GOOD.replace("1,1,0", f"1,{2**70},0"), ["line 3", str(2**70)]),
     "text for a frame": (GOOD.replace("1,1,0", "1,one,0"), ["line 3", "frame is 'one'"]),
+    "a hexadecimal frame": (GOOD.replace("1,1,0", "1,0x1,0"), ["line 3", "frame is '0x1'", "number"]),
+    "a hexadecimal position": (GOOD.replace("5,1.5", "5,0X1p3"), ["line 2", "x is '0X1p3'", "number"]),
     "a date for a frame": (GOOD.replace("1,1,0", "1,2020-01-02,0"), ["line 3", "2020-01-02"]),
     "only dates for frames": ("frame,y,x\n2020-01-02,1,2\n", ["frame", "numbers are needed"]),
     "a truth value for a frame": ("frame,y,x\ntrue,1,2\n", ["frame", "numbers are needed"]),
@@ -130,6 +140,10 @@ def test_bad_tables_are_refused(name: str, tmp_path: Path) -> None:
 TRACKS_REFUSED = {
     "a track in two places": (GOOD + "1,1,0,7,7,7\n", ["Track 1", "frame 1", "numbers of their own"]),
     "a fractional track": (GOOD.replace("2,1,0", "2.5,1,0"), ["line 4", "track_id is '2.5'"]),
+    "a hexadecimal track": (GOOD.replace("2,1,0", "0x1F,1,0"), ["line 4", "track_id is '0x1F'"]),
+    "a hexadecimal parent": (
+        "track_id,frame,y,x,parent\n1,0,1,1,\n2,1,1,1,0x1\n", ["line 3", "parent is '0x1'"],
+    ),
     "a track called by a word": (GOOD.replace("2,1,0", "two,1,0"), ["line 4", "track_id is 'two'"]),
     "a track beyond 2^63": (GOOD.replace("2,1,0", f"{2**64},1,0"), ["line 4", "track_id"]),
     "no tracks": (GOOD.replace("track_id", "q"), ["holds no tracks", "track_id"]),

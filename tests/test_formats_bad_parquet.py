@@ -10,7 +10,7 @@ from commands import assert_refused, track
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outbid import Detections, OutbidError, Tracks, read_detections, read_tracks, write_tracks
+from outbid import Detections, InputError, OutbidError, Tracks, read_detections, read_tracks, write_tracks
 
 
 def parquet(path: Path, **columns: object) -> Path:
@@ -98,3 +98,27 @@ def test_a_flipped_bit_among_the_positions_is_seen(good_parquet: bytes, tmp_path
     content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
     path.write_bytes(content)
     assert_refused(track(path), 3, "spots.parquet", "damaged")
+
+
+def test_a_footer_that_declares_a_row_less_is_seen(good_parquet: bytes, tmp_path: Path) -> None:
+    """The count of rows stands in the footer once for the file, once for the group, once for each column."""
+    path, whole = tmp_path / "spots.parquet", read_tracks_of(good_parquet, tmp_path)
+    footer = len(good_parquet) - 8 - int.from_bytes(good_parquet[-8:-4], "little")
+    declared = [b"\x90\x03", b"\x8e\x03"]  # 200 and 199, as the footer writes numbers
+    places = [k for k in range(footer, len(good_parquet) - 8) if good_parquet[k : k + 2] == declared[0]]
+    assert len(places) >= 7
+    refused = 0
+    for place in places:
+        path.write_bytes(good_parquet[:place] + declared[1] + good_parquet[place + 2 :])
+        try:
+            found = read_tracks(path)
+        except InputError as error:
+            refused += "rows" in str(error)
+        else:
+            assert len(found.detections) == len(whole.detections)
+    assert refused >= 7
+
+
+def read_tracks_of(content: bytes, folder: Path) -> Tracks:
+    (folder / "good.parquet").write_bytes(content)
+    return read_tracks(folder / "good.parquet")

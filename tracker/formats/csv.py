@@ -29,6 +29,8 @@ from .memory import refuse_if_larger_than_memory
 from .records import record_beside, record_bytes, record_path, unit_beside
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+_HEXADECIMAL = r"^\s*[+-]?0[xX]"
+"""What pyarrow takes for a whole number, but who writes a table does not mean as one."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
@@ -161,18 +163,26 @@ def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) ->
     body = pa.py_buffer(text).slice(layout.start)
     if not re.compile(rb"\S").search(text, layout.start):
         return pa.table({layout.names[index]: pa.nulls(0) for index in named})
-    rows = pyarrow.csv.read_csv(
+    rows = _converted(body, layout, dict.fromkeys(_reals(roles), pa.float64()), quotes > 0)
+    if text.find(b"0x", layout.start) >= 0 or text.find(b"0X", layout.start) >= 0:
+        whole = [name for name in rows.column_names if pa.types.is_integer(rows[name].type)]
+        as_text = _converted(body, layout, dict.fromkeys(whole, pa.string()), quotes > 0)
+        for name in whole:
+            if pc.any(pc.match_substring_regex(as_text[name], _HEXADECIMAL)).as_py():
+                rows = rows.set_column(rows.column_names.index(name), name, as_text[name])
+    return rows.select(named)
+
+
+def _converted(body: pa.Buffer, layout: Layout, types: Mapping[str, pa.DataType], quoted: bool) -> pa.Table:
+    """The rows with columns of these types, and others of the type that their values show."""
+    return pyarrow.csv.read_csv(
         pa.BufferReader(body),
         pyarrow.csv.ReadOptions(column_names=layout.names),
-        pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=quotes > 0),
+        pyarrow.csv.ParseOptions(delimiter=layout.separator, newlines_in_values=quoted),
         pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(_reals(roles), pa.float64()),
-            null_values=_BLANK,
-            strings_can_be_null=True,
-            decimal_point=layout.decimal,
+            column_types=types, null_values=_BLANK, strings_can_be_null=True, decimal_point=layout.decimal
         ),
     )
-    return rows.select(named)
 
 
 def _reals(roles: Mapping[str, str]) -> list[str]:

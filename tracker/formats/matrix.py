@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, ResourceError
 from .memory import free_memory
+from .npy import header_of
 
 _SHARE = 0.8
 """Of the free memory that a matrix may take."""
@@ -35,6 +36,7 @@ def read_matrix(path: Path) -> NDArray:
     """
     if path.suffix != ".npy":
         raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
+    header_of(path)
     try:
         # A map first: a header that promises more than the file holds is refused before memory is taken.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -44,10 +46,8 @@ def read_matrix(path: Path) -> NDArray:
                 "whose costs are not stored, or take a larger machine."
             )
         values = np.array(stored)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist. Check the name.") from None
     except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path} cannot be read as an array: {error}") from None
+        raise InputError(f"{path} cannot be read as an array: {error}. Save it again.") from None
     if values.ndim != 2:
         raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")
     return values

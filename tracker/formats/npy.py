@@ -52,12 +52,21 @@ def read_record(path: Path) -> None:  # noqa: ARG001
     return
 
 
-def _rows(path: Path) -> NDArray[np.float64]:
+def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array of plain values, by the head of its file.
+
+    Raises
+    ------
+    InputError
+        If the head is damaged, or the array holds objects.
+    """
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
             head = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
             shape, _, dtype = head[version](file)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist. Check the name.") from None
     except Exception as error:  # the header is Python's syntax, and raises anything
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InputError(f"{path} is damaged: {reason}. Save the array again.") from None
@@ -66,6 +75,11 @@ def _rows(path: Path) -> NDArray[np.float64]:
             f"{path} holds Python objects, whose loading could run any program: refused. "
             "Save an array of numbers."
         )
+    return shape, dtype
+
+
+def _rows(path: Path) -> NDArray[np.float64]:
+    shape, dtype = header_of(path)
     if len(shape) != 2 or shape[1] not in (4, 5) or dtype.kind not in "iuf":
         raise InputError(
             f"{path} holds {dtype} of shape {shape}; rows of track number, frame, (z,) y, x are needed."

@@ -210,9 +210,24 @@ def _writer(file: RawIOBase, schema: pa.Schema) -> pa.parquet.ParquetWriter:
 
 def _opened(path: Path) -> pa.parquet.ParquetFile:
     try:
-        return pa.parquet.ParquetFile(path, page_checksum_verification=True)
+        file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from None
+    _compare_row_counts(path, file.metadata)
+    return file
+
+
+def _compare_row_counts(path: Path, footer: pa.parquet.FileMetaData) -> None:
+    """See that the file, its groups of rows and the columns of those declare as many rows."""
+    groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
+    flat = [k for k in range(footer.num_columns) if footer.schema.column(k).max_repetition_level == 0]
+    declared = [(footer.num_rows, sum(group.num_rows for group in groups))]
+    declared += [(group.num_rows, group.column(k).num_values) for group in groups for k in flat]
+    odd = next((pair for pair in declared if pair[0] != pair[1]), None)
+    if odd is not None:
+        raise InputError(
+            f"{path} is damaged: its footer declares {odd[0]} rows and {odd[1]} rows. Write it again."
+        )
 
 
 def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str, str]:
