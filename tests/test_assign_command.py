@@ -67,6 +67,11 @@ def test_what_cannot_be_solved_is_refused_in_one_line(tmp_path, matrix):
     assert_refused(run("assign", tmp_path / "cut.npy"), 3, "cannot be read")
     np.save(tmp_path / "object.npy", np.array([[{}]]), allow_pickle=True)
     assert_refused(run("assign", tmp_path / "object.npy"), 3, "object.npy", "Python objects")
+    for rows in (10**20, -(10**20)):
+        with (tmp_path / "huge.npy").open("wb") as file:
+            head = {"descr": "<f8", "fortran_order": False, "shape": (rows, 3)}
+            np.lib.format.write_array_header_1_0(file, head)
+        assert_refused(run("assign", tmp_path / "huge.npy"), 3, "huge.npy")
     (tmp_path / "open.npy").write_bytes(path.read_bytes().replace(b"}", b"("))
     assert_refused(run("assign", tmp_path / "open.npy"), 3, "open.npy", "damaged")
     np.save(tmp_path / "nan.npy", np.array([[np.nan]]))

@@ -250,6 +250,18 @@ def test_what_does_not_fit_is_refused_before_reading(
     assert track(path, distance="0").exit_code == 0
 
 
+def test_memory_that_runs_out_while_reading_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> bytes:
+        raise MemoryError("Unable to allocate 7 GiB")
+
+    path = tmp_path / "spots.csv"
+    path.write_text(GOOD * 50_000)
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    assert_refused(track(path), 4, "spots.csv", "its 0.00", "GB are free", "Split it")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="sparse files")
 def test_a_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "spots.csv"

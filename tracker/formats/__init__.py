@@ -20,6 +20,7 @@ from ..tracks import Tracks
 from .atomic import refuse_output
 from .columns import AS_NAMED, checked_columns, text_of_columns
 from .interfaces import ByColumns, Format, Reader, TableReader
+from .memory import larger_than_memory
 from .records import record_from, sha256_of
 from .unknown import advice
 
@@ -113,7 +114,7 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
     InputError
         If the file cannot be read.
     """
-    with _os_errors_explained(Path(path)):
+    with _reading_errors_explained(Path(path)):
         return isinstance(_reader(Path(path), columns), ByColumns)
 
 
@@ -143,7 +144,7 @@ def read_record(path: _Path) -> dict[str, Any]:
         If there is no record.
     """
     if Path(path).suffix.lower() == ".json":
-        with _os_errors_explained(Path(path)):
+        with _reading_errors_explained(Path(path)):
             return record_from(Path(path).read_bytes(), Path(path))
     with _reading(path) as (checked, form):
         record = form.read_record(checked)
@@ -157,7 +158,7 @@ def read_record(path: _Path) -> dict[str, Any]:
 def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
     """What a run record says of an input: its name, the SHA-256 of its content, and its columns if named."""
     named = {"columns": text_of_columns(columns)} if columns else {}
-    with _os_errors_explained(Path(path)):
+    with _reading_errors_explained(Path(path)):
         return {"name": Path(path).name, "sha256": sha256_of(Path(path)), **named}
 
 
@@ -265,7 +266,7 @@ def _output(path: _Path, overwrite: bool) -> Format:
 def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Path, Reader]]:
     """The file and its format, once it is sure that there is something to read."""
     file, columns = Path(path), checked_columns(columns)
-    with _os_errors_explained(file):
+    with _reading_errors_explained(file):
         if not file.exists():
             raise InputError(f"There is no file {file}. Check the name.")
         if not file.is_file() and not file.is_dir():
@@ -284,11 +285,13 @@ def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tup
 
 
 @contextmanager
-def _os_errors_explained(path: Path) -> Iterator[None]:
+def _reading_errors_explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
+    except MemoryError:
+        raise larger_than_memory(path) from None
 
 
 def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:

@@ -46,7 +46,7 @@ def read_matrix(path: Path) -> NDArray:
                 "whose costs are not stored, or take a larger machine."
             )
         values = np.array(stored)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, OverflowError) as error:
         raise InputError(f"{path} cannot be read as an array: {error}. Save it again.") from None
     if values.ndim != 2:
         raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..errors import ResourceError
 
 _SHARE = 0.8
+_REMEDY = "Split it by frames, or take a machine with more memory."
 
 
 def free_memory() -> int:
@@ -33,5 +34,15 @@ def refuse_if_larger_than_memory(path: Path, needed: float) -> None:
     if needed > _SHARE * free:
         raise ResourceError(
             f"{path}: reading it would take {needed / 1e9:.3g} GB of memory; {free / 1e9:.3g} GB are free. "
-            "Split it by frames, or take a machine with more memory."
+            f"{_REMEDY}"
         )
+
+
+def larger_than_memory(path: Path) -> ResourceError:
+    """The complaint about a file whose reading has run out of memory."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return ResourceError(
+        f"{path}: the memory does not suffice to read its {size / 1e9:.3g} GB; "
+        f"{free_memory() / 1e9:.3g} GB are free. {_REMEDY}"
+    )

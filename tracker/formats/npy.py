@@ -87,5 +87,5 @@ def _rows(path: Path) -> NDArray[np.float64]:
     refuse_if_larger_than_memory(path, math.prod(shape) * (dtype.itemsize + 8))
     try:
         return np.load(path, allow_pickle=False).astype(np.float64)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, OverflowError) as error:
         raise InputError(f"{path} is cut short: {error}. Save the array again.") from None

@@ -97,6 +97,7 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
                     yield part
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
+        _refuse_other_count(path, seen + len(kept), file.metadata)
         if len(kept):
             yield table.detections_of(_rows(path, kept, schema, columns, seen))
 
@@ -210,23 +211,16 @@ def _writer(file: RawIOBase, schema: pa.Schema) -> pa.parquet.ParquetWriter:
 
 def _opened(path: Path) -> pa.parquet.ParquetFile:
     try:
-        file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
+        return pa.parquet.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from None
-    _compare_row_counts(path, file.metadata)
-    return file
 
 
-def _compare_row_counts(path: Path, footer: pa.parquet.FileMetaData) -> None:
-    """See that the file, its groups of rows and the columns of those declare as many rows."""
-    groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
-    flat = [k for k in range(footer.num_columns) if footer.schema.column(k).max_repetition_level == 0]
-    declared = [(footer.num_rows, sum(group.num_rows for group in groups))]
-    declared += [(group.num_rows, group.column(k).num_values) for group in groups for k in flat]
-    odd = next((pair for pair in declared if pair[0] != pair[1]), None)
-    if odd is not None:
+def _refuse_other_count(path: Path, rows: int, footer: pa.parquet.FileMetaData) -> None:
+    """Compare the rows that were read, whose count its groups declare, with the count for the whole file."""
+    if rows != footer.num_rows:
         raise InputError(
-            f"{path} is damaged: its footer declares {odd[0]} rows and {odd[1]} rows. Write it again."
+            f"{path} is damaged: it declares {footer.num_rows} rows, and {rows} can be read. Write it again."
         )
 
 
@@ -247,7 +241,7 @@ def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
             rows = file.read(wanted)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
-
+        _refuse_other_count(path, len(rows), file.metadata)
     return _rows(path, rows, schema, columns)
 
 
