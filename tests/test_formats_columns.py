@@ -36,6 +36,7 @@ def table(path: Path, *names: str) -> Path:
         (("FRAME", "Center Z (px)", "Center Y (px)", "Center X (px)"), "pixel"),
         (("t", "z_position", "y_position", "x_position"), "pixel"),
         (("t", "znm", "ynm", "xnm"), "nanometer"),
+        (("t", "Location_Center_Z", "Location_Center_Y", "Location_Center_X"), "pixel"),
     ],
 )
 def test_axes_that_are_named_in_one_way(names: tuple[str, ...], unit: str, tmp_path: Path) -> None:
@@ -70,7 +71,9 @@ def test_of_two_sets_of_axes_the_complete_one_is_taken(tmp_path: Path) -> None:
     assert (done.exit_code, read_detections(tmp_path / "again.csv").position.tolist()) == (0, [[5, 4, 3]])
 
 
-@pytest.mark.parametrize("name", ["depth", "Z_plane", "sliceIndex", "size_z", "z (frames)"])
+@pytest.mark.parametrize(
+    "name", ["depth", "Z_plane", "sliceIndex", "size_z", "z (frames)", "zc", "z0", "zslice"]
+)
 def test_a_column_that_may_be_z_is_named(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = table(tmp_path / "spots.csv", "frame", name, "y", "x")
     read_detections(path)

@@ -1,4 +1,4 @@
-"""Which columns of a table are z, y and x: told apart by how their names write the axis."""
+"""Which columns of a table are z, y and x: recognised by how their names write the axis."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ SPECIAL: Mapping[str, str] = {"cell_row": "y", "cell_col": "x"}
 
 _UNIT = "|".join(sorted(map(re.escape, LENGTHS), key=len, reverse=True))
 _IN_BRACKETS = re.compile(rf"(.*\S)\s*[\[(]\s*({_UNIT})\s*[\])]", re.IGNORECASE)
-_AXIS = re.compile(rf"({'|'.join(WORDS)})?([xyz])((?(1)|(?:{'|'.join(WORDS)})?))({_UNIT})?", re.IGNORECASE)
+_WORD = f"(?:{'|'.join(WORDS)})"
+_AXIS = re.compile(rf"({_WORD}+)?([xyz])((?(1)|{_WORD}*))({_UNIT})?", re.IGNORECASE)
 _NAPARI = re.compile(r"axis-\d+")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_DEPTHS = {"z", "depth", "slice", "plane", "section", "height", "layer", "elevation", "altitude", "focus"}
+_DEPTH = re.compile(
+    r"z|z?(depth|slice|plane|section|height|layer|level|stack|elevation|altitude|focus)|[^dv]z"
+    r"|z(.|index|idx|mean|median|step|val|value|coords?)"
+)
+"""Parts of names that may mean z."""
 
 
 class Place(NamedTuple):
@@ -43,6 +48,8 @@ def place_of(name: str) -> Place | None:
     (Place(axis='x', style='position*', unit=None), Place(axis='z', style='pos*', unit=None))
     >>> place_of("z [µm]") == place_of("Z_um") == ("z", "*", "micrometer")
     True
+    >>> place_of("Location_Center_X").style
+    'locationcenter*'
     >>> place_of("size_z"), place_of("x (s)")
     (None, None)
     """
@@ -188,7 +195,7 @@ def unit_in_names(axes: Iterable[str]) -> str | None:
 
 
 def _may_be_depth(name: str) -> bool:
-    return any(part.lower() in _DEPTHS for part in _PARTS.findall(name))
+    return any(_DEPTH.fullmatch(part.lower()) for part in _PARTS.findall(name))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ _SPELLED = {
     "micrometers": "micrometer", "micrometre": "micrometer", "micrometres": "micrometer", "pix": "pixel",
     "nanometers": "nanometer", "nanometre": "nanometer", "nanometres": "nanometer",
     "millimeters": "millimeter", "millimetre": "millimeter", "millimetres": "millimeter",
-    "vox": "voxel", "voxels": "voxel",
+    "vox": "pixel", "voxel": "pixel", "voxels": "pixel",
 }  # fmt: skip
 """Further spellings that are understood in the names of columns."""
 
