@@ -9,20 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
+from numpy.typing import NDArray
+
 from .._arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
+from .lowered import with_lowered_costs
 from .points import with_stored_costs
-from .problem import (
-    AssignmentProblem,
-    DenseCosts,
-    PointCosts,
-    SparseCosts,
-    as_kernels_read,
-    on_host,
-    without_outliers,
-)
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, as_kernels_read, on_host
 from .solver import AbstractAssignmentSolver, Answer
 
 __all__ = [
@@ -151,11 +146,11 @@ def solve_and_certify(
             raise ValueError(
                 f"{error} (As there are more rows than columns, row here means column.)"
             ) from None
-    lowered = without_outliers(problem) if chosen.is_exact else None
-    if lowered is not None:
-        found = _solved(lowered, chosen)
-        if (found.pair_cost == certificate.pair_costs(problem, found.col_of_row)).all():
-            return replace(found, problem=problem)
+    easier = with_lowered_costs(problem) if chosen.is_exact else None
+    if easier is not None:
+        found = easier.answer_to(problem, _solved(easier.problem, chosen))
+        if found is not None:
+            return found
     return _solved(problem, chosen)
 
 
@@ -169,11 +164,22 @@ def _solved(problem: AssignmentProblem, chosen: AbstractAssignmentSolver) -> Ass
 
 def _proved(problem: AssignmentProblem, answer: Answer) -> Assignment:
     """An answer with its certificate."""
-    row_dual, col_dual = certificate.feasible_duals(problem, answer.col_dual)
-    proved = Assignment(problem, answer.col_of_row, row_dual, col_dual, Status.OPTIMAL, answer.stats)
-    if abs(proved.gap) + certificate.rounding(row_dual) > certificate.tolerance(problem, proved.primal_cost):
-        return replace(proved, status=Status.FEASIBLE)
-    return proved
+    found = _certified(problem, answer, answer.col_dual)
+    row_dual, cost, bound = found.row_dual, found.primal_cost, found.dual_cost
+    if certificate.is_optimal(problem, found.col_of_row, row_dual, cost, bound):
+        return found
+    if certificate.may_be_refined(problem, row_dual, cost, bound):
+        refined = certificate.refined_duals(problem, answer.col_of_row, found.col_dual)
+        found = _certified(problem, answer, refined)
+        if certificate.is_optimal(problem, found.col_of_row, found.row_dual, cost, found.dual_cost):
+            return found
+    return replace(found, status=Status.FEASIBLE)
+
+
+def _certified(problem: AssignmentProblem, answer: Answer, col_dual: NDArray) -> Assignment:
+    """An answer with duals that are feasible, called optimal until that is checked."""
+    duals = certificate.feasible_duals(problem, col_dual)
+    return Assignment(problem, answer.col_of_row, *duals, Status.OPTIMAL, answer.stats)
 
 
 def _default(problem: AssignmentProblem) -> str:

@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from .._arrays import array_module, kernels, to_host
 from .dense import readable
 from .points import matrix_of, stored_costs
-from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden, largest_cost
+from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
+from .scales import largest_cost
 from .solver import AbstractAssignmentSolver, Answer
 
 _ROUNDS_A_CALL = 10_000

@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, kernels, to_host
+from . import exact_proof
 from .dense import readable
 from .points import matrix_of
-from .problem import AssignmentProblem, SparseCosts, cost_scales, forbidden
+from .problem import AssignmentProblem, SparseCosts, forbidden
+
+TOLERANCE = 1e-12
+"""Of what a matching pays: the gap that rounding may leave, some thousand roundings of a number."""
+_NEAR = 1e-6
+"""Of the cost: the gap beyond which duals are no rounding away from a proof."""
+_ROUNDS = 100
+"""Rounds after which duals are not refined further: chains of rows are short."""
+_FEW = 1 << 12
+"""Pairs up to which a proof in exact arithmetic is cheap: some ten milliseconds."""
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
@@ -148,17 +158,68 @@ def _totals(arrays: list[NDArray]) -> list[int] | list[float]:
     return on.totals(arrays)
 
 
-def rounding(row_dual: NDArray) -> float:
-    """By how much a bound may be too high, for each real dual of a row is a rounded difference."""
-    return 0 if row_dual.dtype.kind == "i" else 2.0**-53 * float(abs(row_dual).sum())
+def is_optimal(
+    problem: AssignmentProblem,
+    col_of_row: NDArray[np.int32],
+    row_dual: NDArray,
+    cost: int | float,
+    bound: int | float,
+) -> bool:
+    """Whether a bound proves a matching of this cost optimal.
 
-
-def tolerance(problem: AssignmentProblem, primal: int | float) -> int | float:
-    """Largest gap that rounding alone may leave: 0 for integers."""
+    Integer costs equal it. Real costs do so to `TOLERANCE` of what the matching pays, the rounding of the bound
+    included; or a proof in exact arithmetic holds, where the problem is small.
+    """
     if problem.is_integer:
-        return 0
-    usual, _ = cost_scales(problem)
-    return 1e-12 * max(abs(primal), usual * (sum(problem.shape) + 1))
+        return cost == bound
+    off = _gap(row_dual, cost, bound)
+    if off <= TOLERANCE * abs(cost) or off <= TOLERANCE * _magnitude(problem, col_of_row):
+        return True
+    return problem.shape[0] * problem.shape[1] <= _FEW and exact_proof.holds(problem, col_of_row)
+
+
+def may_be_refined(
+    problem: AssignmentProblem, row_dual: NDArray, cost: int | float, bound: int | float
+) -> bool:
+    """Whether real duals are so near to a proof that `refined_duals` may give one."""
+    return not problem.is_integer and _gap(row_dual, cost, bound) <= _NEAR * max(abs(cost), abs(bound))
+
+
+def refined_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32], col_dual: NDArray) -> NDArray:
+    """Column duals that are lowered until every row's pair is its best (Bellman-Ford), as far as they need it.
+
+    An auction leaves each row within epsilon of its best pair. If the matching is optimal, some rounds, as many as
+    the longest chain of such rows, end with duals that leave nothing but rounding.
+    """
+    xp = array_module(problem.array)
+    row_unmatched, col_unmatched = problem.unmatched()
+    v = xp.minimum(col_dual, col_unmatched)
+    matched = col_of_row >= 0
+    paid = pair_costs(problem, col_of_row)
+    turned = problem.transposed().costs
+    for _ in range(_ROUNDS):
+        u = xp.where(matched, paid - v[col_of_row], row_unmatched)
+        lower = v.copy()
+        if isinstance(turned, SparseCosts):
+            _kernels(problem).lower_to_slack(*_stored(turned), u, lower)
+        else:
+            matrix_of(turned).lower_to_slack(u, lower)
+        if bool((lower == v).all()):
+            break
+        v = lower
+    return v
+
+
+def _gap(row_dual: NDArray, cost: int | float, bound: int | float) -> float:
+    """The gap, with what the bound may be too high: each real dual of a row is a rounded difference."""
+    return abs(cost - bound) + 2.0**-53 * float(abs(row_dual).sum())
+
+
+def _magnitude(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> float:
+    """Sum of the magnitudes of all costs that a matching pays."""
+    row_cost, times, _ = _paid(problem, col_of_row)
+    paid = [row_cost] if problem.is_perfect else [row_cost, (times == 0) * problem.unmatched()[1]]
+    return math.fsum(_totals([abs(cost) for cost in paid]))
 
 
 def _stored(costs: SparseCosts) -> tuple[NDArray, NDArray, NDArray]:

@@ -13,7 +13,8 @@ from .bid_and_augment import BidAndAugment
 from .dense import DenseMatrix
 from .monge import solved_by_order
 from .points import matrix_of
-from .problem import AssignmentProblem, DenseCosts, PointCosts, cost_scales, forbidden
+from .problem import AssignmentProblem, DenseCosts, PointCosts, forbidden
+from .scales import cost_scales
 from .solver import Answer
 
 _EPSILONS = (0.3, 0.06, 0.012)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from .._arrays import array_module, free_device_memory, free_memory, kernels, on_device, to_device, to_host
 from .dense import readable
 from .points import matrix_of
-from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, cost_scales, on_host
+from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, on_host
+from .scales import cost_scales
 from .solver import AbstractAssignmentSolver, Answer
 
 _SWITCHES_A_CALL = 256

@@ -16,9 +16,6 @@ from .._arrays import (
     to_host,
 )
 
-_SAMPLE, _FAR = 1 << 16, 1000
-"""So many costs are looked at to find what is usual, and how far above a low one that may be."""
-
 
 @dataclass(frozen=True, eq=False)
 class DenseCosts:
@@ -297,59 +294,6 @@ def _moved(problem: AssignmentProblem, move: Callable[[NDArray], NDArray]) -> As
 def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
     """A cost no matching can reach: ``inf``, or for integers the eighth part of their range."""
     return np.float64(np.inf) if np.dtype(dtype).kind == "f" else np.int64(2**60)
-
-
-def largest_cost(problem: AssignmentProblem) -> float:
-    """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
-    unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
-    largest = [largest_number(cost) for cost in unmatched]
-    if isinstance(problem.costs, DenseCosts):
-        return max([problem.costs.largest, *largest])
-    if isinstance(problem.costs, SparseCosts):
-        return max([largest_number(problem.costs.values), *largest])
-    points = array_module(problem.array).concatenate([problem.costs.source, problem.costs.target])
-    extent = float(np.linalg.norm(to_host(np.ptp(points, axis=0)))) if len(points) else 0.0
-    return max([extent**2 if problem.costs.metric == "squared" else extent, *largest])
-
-
-def without_outliers(problem: AssignmentProblem) -> AssignmentProblem | None:
-    """The same with real costs far above most others lowered to what is usual; None where there are none.
-
-    An answer to it that takes no lowered pair is one to the problem itself, for no other became cheaper by
-    what was lowered, and its duals hold for both.
-    """
-    if not isinstance(problem.costs, DenseCosts) or not problem.is_perfect or problem.is_integer:
-        return None
-    usual, largest = cost_scales(problem)
-    if usual >= largest:
-        return None
-    xp, values = array_module(problem.array), problem.costs.values
-    return replace(problem, costs=DenseCosts(xp.where(xp.isinf(values), values, xp.minimum(values, usual))))
-
-
-def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
-    """What rounding is measured by, 0 for integers, and the largest cost.
-
-    That is the largest one as well, unless it is far above what most pairs cost: numbers that stand for
-    forbidden pairs would hide what the others differ by.
-    """
-    largest, values = largest_cost(problem), problem.array
-    if problem.is_integer:
-        return 0, largest
-    if isinstance(problem.costs, PointCosts) or values.size == 0:
-        return largest, largest
-    at = np.arange(min(values.size, _SAMPLE), dtype=np.uint64)
-    if len(at) < values.size:  # scattered, for lines may differ
-        at = at * np.uint64(0x9E3779B97F4A7C15) % np.uint64(values.size)
-    at = array_module(values).asarray(at.astype(np.int64))
-    some = values[at] if values.ndim == 1 else values[at // values.shape[1], at % values.shape[1]]
-    some = np.abs(to_host(some).astype(np.float64))
-    some = some[(some > 0) & (some < np.inf)]
-    if len(some) == 0:
-        return largest, largest
-    low = float(np.partition(some, len(some) // 100)[len(some) // 100])
-    unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
-    return min(largest, max([_FAR * low, *(largest_number(cost) for cost in unmatched)])), largest
 
 
 def largest_number(cost: NDArray, extremes: tuple[int | float, int | float] | None = None) -> float:
