@@ -1,6 +1,7 @@
 # make demo   installs Outbid into .venv, tracks and scores the bundled sample
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
 # make nightly  runs the longer tests, measures accuracy on recorded movies, renews tests/nightly_record.json
+# make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
@@ -23,7 +24,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint nightly docs bench gpu-test gpu-bench gpu-sanitize clean
+.PHONY: demo test lint nightly certify docs bench gpu-test gpu-bench gpu-sanitize clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -35,6 +36,10 @@ demo: $(VENV)/installed
 # A process a core, each with whole files: they share the compiled kernels, and windows stay apart.
 test: lint
 	.ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
+
+# A million random assignments, each checked by an exact rational solver or SciPy.
+certify: $(VENV)/installed $(VENV)/extra-test
+	$(VENV)/bin/python tests/certify.py
 
 # A test that fails stands in the record, which the tests then refuse.
 nightly: $(VENV)/installed $(VENV)/extra-test

@@ -167,8 +167,8 @@ def is_optimal(
 ) -> bool:
     """Whether a bound proves a matching of this cost optimal.
 
-    Integer costs equal it. Real costs do so to `TOLERANCE` of what the matching pays, the rounding of the bound
-    included; or a proof in exact arithmetic holds, where the problem is small.
+    Integer costs equal it. Real costs do so to `TOLERANCE` of what the matching pays, the rounding of the
+    bound included; or a proof in exact arithmetic holds, where the problem is small.
     """
     if problem.is_integer:
         return cost == bound
@@ -186,10 +186,10 @@ def may_be_refined(
 
 
 def refined_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32], col_dual: NDArray) -> NDArray:
-    """Column duals that are lowered until every row's pair is its best (Bellman-Ford), as far as they need it.
+    """Column duals lowered until every row's pair is its best, as far as that needs it (Bellman-Ford).
 
-    An auction leaves each row within epsilon of its best pair. If the matching is optimal, some rounds, as many as
-    the longest chain of such rows, end with duals that leave nothing but rounding.
+    An auction leaves each row within epsilon of its best pair. If the matching is optimal, as many rounds as
+    the longest chain of such rows has end with duals that leave nothing but rounding.
     """
     xp = array_module(problem.array)
     row_unmatched, col_unmatched = problem.unmatched()
