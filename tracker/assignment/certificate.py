@@ -196,18 +196,28 @@ def refined_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32], col
     v = xp.minimum(col_dual, col_unmatched)
     matched = col_of_row >= 0
     paid = pair_costs(problem, col_of_row)
-    turned = problem.transposed().costs
+    lowered = _lowered_columns(problem)
     for _ in range(_ROUNDS):
-        u = xp.where(matched, paid - v[col_of_row], row_unmatched)
-        lower = v.copy()
-        if isinstance(turned, SparseCosts):
-            _kernels(problem).lower_to_slack(*_stored(turned), u, lower)
-        else:
-            matrix_of(turned).lower_to_slack(u, lower)
+        lower = lowered(xp.where(matched, paid - v[col_of_row], row_unmatched), v)
         if bool((lower == v).all()):
             break
         v = lower
     return v
+
+
+def _lowered_columns(problem: AssignmentProblem) -> Callable[[NDArray, NDArray], NDArray]:
+    """What makes min(v_j, min_i (c_ij - u_i)) of duals u and v."""
+    if not isinstance(problem.costs, SparseCosts):
+        matrix = matrix_of(problem.costs)
+        return lambda u, v: matrix.nearest_of_cols(u, v, 1)[2]
+    turned = _stored(problem.costs.transposed())
+
+    def lowered(u: NDArray, v: NDArray) -> NDArray:
+        lower = v.copy()
+        _kernels(problem).lower_to_slack(*turned, u, lower)
+        return lower
+
+    return lowered
 
 
 def _gap(row_dual: NDArray, cost: int | float, bound: int | float) -> float:

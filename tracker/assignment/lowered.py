@@ -40,7 +40,7 @@ class Lowered:
         Of the larger side every answer leaves at least as many unmatched as it has more. If an answer leaves
         no more, the shift is common to all, and the duals of one problem, shifted, are those of the other.
         """
-        if not self._same_cost(problem, found.col_of_row):
+        if self._pays_lowered_cost(problem, found.col_of_row):
             return None
         if not self.row_shift and not self.col_shift:
             return replace(found, problem=problem)
@@ -48,12 +48,12 @@ class Lowered:
         row_dual, col_dual = certificate.feasible_duals(problem, shifted)
         return replace(found, problem=problem, row_dual=row_dual, col_dual=col_dual)
 
-    def _same_cost(self, problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
+    def _pays_lowered_cost(self, problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
+        """Whether a lowered pair is matched, or one of the smaller side stays unmatched."""
+        if not problem.is_perfect:
+            return int((col_of_row >= 0).sum()) < min(problem.shape)
         here, there = (certificate.pair_costs(of, col_of_row) for of in (self.problem, problem))
-        if problem.is_perfect:
-            return bool((here == there).all())
-        matched = int((col_of_row >= 0).sum())
-        return matched == min(problem.shape)
+        return bool((here != there).any())
 
 
 def with_lowered_costs(problem: AssignmentProblem) -> Lowered | None:
