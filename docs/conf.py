@@ -33,7 +33,7 @@ exclude_patterns = ["_build", "_run"]
 myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
 myst_substitutions = {
     name: getattr(tables, name)()
-    for name in ("accuracy", "aliases", "gpu_record", "huge_movie", "gpu_scaling")
+    for name in ("accuracy", "aliases", "certified", "gpu_record", "huge_movie", "gpu_scaling")
 }
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]

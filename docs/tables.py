@@ -38,6 +38,20 @@ def accuracy() -> str:
     return f"{_table(heads, rows)}\n\nMeasured on {origin}."
 
 
+def certified() -> str:
+    """What `make certify` found last: outcomes by solver."""
+    record = json.loads((REPOSITORY / "tests" / "certify_record.json").read_text("utf-8"))
+    kinds = ("right", "feasible, and optimal", "feasible", "refused", "refused, though feasible", "wrong")
+    solvers = dict.fromkeys(name.partition(": ")[0] for name in record["outcomes"] if ": " in name)
+    rows = (
+        (f"`{solver}`", *(f"{record['outcomes'].get(f'{solver}: {kind}', 0):,}" for kind in kinds))
+        for solver in solvers
+    )
+    heads = ("solver", "optimal", "optimal, unproved", "feasible", "refused", "refused wrongly", "wrong")
+    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+    return f"{_table(heads, rows)}\n\n{record['assignments']:,} assignments; measured on {origin}."
+
+
 def gpu_record() -> str:
     """What the benchmark of the GPU measured last."""
     record = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
