@@ -119,6 +119,20 @@ def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, plane
     assert len(keywords["scale"]) == len(keywords["units"]) == len(keywords["axis_labels"]) == frames.ndim
 
 
+def test_every_scene_of_a_file_is_a_layer(tmp_path: Path) -> None:
+    path, values = str(tmp_path / "two.ome.tif"), np.arange(120, dtype=np.uint16).reshape(6, 4, 5)
+    with tifffile.TiffWriter(path, ome=True) as file:
+        for planes, size in ((values[:2], 0.5), (values[2:], 2.0)):
+            metadata = {"axes": "TYX", "PhysicalSizeX": size, "PhysicalSizeY": size}
+            file.write(planes, metadata=metadata, photometric="minisblack")
+    assert read_movie(path) is layers_of_movie
+    first, second = layers_of_movie(path)
+    assert [layer[1]["name"] for layer in (first, second)] == ["two.ome.tif: scene 0", "two.ome.tif: scene 1"]
+    assert np.array_equal(np.asarray(first[0]), values[:2])
+    assert np.array_equal(np.asarray(second[0]), values[2:])
+    assert [tuple(layer[1]["scale"]) for layer in (first, second)] == [(1, 0.5, 0.5), (1, 2, 2)]
+
+
 def test_samples_can_be_detected_and_tracked() -> None:
     (points, _, _), (tracks, _, _) = sample_walks()
     assert len(points) == len(tracks) == 3429

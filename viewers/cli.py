@@ -113,6 +113,9 @@ def report(
 @click.option("--axes", metavar="AXES", help="Axes of the movie if it does not state them: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to show.")
 @click.option(
+    "--scene", type=int, metavar="N", help="Which image to show where a file holds several, from 0."
+)
+@click.option(
     "--positions", type=click.Choice(["auto", "voxels", "units"]), default="auto", show_default=True,
     help="Whether positions are in voxels or in the unit of the voxel size; auto decides by their unit.",
 )  # fmt: skip
@@ -140,6 +143,7 @@ def view(
     spacing: tuple[float, float, float] | None,
     axes: str | None,
     channel: int,
+    scene: int | None,
     positions: str,
     gate: float,
     frames: tuple[int, int] | None,
@@ -169,25 +173,28 @@ def view(
         spacing=spacing,
         axes=axes,
         channel=channel,
+        scene=scene,
         columns=columns,
         truth_columns=truth_columns,
     )
     in_voxels = {"auto": None, "voxels": True, "units": False}[positions]
     around = 0 if screenshot is None else LAST_FRAME if frame is None else frame
     with compilation_reported():
-        scene = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames, around=around)
-    refuse_frame(frame, scene.layers, found.movie[1] if found.movie else None)
-    if scene.cut:
-        say(scene.cut)
+        drawn = scene_of(found, spacing=spacing, in_voxels=in_voxels, gate=gate, frames=frames, around=around)
+    refuse_frame(frame, drawn.layers, found.movie[1] if found.movie else None)
+    for doubt in found.movie[1].doubts if found.movie else ():
+        say(doubt)
+    if drawn.cut:
+        say(drawn.cut)
     find_screen(virtual=screenshot is not None)
 
     from .window import open_window, png_of, show_until_closed
 
-    viewer = open_window(", ".join(map(str, files)), scene, found.movie)
+    viewer = open_window(", ".join(map(str, files)), drawn, found.movie)
     if screenshot is None:
         show_until_closed()
         return
-    content = png_of(viewer, scene, frame)
+    content = png_of(viewer, drawn, frame)
     write_whole(screenshot, lambda file: file.write(content), overwrite=overwrite)
     shown = ", ".join(layer.name for layer in viewer.layers if layer.visible)
     viewer.close()

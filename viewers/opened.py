@@ -44,6 +44,7 @@ def open_files(
     spacing: tuple[float, float, float] | None = None,
     axes: str | None = None,
     channel: int = 0,
+    scene: int | None = None,
     columns: Mapping[str, str] = AS_NAMED,
     truth_columns: Mapping[str, str] = AS_NAMED,
 ) -> Opened:
@@ -56,7 +57,7 @@ def open_files(
         `read_tracks` read.
     truth : Path, optional
         Tracks.
-    spacing, axes, channel
+    spacing, axes, channel, scene
         Of the movie, as for `outbid.formats.images.open_movie`.
     columns, truth_columns : mapping of str to str
         Of all tables among the files, and of the truth, as for `outbid.read_detections`.
@@ -66,7 +67,7 @@ def open_files(
     InputError
         If a file cannot be read, or there are two movies.
     SettingsError
-        If `axes` or `channel` do not fit the movie.
+        If `axes`, `channel` or `scene` do not fit the movie.
     """
     found = Opened(truth=None if truth is None else formats.read_tracks(truth, columns=truth_columns))
     for file in files:
@@ -74,7 +75,7 @@ def open_files(
         if _is_movie(file):
             if found.movie is not None:
                 raise InputError(f"{found.movie[0]} and {file.name} are both movies. Give one of them.")
-            found.movie = name, open_movie(file, axes=axes, channel=channel, spacing=spacing)
+            found.movie = name, open_movie(file, axes=axes, channel=channel, scene=scene, spacing=spacing)
             continue
         named = columns if formats.takes_columns(file, columns) else AS_NAMED
         if formats.holds_tracks(file, columns=named):

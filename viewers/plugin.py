@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from outbid.formats.images import Movie
 
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
@@ -88,6 +91,8 @@ def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None
 def layers_of_movie(path: str) -> list[LayerData]:
     """A movie whose frames are read when they are looked at, with the size of its voxels.
 
+    Where the file names several images, each of them is a layer.
+
     Raises
     ------
     OutbidError
@@ -95,15 +100,22 @@ def layers_of_movie(path: str) -> list[LayerData]:
     """
     from outbid.formats.images import open_movie
 
+    movie = open_movie(Path(path))
+    if not movie.scenes:
+        return [_layer_of(movie, Path(path).name)]
+    several = range(len(movie.scenes))
+    return [_layer_of(open_movie(Path(path), scene=n), f"{Path(path).name}: scene {n}") for n in several]
+
+
+def _layer_of(movie: Movie, name: str) -> LayerData:
     from .layers import Layer
     from .lazy import LazyMovie, contrast_of
 
-    movie = open_movie(Path(path))
     frames = LazyMovie(movie, flat=movie.shape[0] == 1)
-    place = Layer("image", Path(path).name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
+    place = Layer("image", name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
     attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
     del attributes["features"]
-    return [(frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2])}, "image")]
+    return frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2])}, "image"
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:

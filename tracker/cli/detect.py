@@ -59,6 +59,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--axes", metavar="AXES", help="Axes of MOVIE if it states none or wrong ones: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to look at.")
+@click.option("--scene", type=int, metavar="N", help="Which image to take where MOVIE holds several, from 0.")
 @click.option(
     "--preview", is_flag=True,
     help="Print the number of spots of a frame against the threshold, and the automatic choice.",
@@ -88,6 +89,7 @@ def detect(
     spacing: tuple[float, float, float] | None,
     axes: str | None,
     channel: int,
+    scene: int | None,
     preview: bool,
     frame: int,
     device: str,
@@ -111,7 +113,7 @@ def detect(
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     if output is not None:
         formats.check_output(output, overwrite=overwrite)
-    movie = open_movie(source, axes=axes, channel=channel, spacing=spacing)
+    movie = open_movie(source, axes=axes, channel=channel, scene=scene, spacing=spacing)
     settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
@@ -130,7 +132,7 @@ def detect(
                 movie.frames(), settings, unit=movie.unit, workers=workers, count=movie.frame_count,
                 progress=progress,
             )  # fmt: skip
-    resolved = asdict(settings) | {"labels": labels, "axes": axes, "channel": channel}
+    resolved = asdict(settings) | {"labels": labels, "axes": axes, "channel": channel, "scene": scene}
     used = {"settings": resolved, "seed": None, "device": settings.device}
     record = run_record("detect", formats.input_of(source)) | used
     formats.write_detections(output, found, record=record, overwrite=overwrite)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ResourceError, SettingsError
 from .memory import refuse_if_larger_than_memory
 from .tiff import Header, look_at_tiff, planes_by_frame
+from .tiff_scenes import listed, refuse_scene
 
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
@@ -46,6 +47,10 @@ class Movie:
         Seconds from frame to frame, where the file states it.
     doubts : tuple of str
         Sentences about what had to be guessed, and how to set it.
+    scene : int or None
+        Which of several images in a file is read, where that was chosen.
+    scenes : tuple of str
+        What each of several images is, where the file names them and none was chosen.
     """
 
     files: tuple[Path, ...]
@@ -57,6 +62,8 @@ class Movie:
     unit: str
     interval: float | None
     doubts: tuple[str, ...] = ()
+    scene: int | None = None
+    scenes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -98,6 +105,7 @@ def open_movie(
     *,
     axes: str | None = None,
     channel: int = 0,
+    scene: int | None = None,
     spacing: tuple[float, float, float] | None = None,
 ) -> Movie:
     """Look at a TIFF file, or a folder with an image for each frame in the order of their numbers.
@@ -110,28 +118,39 @@ def open_movie(
         An axis that has no name is time, or z in a folder of stacks.
     channel : int
         Which channel to read where there are several.
+    scene : int, optional
+        Which image to read where a file has several, from 0 up. Without it, images of one kind that were
+        written one by one are frames; of images that the file names, the first is read, and `Movie.doubts`
+        lists all.
     spacing : tuple of 3 float, optional
         Size of a voxel along z, y, x, instead of what the file states.
 
     Raises
     ------
     InputError
-        If there is no image, it is cut short, or its axes make no sense.
+        If there is no image, it is cut short, its axes make no sense, or a file has several images that do
+        not fit together.
     ResourceError
         If a frame does not fit the memory, or a package is missing that the format needs.
     SettingsError
-        If `axes` or `channel` do not fit the file.
+        If `axes`, `channel` or `scene` do not fit the file.
     """
     path = Path(path)
     try:
         if not path.exists():
             raise InputError(f"There is no file {path}. Check the name.")
-        return _look_at(path, axes, channel, spacing)
+        return _look_at(path, axes, channel, scene, spacing)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}. Check the file.") from None
 
 
-def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, float, float] | None) -> Movie:
+def _look_at(
+    path: Path,
+    axes: str | None,
+    channel: int,
+    scene: int | None,
+    spacing: tuple[float, float, float] | None,
+) -> Movie:
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
         files = _images_in(path)
@@ -142,7 +161,7 @@ def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, f
         )
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
-    header = _look_at_png(first) if first.suffix.lower() == ".png" else look_at_tiff(first)
+    header = _header(first, scene)
     named = _named_axes(first, header, axes, several=len(files) > 1)
     size = dict(zip(named, header.sizes, strict=True))
     if len(files) > 1 and size.get("T", 1) > 1:
@@ -155,7 +174,17 @@ def _look_at(path: Path, axes: str | None, channel: int, spacing: tuple[float, f
     count = len(files) if len(files) > 1 else size.get("T", 1)
     own = spacing if spacing is not None else header.spacing
     doubts = tuple(_doubts(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
-    return Movie(files, named, header.sizes, channel, count, own, header.unit, header.interval, doubts)
+    return Movie(
+        files, named, header.sizes, channel, count, own, header.unit, header.interval, doubts, scene,
+        header.scenes,
+    )  # fmt: skip
+
+
+def _header(path: Path, scene: int | None) -> Header:
+    if path.suffix.lower() != ".png":
+        return look_at_tiff(path, scene)
+    refuse_scene(path, scene or 0, 1)
+    return _look_at_png(path)
 
 
 def _doubts(
@@ -164,6 +193,9 @@ def _doubts(
     """What was neither given nor stated by the file, and may be wrong."""
     size = dict(zip(named, header.sizes, strict=True))
     deep = size.get("Z", 1) > 1
+    if header.scenes:
+        scenes = listed(header.scenes)
+        yield f"There are several scenes ({scenes}): the first is taken. For another: --scene N."
     if axes is None and {*header.axes} - {*"TZCYXS"} and not several:
         yield f"The file does not name its axes of {header.sizes}: taken for {named}. To name them: --axes."
     elif axes is None and deep and not several and size.get("T", 1) == 1:
@@ -223,7 +255,7 @@ def _named_axes(path: Path, header: Header, given: str | None, *, several: bool)
 
 def _frames(path: Path, movie: Movie, numbers: Sequence[int]) -> Iterator[NDArray]:
     size = dict(zip(movie.axes, movie.sizes, strict=True))
-    for planes in planes_by_frame(path, movie.axes, movie.sizes, movie.channel, numbers):
+    for planes in planes_by_frame(path, movie.scene, movie.axes, movie.sizes, movie.channel, numbers):
         yield _grey(planes.reshape(*movie.shape, size.get("S", 1)))
 
 
@@ -234,11 +266,10 @@ def _grey(samples: NDArray) -> NDArray:
 
 def _image(path: Path, movie: Movie) -> NDArray:
     """An image that is a frame by itself."""
-    png = path.suffix.lower() == ".png"
-    header = _look_at_png(path) if png else look_at_tiff(path)
+    header = _header(path, movie.scene)
     if header.sizes != movie.sizes:
         raise InputError(f"{path} has size {header.sizes}, and the first image {movie.sizes}. Leave it out.")
-    if not png:
+    if path.suffix.lower() != ".png":
         return next(_frames(path, movie, [0]))
     pillow = _pillow()
     try:

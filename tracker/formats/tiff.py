@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, OutbidError, ResourceError
+from .tiff_scenes import Scene, planes_of, scene_of
 from .units import unit_of
 
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
@@ -25,7 +26,11 @@ _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file states of itself; `depth` is whether it states how far its planes are apart."""
+    """What a file states of itself.
+
+    `depth` is whether it states how far its planes are apart; `scenes` are those that there are, where
+    several are and none was chosen.
+    """
 
     axes: str
     sizes: tuple[int, ...]
@@ -33,23 +38,27 @@ class Header:
     unit: str = "pixel"
     interval: float | None = None
     depth: bool = False
+    scenes: tuple[str, ...] = ()
 
 
-def look_at_tiff(path: Path) -> Header:
-    """Axes, sizes, voxel and interval of the first series.
+def look_at_tiff(path: Path, number: int | None = None) -> Header:
+    """Axes, sizes, voxel and interval of a scene; without a number, of all that the file is.
 
     Raises
     ------
     InputError
-        If the file is damaged or cut short.
+        If the file is damaged or cut short, or holds images that do not fit together.
+    SettingsError
+        If there is no scene of this number.
     """
     _refuse_broken_chain(path)
     with _opened(path) as tiff:
-        series = tiff.series[0]
-        _refuse_if_cut_short(path, tiff, series)
-        header = Header(series.axes, tuple(int(size) for size in series.shape))
+        scene = scene_of(path, tiff, number)
+        for series in scene.series:
+            _refuse_if_cut_short(path, tiff, series)
+        header = Header(scene.axes, scene.sizes, scenes=scene.choice)
         if tiff.is_ome:
-            return _with_ome(header, tiff.ome_metadata or "", path)
+            return _with_ome(header, tiff, scene, path)
         if tiff.is_imagej:
             return _with_imagej(header, tiff)
     return header
@@ -137,10 +146,10 @@ def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
                 f"{path} is cut short: {images} images are declared, fewer are there. Copy it again."
             )
     elif tiff.is_shaped:
-        shapes = [_shape_in(page.description) for page in tiff.pages[:1]]
-        if shapes[0] and math.prod(shapes[0]) > declared:
+        shape = _shape_in(series.keyframe.description)
+        if shape and math.prod(shape) > declared:
             raise InputError(
-                f"{path} is cut short: {shapes[0]} is declared, {series.shape} is there. Copy it again."
+                f"{path} is cut short: {shape} is declared, {series.shape} is there. Copy it again."
             )
     planes = math.prod(series.shape[: -len(series.keyframe.shape)])
     if series.dataoffset is not None:
@@ -177,11 +186,10 @@ def _with_imagej(header: Header, tiff: Any) -> Header:
     interval = known.get("finterval")
     seconds = float(interval) if isinstance(interval, int | float) and interval > 0 else None
     if not unit or unit == "pixel":
-        return Header(header.axes, header.sizes, interval=seconds)
-    depth = abs(float(known.get("spacing", 1.0))) or 1.0
-    return Header(
-        header.axes, header.sizes, (depth, across[0], across[1]), unit_of(unit), seconds, "spacing" in known
-    )
+        return replace(header, interval=seconds)
+    spacing = (abs(float(known.get("spacing", 1.0))) or 1.0, across[0], across[1])
+    deep = "spacing" in known
+    return replace(header, spacing=spacing, unit=unit_of(unit), interval=seconds, depth=deep)
 
 
 def _per_unit(tags: Any, name: str) -> float:
@@ -192,15 +200,16 @@ def _per_unit(tags: Any, name: str) -> float:
     return float(units) / float(pixels) if pixels and units else 1.0
 
 
-def _with_ome(header: Header, xml: str, path: Path) -> Header:
+def _with_ome(header: Header, tiff: Any, scene: Scene, path: Path) -> Header:
     from defusedxml import ElementTree
 
     try:
-        root = ElementTree.fromstring(xml, forbid_dtd=True)
+        root = ElementTree.fromstring(tiff.ome_metadata or "", forbid_dtd=True)
     except Exception as error:  # a parse error, or one of the attacks that defusedxml knows
         raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
-    pixels = next((e for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"), None)
-    known = dict(pixels.attrib) if pixels is not None else {}
+    found = [dict(e.attrib) for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"]
+    place = scene.number if len(found) == len(tiff.series) else 0  # some may have no image in this file
+    known = found[place] if found else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
     if needed > math.prod(header.sizes):
         raise InputError(
@@ -211,7 +220,8 @@ def _with_ome(header: Header, xml: str, path: Path) -> Header:
     sizes = [_positive(known.get(f"PhysicalSize{axis}")) for axis in "ZYX"]
     spacing = (sizes[0] or 1.0, sizes[1] or 1.0, sizes[2] or 1.0)
     interval = _positive(known.get("TimeIncrement"))
-    return Header(header.axes, header.sizes, spacing, unit, interval, sizes[0] is not None)
+    deep = sizes[0] is not None
+    return replace(header, spacing=spacing, unit=unit, interval=interval, depth=deep)
 
 
 def _positive(text: str | None) -> float | None:
@@ -223,9 +233,9 @@ def _positive(text: str | None) -> float | None:
 
 
 def planes_by_frame(
-    path: Path, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int]
+    path: Path, scene: int | None, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int]
 ) -> Iterator[NDArray]:
-    """The planes of each of these frames in the order of z, of one channel.
+    """The planes of each of these frames in the order of z, of one channel of a scene.
 
     Raises
     ------
@@ -236,18 +246,12 @@ def planes_by_frame(
     leading = axes.rstrip("S")[:-2]
     lengths = [size[axis] for axis in leading]
     with _opened(path) as tiff:
-        series = tiff.series[0]
+        found = scene_of(path, tiff, scene)
         for t in frames:
             where = {"T": [t], "C": [channel], "Z": list(range(size.get("Z", 1)))}
             index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
             planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
-            if len(series.pages) >= math.prod(lengths):
-                _refuse_bombs(path, [series.pages[plane] for plane in planes])
-                found = tiff.asarray(key=planes, series=0)
-            else:  # planes that share a page
-                _refuse_bombs(path, list(series.pages))
-                found = series.asarray().reshape(math.prod(lengths), -1)[planes]
-            yield found
+            yield planes_of(tiff, found, planes, lambda pages: _refuse_bombs(path, pages))
 
 
 def _refuse_bombs(path: Path, pages: list[Any]) -> None:
