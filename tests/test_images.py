@@ -323,6 +323,42 @@ def test_ctc_made_by_hand(tmp_path: Path) -> None:
             read_tracks(tmp_path)
 
 
+def a_folder_of_masks(folder: Path, frames: range, name: str = "mask{:03}.tif") -> Path:
+    """One object that moves along x, frame by frame."""
+    for frame in frames:
+        image = np.zeros((4, 20), np.uint16)
+        image[1:3, frame : frame + 2] = 1
+        tifffile.imwrite(folder / name.format(frame), image)
+    (folder / "res_track.txt").write_text(f"1 {frames[0]} {frames[-1]} 0\n")
+    return folder
+
+
+@pytest.mark.parametrize("lost", [[0], [3], [2, 3, 4], [5]])
+def test_masks_that_the_table_needs_are_missed(tmp_path: Path, lost: list[int]) -> None:
+    folder = a_folder_of_masks(tmp_path, range(6))
+    assert len(read_detections(folder)) == 6
+    for frame in lost:
+        (folder / f"mask{frame:03}.tif").unlink()
+    for read in (read_detections, read_tracks):
+        with pytest.raises(InputError, match=rf"mask{lost[0]:03}\.tif .* frames 0 to 5") as error:
+            read(folder)
+        assert str(folder) in str(error.value)
+        assert ("and 2 more" in str(error.value)) == (len(lost) == 3)
+
+
+def test_masks_that_no_track_needs_are_not_missed(tmp_path: Path) -> None:
+    folder = a_folder_of_masks(tmp_path, range(4, 8))
+    tifffile.imwrite(folder / "mask001.tif", np.zeros((4, 20), np.uint16))
+    assert read_tracks(folder).detections.frame.tolist() == [4, 5, 6, 7]
+
+
+def test_two_masks_of_one_frame_are_refused(tmp_path: Path) -> None:
+    folder = a_folder_of_masks(tmp_path, range(3))
+    tifffile.imwrite(folder / "mask1.tif", np.zeros((4, 20), np.uint16))
+    with pytest.raises(InputError, match=r"mask001\.tif and mask1\.tif are both of frame 1"):
+        read_tracks(folder)
+
+
 def test_three_planes_written_without_a_word_are_no_colours(tmp_path: Path) -> None:
     stack = np.arange(3 * 600, dtype=np.uint16).reshape(3, 20, 30)
     # As tifffile writes them by default; given here, for it warns otherwise.

@@ -2,8 +2,8 @@
 
 Either ``mask000.tif`` … with ``res_track.txt`` (a result) or ``man_track000.tif`` … with ``man_track.txt``
 (the truth). Rows of the table are: label, first frame, last frame, parent (0 for none). Where an object is
-missing in a frame of its track, the track has a gap. A parent that ends later than its child begins is an
-error.
+missing in a frame of its track, the track has a gap. An image that is missing in the frames of the tracks,
+and a parent that ends later than its child begins, are errors.
 """
 
 from __future__ import annotations
@@ -72,12 +72,8 @@ def read_record(path: Path) -> None:  # noqa: ARG001
 
 def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
     """The centroids, and the label of each."""
-    folder = path if path.is_dir() else path.parent
-    images = {int(found[1]): file for file in folder.iterdir() if (found := _IMAGE.fullmatch(file.name))}
-    if not images:
-        raise InputError(
-            f"{folder} has no images mask000.tif or man_track000.tif beside its table. Add them."
-        )
+    images = _images(path if path.is_dir() else path.parent)
+    _refuse_missing(path, images)
     frames, labels, places, sizes = [], [], [], []
     for frame, file in sorted(images.items()):
         movie = open_movie(file)
@@ -91,6 +87,41 @@ def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
     known = {"size": np.concatenate(sizes)}
     detections = detections_of(path, np.concatenate(frames), np.concatenate(places), None, known)
     return detections, np.concatenate(labels)
+
+
+def _images(folder: Path) -> dict[int, Path]:
+    """The image of each frame."""
+    images: dict[int, Path] = {}
+    for file in sorted(folder.iterdir()):
+        if found := _IMAGE.fullmatch(file.name):
+            first = images.setdefault(int(found[1]), file)
+            if first is not file:
+                raise InputError(
+                    f"{folder}: {first.name} and {file.name} are both of frame {int(found[1])}. Keep one."
+                )
+    if not images:
+        raise InputError(
+            f"{folder} has no images mask000.tif or man_track000.tif beside its table. Add them."
+        )
+    return images
+
+
+def _refuse_missing(path: Path, images: dict[int, Path]) -> None:
+    """Complain about frames of the tracks without an image: a frame in which nothing was seen has one."""
+    table = _table(path)
+    if not len(table):
+        return
+    first, last = int(table[:, 1].min()), int(table[:, 2].max())
+    count = last - first + 1 - sum(first <= frame <= last for frame in images)
+    if count > 0:
+        lost = next(frame for frame in range(first, last + 1) if frame not in images)
+        like = next(iter(images.values()))
+        name = re.sub(r"\d+", lambda number: f"{lost:0{len(number[0])}}", like.name)
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        raise InputError(
+            f"{path}: {name}{more} is missing; its table has tracks in frames {first} to {last}. Add the "
+            "image, an empty one where nothing was seen."
+        )
 
 
 def _table(path: Path) -> NDArray[np.int64]:
