@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
@@ -258,6 +259,49 @@ def test_hostile_xml_is_refused(content: str, said: str, tmp_path: Path) -> None
         read_tracks(file)
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
+
+
+TWO_SPOTS = (
+    SPOT + "</SpotsInFrame><SpotsInFrame frame='1'>" + SPOT.replace('"1" F', '"2" F').replace("0", "1")
+)
+TRACK = (
+    '<AllTracks><Track TRACK_ID="{}">\n<Edge SPOT_SOURCE_ID="1" SPOT_TARGET_ID="2"/></Track></AllTracks>'
+    '\n<FilteredTracks><TrackID TRACK_ID="{}"/></FilteredTracks>'
+)
+
+
+@pytest.mark.parametrize(
+    "number", ["inf", "-inf", "NaN", "1e300", "1" * 23, "-" + "9" * 400, "0.5", "²", "x"]
+)
+@pytest.mark.parametrize("where", ["Track", "TrackID"])
+def test_numbers_of_tracks_that_are_none(number: str, where: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    numbers = (number, "0") if where == "Track" else ("0", number)
+    file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(*numbers)))
+    with pytest.raises(
+        InputError, match=rf"line {1 if where == 'Track' else 3}: TRACK_ID of {where} is"
+    ) as error:
+        read_tracks(file)
+    assert len(str(error.value)) < 250 + len(str(file))
+    assert_refused(run("convert", file, tmp_path / "b.csv"), 3, str(file), "TRACK_ID")
+
+
+def test_a_filter_that_names_a_track_that_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 0)))
+    assert len(read_tracks(file).links) == 1
+    file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 7)))
+    with pytest.raises(InputError, match="FilteredTracks names track 7, which is not there"):
+        read_tracks(file)
+    file.write_text(TRACKMATE.format(TWO_SPOTS, TRACK.format(0, 7).replace('<TrackID TRACK_ID="7"/>', "")))
+    assert len(read_tracks(file).links) == 0
+
+
+@pytest.mark.parametrize("frame", ["1e300", "-1e300", "9" * 400, "1e18"])
+def test_frames_beyond_all_whole_numbers(frame: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(TRACKMATE.format(SPOT.replace('"0"', f'"{frame}"'), ""))
+    assert_refused(run("convert", file, tmp_path / "b.csv"), 3, str(file), "frame")
 
 
 @settings(max_examples=20)

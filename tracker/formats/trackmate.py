@@ -26,6 +26,8 @@ from .xml_stream import Enough, number, read_xml, refuse_if_too_large
 
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
+_MOST = 2**53
+"""Numbers of spots and tracks are smaller, so that they are exact as floats."""
 _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
@@ -102,7 +104,7 @@ class _Model:
         self._features: dict[str, array[float]] = {}
         self._joins, self._track = array("q"), array("q")
         self._measures = {name: array("d") for name in _MEASURES}
-        self._current, self._shown = -1, set[int]()
+        self._current, self._tracks, self._shown = -_MOST, set[int](), set[int]()
         self._filters = False
         self._root = ""
         refuse_if_too_large(path)
@@ -126,8 +128,13 @@ class _Model:
 
     def edges(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
         """Spot numbers at both ends of each link that is shown, and what is known of the link."""
+        lost = sorted(self._shown - self._tracks)
+        if lost:
+            raise InputError(
+                f"{self._path}: FilteredTracks names track {lost[0]}, which is not there. Export it again."
+            )
         of = np.array(self._track, dtype=np.int64)
-        shown = np.isin(of, [-1, *self._shown]) if self._filters else np.ones(len(of), dtype=bool)
+        shown = np.isin(of, [-_MOST, *self._shown]) if self._filters else np.ones(len(of), dtype=bool)
         measures = {
             ours: np.array(self._measures[theirs])[shown]
             for theirs, ours in _MEASURES.items()
@@ -150,9 +157,11 @@ class _Model:
         elif name == "SpotsInFrame":
             self._frame_around = number(self._path, line, "SpotsInFrame", attributes, "frame")
         elif name == "Track":
-            self._current = int(attributes["TRACK_ID"]) if attributes.get("TRACK_ID", "").isdigit() else -1
+            numbered = "TRACK_ID" in attributes
+            self._current = self._whole("Track", attributes, "TRACK_ID", line) if numbered else -_MOST
+            self._tracks.add(self._current)
         elif name == "TrackID":
-            self._shown.add(int(number(self._path, line, "TrackID", attributes, "TRACK_ID")))
+            self._shown.add(self._whole("TrackID", attributes, "TRACK_ID", line))
         elif name == "FilteredTracks":
             self._filters = True
         elif name == "Feature" and self._declares_spot_features:
@@ -197,8 +206,12 @@ class _Model:
 
     def _whole(self, what: str, attributes: Mapping[str, str], name: str, line: int) -> int:
         value = number(self._path, line, what, attributes, name)
-        if value != np.rint(value) or abs(value) >= 2**53:
-            raise InputError(f"{self._path}, line {line}: {name} of {what} is {value}; it must be whole.")
+        if value != np.rint(value) or abs(value) >= _MOST:
+            given = attributes[name][:30]
+            raise InputError(
+                f"{self._path}, line {line}: {name} of {what} is {given!r}; a whole number below 2^53 is "
+                "needed. Export the file again."
+            )
         return int(value)
 
 
