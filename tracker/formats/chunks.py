@@ -1,7 +1,8 @@
-"""Chunks of zarr arrays that would unpack to more than their array declares: refused before they are read."""
+"""Chunks of zarr arrays: those that would unpack to more than their array declares, and those not stored."""
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,8 @@ from .memory import refuse_if_larger_than_memory
 _SLACK = 1 << 16
 _TEXT = 64
 """Old files declare arrays of texts as 4 bytes each: so many times that is allowed."""
+_MOST_ABSENT = 100_000
+"""Chunks that may be left out; zarr looks for each of them."""
 
 
 def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
@@ -39,20 +42,57 @@ def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
     ResourceError
         If a single chunk, as declared, does not fit the memory.
     """
-    grid = meta.get("chunks") or meta.get("chunk_grid", {}).get("configuration", {}).get("chunk_shape")
-    if not isinstance(grid, list) or not all(isinstance(n, int) and n >= 0 for n in grid):
+    grid = _grid(meta)
+    if grid is None:
         return  # zarr says what is wrong
     refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # a chunk is whole in memory
     most = _TEXT * math.prod(grid) * width + _SLACK
     names = set(_codecs(meta))
+    stored = 0
     for chunk in array.rglob("*"):
         if chunk.name.startswith(".") or chunk.name == "zarr.json" or not chunk.is_file():
             continue
+        stored += 1
         if chunk.stat().st_size > most or _unpacked(chunk, names, most) > most:
             raise InputError(
                 f"{chunk} holds more than the {math.prod(grid) * width} bytes that its array declares. "
                 "It may be an attack; export the graph again."
             )
+
+    declared = math.prod(
+        -(-n // max(step, 1)) for n, step in zip(meta.get("shape") or (), grid, strict=False)
+    )
+    if declared > stored + _MOST_ABSENT:
+        raise InputError(
+            f"{array} declares {declared} chunks and has {stored}. It may be an attack; export the graph "
+            "again."
+        )
+
+
+def absent_chunks(group: Any) -> dict[str, Any]:
+    """Arrays of a zarr group of which chunks are not stored, by their names.
+
+    Zarr from 3.2 on can raise at such a chunk instead (``read_missing_chunks``).
+    """
+    arrays = ((name, found) for name, found in group.members(max_depth=None) if hasattr(found, "nchunks"))
+    return {name: array for name, array in arrays if array.nchunks_initialized < array.nchunks}
+
+
+def declare_no_fill(folder: Path) -> None:
+    """State of all arrays of a folder, in zarr v2, that no chunk was left out: one that is absent is lost."""
+    for file in folder.rglob(".zarray"):
+        stated = json.loads(file.read_bytes())
+        file.write_text(json.dumps(stated | {"fill_value": None}, indent=2))
+
+
+def _grid(meta: Mapping[str, Any]) -> list[int] | None:
+    """Lengths of a chunk, in either format of zarr."""
+    grid: Any = meta.get("chunks") or meta
+    for key in () if grid is not meta else ("chunk_grid", "configuration", "chunk_shape"):
+        grid = grid.get(key) if isinstance(grid, Mapping) else None
+    if not isinstance(grid, list) or not all(isinstance(n, int) and n >= 0 for n in grid):
+        return None
+    return grid
 
 
 def _codecs(meta: Mapping[str, Any]) -> Iterator[str]:

@@ -1,35 +1,32 @@
 """GEFF, the graph exchange file format: a folder of zarr arrays (https://liveimagetrackingtools.org/geff).
 
 Needs the extra: pip install 'outbid[geff]'. Read are versions 0.1 to 1, also inside a zarr container;
-written is version 1 in zarr v2. The run record stands in ``extra``. Before anything is opened, the folder
-is checked: no link leads out of it, no array is decoded by code that could run a program, all fit the memory.
+written is version 1 in zarr v2, with all chunks and no fill value. The run record stands in ``extra``.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from ..errors import InputError, OutbidError, ResourceError
+from ..errors import InputError, ResourceError
 from ..tracks import LINK_MEASURES, Tracks
 from . import graph
-from .chunks import refuse_bombs
+from .chunks import absent_chunks, declare_no_fill
 from .folder import write_whole_folder
-from .memory import refuse_if_larger_than_memory
+from .geff_folder import checked, explained, inside, row_count
 from .records import record_bytes
 
 MAKES_FOLDER = True
-_HARMLESS = {
-    None, "blosc", "zstd", "lz4", "zlib", "gzip", "bz2", "lzma", "shuffle", "delta", "vlen-utf8", "bytes",
-    "crc32c", "transpose", "sharding_indexed", "default", "v2",
-}  # fmt: skip
+_LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
 
@@ -37,7 +34,7 @@ _FRAME = ("frame", "timepoint")
 def recognises(path: Path) -> bool:
     """Whether a folder is a zarr group or container."""
     return path.is_dir() and any(
-        (folder / name).is_file() for folder in _inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
+        (folder / name).is_file() for folder in inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
     )
 
 
@@ -48,38 +45,22 @@ def read_detections(path: Path) -> Detections:
 
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    where, metadata = _checked(path)
-    with _explained(path):
-        node, nodes, edges, of_edge = _read_old(where) if _is_old(metadata) else _read(where)
-    axes = _axes(path, metadata, nodes)
-    place = np.zeros((len(node), 3))
-    for name, axis in axes.items():
-        if axis in "zyx":
-            place[:, "zyx".index(axis)] = nodes[name]
-    frame = _frames(path, nodes, next(name for name, axis in axes.items() if axis == "t"))
-    listed = metadata.get("axes") or ()
-    unit = next((axis.get("unit") for axis in listed if axes.get(axis.get("name")) == "x"), None)
-    # In the order of the metadata: that of the folder differs from machine to machine.
-    order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
-    features = {
-        name: nodes[name]
-        for name in dict.fromkeys([*order, *sorted(nodes)])
-        if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
-        if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # the frame once more
-    }
-    measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
-    return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
+    _package()
+    with explained(path):
+        return _tracks(path)
 
 
 def holds_tracks(path: Path) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    where, _ = _checked(path)
-    return bool(_shape(where / "edges" / "ids")[0])
+    with explained(path):
+        return row_count(checked(path)[0] / "edges" / "ids") > 0
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.formats.read_record`."""
-    record = (_checked(path)[1].get("extra") or {}).get("outbid")
+    with explained(path):
+        extra = checked(path)[1].get("extra")
+    record = extra.get("outbid") if isinstance(extra, dict) else None
     return record if isinstance(record, dict) else None
 
 
@@ -114,17 +95,20 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
     )  # fmt: skip
 
     def write(folder: Path) -> None:
+        import zarr
         from geff.core_io import write_arrays
 
-        write_arrays(
-            folder,
-            np.arange(len(seen), dtype=np.uint64),
-            {name: {"values": np.ascontiguousarray(v), "missing": None} for name, v in values.items()},
-            tracks.links.astype(np.uint64),
-            {name: {"values": v, "missing": None} for name, v in measures.items()},
-            metadata,
-            zarr_format=2,
-        )
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            write_arrays(
+                folder,
+                np.arange(len(seen), dtype=np.uint64),
+                {name: {"values": np.ascontiguousarray(v), "missing": None} for name, v in values.items()},
+                tracks.links.astype(np.uint64),
+                {name: {"values": v, "missing": None} for name, v in measures.items()},
+                metadata,
+                zarr_format=2,
+            )
+        declare_no_fill(folder)
 
     write_whole_folder(path, write, overwrite=overwrite, is_ours=recognises)
 
@@ -139,111 +123,90 @@ def _package() -> Any:
     return geff
 
 
-class _explained:  # a context manager
-    """What geff and zarr raise about a damaged folder, as an InputError."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        _package()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, OutbidError):
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise InputError(f"{self._path} cannot be read as GEFF: {reason}. Export it again.") from None
-
-
-def _inside(path: Path) -> Iterator[Path]:
-    yield path
-    yield from (child for child in sorted(path.iterdir()) if child.is_dir())
-
-
-def _checked(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The folder with the graph, at `path` or one below, and its metadata, once all of it is harmless."""
-    found = {folder: metadata for folder in _inside(path) if (metadata := _metadata(folder)) is not None}
-    if len(found) != 1:
-        names = ", ".join(folder.name for folder in found)
-        raise InputError(
-            f"{path} holds {f'several graphs ({names}): name one' if found else 'no GEFF'}. Give its folder."
-        )
-    ((where, metadata),) = found.items()
-    needed = 0.0
-    root = where.resolve()
-    for file in where.rglob("*"):
-        if not file.resolve().is_relative_to(root):
-            raise InputError(f"{path}: {file.relative_to(path)} leads out of the folder: refused.")
-        if file.name in (".zarray", "zarr.json"):
-            needed += _size_if_harmless(path, file)
-    refuse_if_larger_than_memory(path, 2 * needed)
-    return where, metadata
+def _tracks(path: Path) -> Tracks:
+    where, metadata = checked(path)
+    node, nodes, edges, of_edge, absent = _read_old(where) if _is_old(metadata) else _read(where)
+    axes = _axes(path, metadata, nodes)
+    place = np.zeros((len(node), 3))
+    for name, axis in axes.items():
+        if axis in "zyx":
+            place[:, "zyx".index(axis)] = nodes[name]
+    time = _time(nodes, next(name for name, axis in axes.items() if axis == "t"))
+    frame = _frames(path, nodes, time)
+    listed = metadata.get("axes") or ()
+    unit = next((axis.get("unit") for axis in listed if axes.get(axis.get("name")) == "x"), None)
+    # In the order of the metadata: that of the folder differs from machine to machine.
+    order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
+    features = {
+        name: nodes[name]
+        for name in dict.fromkeys([*order, *sorted(nodes)])
+        if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
+        if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # the frame once more
+    }
+    measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
+    _refuse_lost(path, absent, listed, {*axes, time})
+    _say_filled(path, absent, [*features, *measures])
+    return graph.tracks_of(path, node, frame, place, edges, unit, features, measures)
 
 
-def _metadata(folder: Path) -> dict[str, Any] | None:
-    """What the folder states of its graph; None if it has none."""
-    for name in (".zattrs", "zarr.json"):
-        if (folder / name).is_file():
-            attributes = _json(folder / name)
-            attributes = attributes.get("attributes", {}) if name == "zarr.json" else attributes
-            metadata = attributes if "geff_version" in attributes else attributes.get("geff")
-            if isinstance(metadata, dict) and "geff_version" in metadata:
-                return metadata
-    return None
+def _refuse_lost(
+    path: Path, absent: Mapping[str, Any], axes: Iterable[Mapping[str, Any]], needed: set[str]
+) -> None:
+    """Complain about chunks that are not stored and cannot be told from lost ones.
+
+    zarr leaves out a chunk that holds nothing but the fill value, and reads a lost chunk as such a one. The
+    metadata of an axis state its range: only where that is one value, the value is known.
+    """
+    constant = {axis["name"]: axis["min"] for axis in axes if axis.get("min") is not None
+                if axis.get("min") == axis.get("max")}  # fmt: skip
+    for name, array in absent.items():
+        group, *_, last = name.split("/")
+        of = _property_of(name)
+        numbers = last == "ids" and (group == "edges" or array.shape[0] > 1)  # a single node may be number 0
+        position = group == "nodes" and last == "values" and of in needed
+        if numbers or (position and constant.get(of) != array.fill_value) or array.fill_value is None:
+            count = array.nchunks - array.nchunks_initialized
+            raise InputError(
+                f"{path}: {count} of {array.nchunks} chunks of {name} are missing. Copy the folder again, or "
+                "export it with all chunks (in zarr: write_empty_chunks)."
+            )
 
 
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        metadata = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is damaged: {error}. Export the graph again.") from None
-    if not isinstance(metadata, dict):
-        raise InputError(f"{file} is damaged: it holds no object. Export the graph again.")
-    return metadata
+def _say_filled(path: Path, absent: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Say which of these properties are read as their fill value, in part or as a whole."""
+    for name, array in absent.items():
+        if _property_of(name) in {*names}:
+            _LOG.warning("%s: chunks of %s are not stored: read as %s", path, name, array.fill_value)
 
 
-def _size_if_harmless(path: Path, file: Path) -> float:
-    """Bytes that an array takes, after a look at how it is decoded."""
-    metadata = _json(file)
-    if metadata.get("node_type") == "group":
-        return 0.0
-    parts = [metadata.get("compressor"), *(metadata.get("filters") or ()), *(metadata.get("codecs") or ())]
-    names = {part.get("id", part.get("name")) if isinstance(part, dict) else part for part in parts}
-    strange = sorted(str(name) for name in names - _HARMLESS)
-    dtype = metadata.get("dtype", metadata.get("data_type"))
-    if strange or "O" in str(dtype):
-        raise InputError(
-            f"{path}: {file.parent.relative_to(path)} is of type {dtype}, coded by "
-            f"{', '.join(strange) or 'objects'}, which could run any program: refused. Export numbers."
-        )
-    shape = metadata.get("shape")
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise InputError(f"{path}: {file.parent.relative_to(path)} has no shape. Export the graph again.")
-    try:
-        width = np.dtype(dtype).itemsize
-    except TypeError:
-        width = 8
-    refuse_bombs(file.parent, metadata, width)
-    return float(math.prod(shape)) * width
+def _property_of(name: str) -> str:
+    """Of an array called nodes/props/x/values: x."""
+    return name.split("/")[2] if name.count("/") > 2 else ""
 
 
-def _shape(array: Path) -> list[int]:
-    file = array / ".zarray" if (array / ".zarray").is_file() else array / "zarr.json"
-    if not file.is_file():
-        raise InputError(f"{array} is missing. Export the graph again.")
-    return list(_json(file)["shape"])
+class _Read(NamedTuple):
+    """Numbers, properties, links and their properties; arrays of which the store lacks chunks, by name."""
+
+    node: NDArray[np.int64]
+    nodes: dict[str, NDArray]
+    edges: NDArray[np.int64]
+    of_edge: dict[str, NDArray]
+    absent: dict[str, Any]
 
 
 def _is_old(metadata: Mapping[str, Any]) -> bool:
     return "node_props_metadata" not in metadata
 
 
-def _read(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[str, NDArray]]:
+def _read(where: Path) -> _Read:
+    import zarr
     from geff.core_io import read_to_memory
 
     found = read_to_memory(where)
     nodes = {name: _filled(prop["values"], prop["missing"]) for name, prop in found["node_props"].items()}
     edges = {name: _filled(prop["values"], prop["missing"]) for name, prop in found["edge_props"].items()}
-    return _whole(found["node_ids"]), nodes, _whole(found["edge_ids"]).reshape(-1, 2), edges
+    absent = absent_chunks(zarr.open_group(where, mode="r"))
+    return _Read(_whole(found["node_ids"]), nodes, _whole(found["edge_ids"]).reshape(-1, 2), edges, absent)
 
 
 def _filled(values: NDArray, missing: NDArray | None) -> NDArray:
@@ -259,7 +222,7 @@ def _whole(ids: NDArray) -> NDArray[np.int64]:
     return whole
 
 
-def _read_old(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[str, NDArray]]:
+def _read_old(where: Path) -> _Read:
     """Layouts before 1.0, which the package does not read: no types declared, "attrs" for "props"."""
     import zarr
     from zarr.core.buffer import default_buffer_prototype
@@ -280,21 +243,24 @@ def _read_old(where: Path) -> tuple[NDArray, dict[str, NDArray], NDArray, dict[s
             for name, prop in group[f"nodes/{kind}"].groups():
                 missing = prop["missing"][:].astype(bool) if "missing" in prop else None
                 nodes[name] = _filled(prop["values"][:], missing)
+    absent = absent_chunks(group)
     ids, edges = group["nodes/ids"][:], group["edges/ids"][:].reshape(-1, 2)
     if ids.dtype.kind == "U":
         known, node = np.unique(ids, return_inverse=True)
         place = np.searchsorted(known, edges)
         if (known[np.minimum(place, len(known) - 1)] != edges).any():
             raise InputError("an edge names a node that is not there")
-        return node.astype(np.int64), nodes, place.astype(np.int64), {}
-    return _whole(ids), nodes, _whole(edges), {}
+        return _Read(node.astype(np.int64), nodes, place.astype(np.int64), {}, absent)
+    return _Read(_whole(ids), nodes, _whole(edges), {}, absent)
 
 
 def _text_type(array: Path, metadata: Mapping[str, Any]) -> str:
     """The type of an array of texts, by the size of its first chunk: 4 bytes a character."""
     import numcodecs
 
-    chunk = next(file for file in sorted(array.iterdir()) if not file.name.startswith("."))
+    chunk = next((file for file in sorted(array.iterdir()) if not file.name.startswith(".")), None)
+    if chunk is None:
+        raise InputError(f"{array} has no chunk. Export the graph again.")
     size = len(numcodecs.get_codec(metadata["compressor"]).decode(chunk.read_bytes()))
     return f"<U{size // 4 // math.prod(metadata['chunks'])}"
 
@@ -322,11 +288,13 @@ def _axes(path: Path, metadata: Mapping[str, Any], nodes: Mapping[str, NDArray])
     return roles
 
 
-def _frames(path: Path, nodes: Mapping[str, NDArray], time: str) -> NDArray:
-    """Frame numbers: the axis of time, or a property called so where that is in minutes or the like."""
+def _time(nodes: Mapping[str, NDArray], axis: str) -> str:
+    """What numbers the frames: the axis of time, or a property called so where that is in minutes."""
     named = [name for name in nodes if name.lower() in _FRAME and nodes[name].dtype.kind in "iu"]
-    if time.lower() not in _TIME and named:
-        time = named[0]
+    return named[0] if axis.lower() not in _TIME and named else axis
+
+
+def _frames(path: Path, nodes: Mapping[str, NDArray], time: str) -> NDArray:
     frame = nodes[time]
     if not (np.isfinite(frame) & (frame == np.rint(frame))).all():
         raise InputError(f"{path}: time {time!r} is not in whole frames. Add a property called frame.")
