@@ -105,6 +105,20 @@ def test_images_that_the_header_does_not_know_are_refused(tmp_path: Path, kind: 
     np.testing.assert_array_equal(frames(open_movie(path, scene=0))[:, 0], PLANES[:7])
 
 
+def test_a_plane_that_declares_another_size(tmp_path: Path) -> None:
+    """The pages of an uncompressed stack lie in one block, of which the first page states the size."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, PLANES, **GREY)
+    with tifffile.TiffFile(path) as file:
+        place = file.pages.get(3, aspage=True).tags["ImageLength"].valueoffset
+    content = bytearray(path.read_bytes())
+    content[place : place + 4] = (10**6).to_bytes(4, "little")
+    path.write_bytes(content)
+    movie = open_movie(path)
+    with pytest.raises(InputError, match=r"a\.tif"):
+        frames(movie)
+
+
 def test_smaller_copies_are_no_scenes(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     with tifffile.TiffWriter(path) as file:

@@ -152,7 +152,7 @@ def _tracks(path: Path) -> Tracks:
 def _refuse_lost(
     path: Path, absent: Mapping[str, Any], axes: Iterable[Mapping[str, Any]], needed: set[str]
 ) -> None:
-    """Complain about chunks that are not stored and cannot be told from lost ones.
+    """Complain about chunks that are not stored, where a lost one would look the same.
 
     zarr leaves out a chunk that holds nothing but the fill value, and reads a lost chunk as such a one. The
     metadata of an axis state its range: only where that is one value, the value is known.

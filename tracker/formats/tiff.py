@@ -251,14 +251,17 @@ def planes_by_frame(
             where = {"T": [t], "C": [channel], "Z": list(range(size.get("Z", 1)))}
             index = np.ix_(*[where[axis] for axis in leading]) if leading else ()
             planes = np.ravel_multi_index(index, lengths).ravel().tolist() if leading else [0]
-            yield planes_of(tiff, found, planes, lambda pages: _refuse_bombs(path, pages))
+            yield planes_of(tiff, found, planes, lambda pages, like: _refuse_bombs(path, pages, like.nbytes))
 
 
-def _refuse_bombs(path: Path, pages: list[Any]) -> None:
-    """Complain of planes for which more is stored than they hold: some decoders unpack all of it."""
+def _refuse_bombs(path: Path, pages: list[Any], size: int) -> None:
+    """Complain of planes of another size, or with more stored than they hold: some decoders unpack it all."""
     for page in pages:
-        if page is not None and sum(page.databytecounts) > 2 * page.keyframe.nbytes + 65536:
+        if page is None:
+            continue
+        stored = sum(page.databytecounts)
+        if page.nbytes != size or stored > 2 * size + 65536:
             raise InputError(
-                f"{path} stores {sum(page.databytecounts)} bytes for a plane of {page.keyframe.nbytes}. "
+                f"{path} stores {stored} bytes for a plane of {page.nbytes}; one is {size}. "
                 "It is damaged or no honest image; save it again."
             )

@@ -100,7 +100,9 @@ def listed(choice: Sequence[str]) -> str:
     return "; ".join(said) + (f"; and {left} more" if left else "")
 
 
-def planes_of(tiff: Any, scene: Scene, planes: list[int], refuse: Callable[[list[Any]], None]) -> NDArray:
+def planes_of(
+    tiff: Any, scene: Scene, planes: list[int], refuse: Callable[[list[Any], Any], None]
+) -> NDArray:
     """(planes, samples) of these planes, counted through all series of the scene.
 
     Parameters
@@ -109,20 +111,21 @@ def planes_of(tiff: Any, scene: Scene, planes: list[int], refuse: Callable[[list
     scene : Scene
     planes : list of int
     refuse : callable
-        Given the pages that are about to be decoded.
+        Given the pages that are about to be decoded, and the one like which they should be.
     """
     first = scene.series[0]
     held = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
+    samples = math.prod(first.shape) // held
     pieces = []
     for number, group in groupby(planes, key=lambda plane: plane // held):
         series, own = scene.series[number], [plane % held for plane in group]
         if len(series.pages) >= held:
-            refuse([series.pages[plane] for plane in own])
+            refuse([series.pages[plane] for plane in own], series.keyframe)
             found = tiff.asarray(key=own, series=series)
         else:  # planes that share a page
-            refuse(list(series.pages))
+            refuse(list(series.pages), series.keyframe)
             found = series.asarray().reshape(held, -1)[own]
-        pieces.append(found.reshape(len(own), -1))
+        pieces.append(found.reshape(len(own), samples))
     return np.concatenate(pieces)
 
 
