@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from importlib import import_module
+
 import numpy as np
 import pytest
+from commands import run
 
-from outbid import batches
+from outbid import Detections, TrackingSettings, batches, match, read_detections, track, write_detections
 from outbid._threads import ahead
 from outbid._timing import stages_timed
 from outbid.batches import Batches, bytes_for, candidates_each, plan, runs
+from outbid.formats import read_record
 from outbid.gating import pairs_within
 
 
@@ -58,10 +64,72 @@ def test_nothing_is_planned_for_nothing():
 
 
 def test_accounts_add_up_and_come_back_from_a_record():
-    both = Batches(3, 100, 1, 0) + Batches(2, 70, 0, 4)
-    assert both == Batches(5, 100, 1, 4)
+    both = Batches(3, 100, 1, 0, 6) + Batches(2, 70, 0, 4, 1)
+    assert both == Batches(5, 100, 1, 4, 7)
     assert Batches.from_dict(both.as_dict()) == both
-    assert both.fallbacks == 5
+    assert both.fallbacks == 12
+
+
+class _There(np.ndarray):
+    """An array that is taken to live on a GPU."""
+
+
+def _solved_there(*given, **settings):
+    found = match(*given, **settings)
+    assignment = replace(found.assignment, col_of_row=found.assignment.col_of_row.view(_There))
+    return replace(found, assignment=assignment)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The host, taken for a machine with a GPU that has kernels for no solver."""
+    door, linking = import_module("outbid.tracking"), import_module("outbid.linking")
+    for module in (door, import_module("outbid.stream")):
+        monkeypatch.setattr(module, "device_for", lambda *_: "gpu")
+    monkeypatch.setattr(door, "to_device", lambda points: points.view(_There))
+    monkeypatch.setattr(door, "free_device_memory", lambda: 10**9)
+    monkeypatch.setattr(linking, "on_device", lambda array: isinstance(array, _There))
+    return linking
+
+
+@pytest.fixture
+def movie(tmp_path):
+    rng = np.random.default_rng(2)
+    place = rng.uniform(0, 9, (100, 3)) + np.cumsum(rng.normal(0, 0.1, (6, 100, 3)), axis=0)
+    kept = rng.random((6, 100)) > 0.05
+    seen = Detections.from_table(np.repeat(np.arange(6), 100)[kept.ravel()], place[kept])
+    write_detections(tmp_path / "movie.parquet", seen)
+    return tmp_path / "movie.parquet"
+
+
+@pytest.mark.parametrize("mode", [["--max-gap", "2"], ["--stream"]])
+@pytest.mark.parametrize("solver", ["hungarian", "jonker_volgenant", "greedy"])
+@pytest.mark.usefixtures("gpu")
+def test_a_solver_without_kernels_is_counted_and_named(solver, mode, movie):
+    out = movie.with_name("out.parquet")
+    words = ["--max-distance", "0.6", "--device", "gpu", "--solver", solver, "--json"]
+    done = run("track", movie, "-o", out, *words, *mode)
+    assert done.exit_code == 0, done.output
+    summary, record = json.loads(done.stdout), read_record(out)
+    assert (summary["device"], summary["candidates_on"], summary["solved_on"]) == ("cpu", "gpu", "cpu")
+    assert summary["solver"] == record["settings"]["solver"] == solver
+    assert summary["batches"] == 0
+    assert summary["fallbacks"] == summary["without_kernels"] == 2  # the last frame, or the gaps, alone
+    assert {name: record[name] for name in batches.RECORDED} == {
+        name: summary[name] for name in batches.RECORDED
+    }
+    assert ", cpu, " in done.stderr
+    assert f"The solver {solver} has no GPU kernels for such problems: 2 batches" in done.stderr
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_solver_with_kernels_ran_there(exact, gpu, movie, monkeypatch):
+    monkeypatch.setattr(gpu, "match", _solved_there)
+    settings = TrackingSettings(0.6, max_gap=1, device="gpu", exact_margins=exact)
+    stats = track(read_detections(movie), settings).stats
+    assert (stats["device"], stats["solved_on"], stats["fallbacks"], stats["batches"]) == ("gpu", "gpu", 0, 2)
+    assert stats["margins_on"] == ("cpu" if exact else "gpu")
+    assert "no GPU kernels" not in batches.sentence(stats)
 
 
 def test_what_goes_wrong_ahead_is_raised_where_it_is_used_and_nothing_more_is_made():

@@ -41,12 +41,16 @@ class Batches:
         How often a batch did not fit all the same, and was halved.
     on_host : int
         Frame pairs, or all gaps, that were solved on the host, for they did not fit even alone.
+    without_kernels : int
+        Batches whose candidates were found on the GPU and solved on the host, for the solver has no kernels
+        for them there.
     """
 
     count: int = 0
     planned_bytes: int = 0
     halvings: int = 0
     on_host: int = 0
+    without_kernels: int = 0
 
     def __add__(self, other: Batches) -> Batches:
         """Of both, one after the other."""
@@ -55,17 +59,33 @@ class Batches:
             max(self.planned_bytes, other.planned_bytes),
             self.halvings + other.halvings,
             self.on_host + other.on_host,
+            self.without_kernels + other.without_kernels,
         )
 
     @property
     def fallbacks(self) -> int:
-        """How often something did not fit the GPU."""
-        return self.halvings + self.on_host
+        """How often something was not done on the GPU as planned."""
+        return self.halvings + self.on_host + self.without_kernels
+
+    def stages(self) -> dict[str, str]:
+        """Where candidates were found and where they were solved: gpu, cpu, or both.
+
+        Examples
+        --------
+        >>> Batches(count=0, without_kernels=3).stages()
+        {'candidates_on': 'gpu', 'solved_on': 'cpu'}
+        >>> Batches(count=3, on_host=1).stages()
+        {'candidates_on': 'gpu and cpu', 'solved_on': 'gpu and cpu'}
+        """
+        return {
+            "candidates_on": _where(self.count + self.without_kernels, self.on_host),
+            "solved_on": _where(self.count, self.on_host + self.without_kernels),
+        }
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Batches:
         """From what `as_dict` returns."""
-        return cls(given["batches"], given["planned_bytes"], given["halvings"], given["on_host"])
+        return cls(*(given[name] for name in cls().as_dict()))
 
     def as_dict(self) -> dict[str, int]:
         """Counts for run records."""
@@ -74,11 +94,42 @@ class Batches:
             "planned_bytes": self.planned_bytes,
             "halvings": self.halvings,
             "on_host": self.on_host,
+            "without_kernels": self.without_kernels,
         }
 
 
-RECORDED = ("fallbacks", *Batches().as_dict())
-"""What a run record holds of the memory of a GPU."""
+def _where(on_gpu: int, on_host: int) -> str:
+    return "gpu and cpu" if on_gpu and on_host else "cpu" if on_host else "gpu"
+
+
+RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on")
+"""What a run record holds of where the work was done, and of the memory of a GPU."""
+
+
+def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, int | str]:
+    """What a run states of where its stages ran; of a CPU only that.
+
+    Parameters
+    ----------
+    batches : Batches
+    device : {"cpu", "gpu"}
+        Where the points were brought to.
+    exact_margins : bool
+        Whether margins were found by solving again, which only the host does.
+
+    Examples
+    --------
+    >>> account(Batches(), "cpu", exact_margins=False)
+    {'device': 'cpu', 'fallbacks': 0}
+    >>> account(Batches(without_kernels=2), "gpu", exact_margins=False)["device"]
+    'cpu'
+    """
+    if device != "gpu":
+        return {"device": device, "fallbacks": batches.fallbacks}
+    stages = batches.stages()
+    solved = stages["solved_on"]
+    counts = {"device": solved, "fallbacks": batches.fallbacks} | batches.as_dict()
+    return counts | stages | {"margins_on": "cpu" if exact_margins else solved}
 
 
 def sentence(stats: Mapping[str, object]) -> str:
@@ -86,14 +137,23 @@ def sentence(stats: Mapping[str, object]) -> str:
 
     Examples
     --------
-    >>> sentence({"batches": 34, "planned_bytes": 2_100_000_000, "halvings": 1, "on_host": 0})
+    >>> both = {"batches": 34, "planned_bytes": 2_100_000_000, "halvings": 1, "on_host": 0}
+    >>> sentence(both | {"without_kernels": 0, "solver": "auction"})
     '\nThe GPU linked 34 batches, planned to take 2.1 GB at once: 1 halved, 0 left to the CPU.'
+    >>> sentence(both | {"batches": 0, "without_kernels": 34, "solver": "greedy"}).splitlines()[-1]
+    'The solver greedy has no GPU kernels for such problems: 34 batches were solved on the CPU.'
     """
     if "batches" not in stats:
         return ""
     planned = f"{float(str(stats['planned_bytes'])) / 1e9:.2g} GB at once"
     halved = f"{stats['halvings']} halved, {stats['on_host']} left to the CPU"
-    return f"\nThe GPU linked {stats['batches']} batches, planned to take {planned}: {halved}."
+    line = f"\nThe GPU linked {stats['batches']} batches, planned to take {planned}: {halved}."
+    if not stats["without_kernels"]:
+        return line
+    return (
+        f"{line}\nThe solver {stats['solver']} has no GPU kernels for such problems: "
+        f"{stats['without_kernels']} batches were solved on the CPU."
+    )
 
 
 class Plan(NamedTuple):

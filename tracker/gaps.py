@@ -14,7 +14,7 @@ from ._lanes import in_lanes
 from .batches import Batches, bytes_for, candidates_each, room_for_candidates
 from .detections import Detections
 from .errors import ResourceError
-from .linking import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link
+from .linking import CANDIDATE_SHARE, NO_LIMIT, LinkCosts, Links, Place, host_share, joined, link, one_batch
 
 
 def close_gaps(
@@ -76,7 +76,7 @@ def close_gaps(
     release_device_memory()
     [found] = in_lanes(lambda _: _fitting(work, place, room_for_candidates(size, memory)), [None], 1)
     if found is not None:
-        return joined([links, found], batches + Batches(count=1))
+        return joined([links, found], batches + one_batch(found))
     release_device_memory()
     return joined([links, work(np.asarray, host_share())], batches + Batches(on_host=1))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_memory, release_device_memory, to_host
+from ._arrays import free_memory, on_device, release_device_memory, to_host
 from ._lanes import in_lanes
 from ._threads import in_threads
 from ._timing import lap
@@ -54,6 +54,8 @@ class Links:
         What became of the batches of a GPU.
     probability : (E,) float64 array or None
         How likely each link is, where a model gives it.
+    solved_elsewhere : bool
+        Whether the points were on a GPU and the solver, which has no kernels for them there, on the host.
     """
 
     pairs: NDArray[np.int64]
@@ -62,6 +64,7 @@ class Links:
     gap: float
     batches: Batches = field(default_factory=Batches)
     probability: NDArray[np.float64] | None = None
+    solved_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) ->
         links = _link_run(movie, place, workers, room_for_candidates(size, memory), run)
     except (MemoryError, ResourceError):
         return None
-    return replace(links, batches=Batches(count=1))
+    return replace(links, batches=one_batch(links))
 
 
 def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links:
@@ -242,7 +245,13 @@ def link(
     pairs = np.column_stack([to_host(found.source), to_host(found.target)])
     cost, margin, gap = to_host(found.cost), to_host(found.margin), found.assignment.gap * found.unit
     lap("copy", found.source)
-    return Links(pairs, cost, margin, gap)
+    elsewhere = on_device(points[0]) and not on_device(found.assignment.col_of_row)
+    return Links(pairs, cost, margin, gap, solved_elsewhere=elsewhere)
+
+
+def one_batch(links: Links) -> Batches:
+    """The account of what was linked on a device as one batch."""
+    return Batches(without_kernels=1) if links.solved_elsewhere else Batches(count=1)
 
 
 def host_share() -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._threads import ahead
 from ._timing import lap
-from .batches import RECORDED, Batches
+from .batches import RECORDED, Batches, account
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
@@ -94,7 +94,7 @@ def track_stream(
     Returns
     -------
     dict
-        Counts, worst gap, device and fallbacks, as `TrackingRun.stats`.
+        Counts, worst gap, solver, device and fallbacks, as `TrackingRun.stats`.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def track_stream(
             done += len(track_id)
             if progress is not None:
                 progress(done, total)
-        stats = _stats(parts.facts, begun, used.device)
+        stats = _stats(parts.facts, begun, used)
         parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
     return stats
@@ -152,7 +152,7 @@ def _linked(
             last = piece.take(piece.rows_of(int(piece.frame[-1])))
 
 
-def _stats(facts: list[dict[str, Any]], tracks: int, device: str) -> dict[str, int | float | str]:
+def _stats(facts: list[dict[str, Any]], tracks: int, used: TrackingSettings) -> dict[str, int | float | str]:
     """The account of all pieces, as `TrackingRun.stats`."""
     stats: dict[str, int | float | str] = {
         "links": sum(fact["links"] for fact in facts),
@@ -161,12 +161,11 @@ def _stats(facts: list[dict[str, Any]], tracks: int, device: str) -> dict[str, i
         "merges": 0,
         "tracks": tracks,
         "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
-        "device": device,
-        "fallbacks": sum(fact["fallbacks"] for fact in facts),
+        "solver": used.solver,
     }
-    if device == "gpu":
-        stats |= sum((Batches.from_dict(fact) for fact in facts), Batches()).as_dict()
-    return stats
+    on_gpu = facts if used.device == "gpu" else []
+    batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
+    return stats | account(batches, used.device, exact_margins=used.exact_margins)
 
 
 def _joined(before: Detections, after: Detections) -> Detections:

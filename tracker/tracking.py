@@ -12,6 +12,7 @@ import numpy as np
 from ._arrays import free_device_memory, free_memory, to_device
 from ._timing import lap
 from .assignment import SOLVERS
+from .batches import account
 from .calibrate import calibrate
 from .calibrate.calibration import Calibration
 from .calibrate.known import check_known
@@ -159,12 +160,14 @@ class TrackingRun:
     ----------
     tracks : Tracks
     settings : TrackingSettings
-        As they were used: `device` is the one that computed.
+        As they were used: `device` is the one to which the points were brought.
     stats : mapping
         links, gap_links, divisions, merges, tracks: counts; worst_gap: the largest gap between cost and
-        lower bound among the assignments, 0 if all are proved optimal; device; fallbacks: how often a
-        problem did not fit the GPU's memory and was halved or solved on the host. On a GPU also what
-        `Batches` counts.
+        lower bound among the assignments, 0 if all are proved optimal; solver; device: where the
+        assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
+        GPU's memory and was halved or solved on the host, or was solved there because the solver has no
+        GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
+        candidates_on, solved_on, margins_on.
     learned : Calibration or None
         What was learned from the movie, if no `max_distance` was set.
     """
@@ -294,10 +297,7 @@ def run_of(
         "merges": int((tracks.predecessors > 1).sum()) if tracks.branches else 0,
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
-        "device": used.device,
-        "fallbacks": links.batches.fallbacks,
-    }
-    if used.device == "gpu":
-        stats |= links.batches.as_dict()
+        "solver": used.solver,
+    } | account(links.batches, used.device, exact_margins=used.exact_margins)
     lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

@@ -182,7 +182,7 @@ class TrackForm(Form):
             spots = points_layer(result.detections, name=f"Spots of {source.name}")
             found = self.record(source.name, asdict(result.used), result.used.device) | {"command": "detect"}
             show(self.viewer, spots, source.place, record=found)
-        record = self.record(source.name, run.settings.as_dict(), run.settings.device)
+        record = self.record(source.name, run.settings.as_dict(), str(run.stats["device"]))
         if run.learned is not None:
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
