@@ -134,8 +134,10 @@ def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ("assign costs.npy --unmatched-cost inf", 2, "give a finite one"),
         ("simulate -o truth.csv --movie movie.png", 2, "it is a TIFF"),
         ("simulate -o truth.csv --movie huge.tif --box 1e9 1e9 1e9", 4, "Take larger voxels"),
-        ("track one.csv", 0, "Nothing could be learned"),
-        ("track one.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
+        ("track one.csv", 0, "The only detection is in frame 0, so nothing is linked."),
+        ("track still.csv", 0, "All 300 detections are at one place"),
+        ("track still.csv", 0, "Nothing could be learned"),
+        ("track still.csv --set noise=5 --set step=1", 0, "with noise, step as given"),
     ],
 )
 def test_what_newcomers_try(
@@ -145,6 +147,7 @@ def test_what_newcomers_try(
     for name in ("movie.tif", "notes.txt", "costs.npy"):
         Path(name).write_text("what it holds is not looked at")
     Path("one.csv").write_text("frame,z,y,x\n0,1,2,3\n")
+    Path("still.csv").write_text("frame,z,y,x\n" + "".join(f"{t // 30},1,2,3\n" for t in range(300)))
     Path("two.csv").write_text("frame,z,y,x\n0,1,2,3\n1,1,2,3\n")
     done = run(*words.split())
     assert done.exit_code == exit_code, done.output

@@ -21,6 +21,7 @@ only. The map of a folder is the docstring of its ``__init__``.
 3   `matching`           two point clouds: gate, cost, assign; which point of one is which of the other
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `tracks`             `Tracks`: which detection follows which
+    `remarks`            sentences on detections that can hardly be linked, or are there twice
 2   `assignment`         exact assignment with optional rows and columns, and its proof; knows no frame
     `gating`             all pairs nearer than a radius, by a cell list
     `neighbours`         the nearest few points of each point, by a cell list

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 
 from .calibrate.drift import drift_of
 from .calibrate.estimates import first_step, neighbour_distances
-from .detections import Detections
+from .detections import Detections, refuse_other
 from .errors import InputError
 from .gating import pairs_within
 from .matching import match
@@ -189,6 +189,7 @@ def advise(
     >>> round(advice.kappa, 1), advice.gates[advice.best].error < 0.03
     (0.1, True)
     """
+    refuse_other(detections, "advise")
     movie = movie_of(detections, spacing)
     near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     drift, farthest = drift_of(movie, near, workers=workers), 0.0

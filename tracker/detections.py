@@ -193,3 +193,25 @@ class Detections:
             kept.unit,
             kept.features,
         )
+
+
+def refuse_other(given: object, door: str) -> None:
+    """Refuse what is no `Detections`, and name the way in.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+
+    Examples
+    --------
+    >>> refuse_other(np.zeros((5, 4)), "track")
+    Traceback (most recent call last):
+    TypeError: track() takes Detections, not ndarray. Detections.from_table(frame, position) makes them of \
+numbers, outbid.read_detections(path) reads a file.
+    """
+    if not isinstance(given, Detections):
+        raise TypeError(
+            f"{door}() takes Detections, not {type(given).__name__}. Detections.from_table(frame, position) "
+            "makes them of numbers, outbid.read_detections(path) reads a file."
+        )

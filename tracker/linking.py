@@ -67,6 +67,11 @@ class Links:
     solved_elsewhere: bool = False
 
 
+def no_links() -> Links:
+    """What there is where nothing can be linked."""
+    return Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)
+
+
 @dataclass(frozen=True)
 class LinkCosts:
     """What `match` needs to know beside the points; see there."""
@@ -150,8 +155,7 @@ def link_frames(
         _tried_alone(movie, place, workers, memory, run) if links is None else links
         for run, links in zip(cuts, found, strict=True)
     ]
-    none = Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0, batches)
-    return joined([none, *whole])
+    return joined([no_links(), *whole], batches)
 
 
 _Movie = tuple[Detections, NDArray[np.float64], "LinkCosts"]

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from .batches import account
 from .calibrate import calibrate
 from .calibrate.calibration import Calibration
 from .calibrate.known import check_known
-from .detections import Detections
+from .detections import Detections, refuse_other
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
 from .gaps import close_gaps
-from .linking import LinkCosts, Links, link_frames
+from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_costs
+from .remarks import at_first_sight, doubled, has_two_frames
 from .tracks import Tracks
 
 _HEURISTIC = ("greedy", "greedy_switching")
@@ -169,13 +171,26 @@ class TrackingRun:
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
         candidates_on, solved_on, margins_on.
     learned : Calibration or None
-        What was learned from the movie, if no `max_distance` was set.
+        What was learned from the movie, if no `max_distance` was set and two frames hold detections.
     """
 
     tracks: Tracks
     settings: TrackingSettings
     stats: Mapping[str, int | float | str]
     learned: Calibration | None = None
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what was linked: frames or rows that are missing, or there twice.
+
+        Examples
+        --------
+        >>> track(Detections.from_table([], [])).remarks
+        ('There are no detections, so nothing is linked. Is this the right file?',)
+        """
+        seen, used = self.tracks.detections, self.settings
+        said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
+        return (*said, *doubled(seen))
 
 
 def track(
@@ -203,6 +218,8 @@ def track(
 
     Raises
     ------
+    TypeError
+        If these are no `Detections` or no `TrackingSettings`.
     SettingsError
         If `workers` is less than 1.
     ResourceError
@@ -217,6 +234,12 @@ def track(
     >>> track(seen).tracks.track_id.tolist()  # no settings at all
     [0, 1, 1, 0]
     """
+    refuse_other(detections, "track")
+    if settings is not None and not isinstance(settings, TrackingSettings):
+        raise TypeError(
+            f"settings are TrackingSettings, not {type(settings).__name__}. For a gate of 3: "
+            "TrackingSettings(max_distance=3.0)."
+        )
     if workers is None:
         workers = os.cpu_count() or 1
     elif workers < 1:
@@ -227,6 +250,8 @@ def track(
     device = device_for(settings.device, len(detections), WORTH_A_GPU)
     used = replace(settings, device=device, max_gap=settings.max_gap or 0)
     lap("device")
+    if not has_two_frames(detections):
+        return run_of(detections, no_links(), 0, used)
     return run_of(detections, *gated_links(detections, used, workers, progress), used)
 
 
@@ -268,6 +293,8 @@ def _learned(
     if settings.device == "gpu":
         raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
     used = replace(settings, device="cpu")
+    if not has_two_frames(detections):
+        return run_of(detections, no_links(), 0, used)
     learned, links = calibrate(
         detections, spacing=used.spacing, max_gap=used.max_gap, two_sided=not used.forward_only,
         divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,

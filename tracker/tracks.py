@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -241,6 +242,23 @@ class Tracks:
     def _inside_track(self) -> NDArray[np.bool_]:
         """(E,) bool: the links that continue a track, in contrast to divisions and merges."""
         return (self.successors[self.links[:, 0]] == 1) & (self.predecessors[self.links[:, 1]] == 1)
+
+
+def refuse_others(given: Mapping[str, object], door: str) -> None:
+    """Refuse what are no `Tracks`, by the names of the arguments, and name the way in.
+
+    Raises
+    ------
+    TypeError
+        If one is not.
+    """
+    for name, value in given.items():
+        if not isinstance(value, Tracks):
+            raise TypeError(
+                f"{door}() takes Tracks; {name} is of type {type(value).__name__}. "
+                "Tracks.from_track_ids(detections, track_id) makes them of numbers, "
+                "outbid.read_tracks(path) reads a file."
+            )
 
 
 def _dense(label: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -171,6 +171,8 @@ def track(
     from ..tracking import cost_at_gate
 
     clock = Stopwatch()
+    if max_distance is not None:
+        _refuse_what_is_learned()
     settings = Settings(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
@@ -189,6 +191,21 @@ def track(
     say(f"{line.format_map(report)}{sentence(report)}")
 
 
+def _refuse_what_is_learned() -> None:
+    """Refuse options, given on the command line or in the environment, that count only if all is learned."""
+    from ..errors import SettingsError
+
+    ctx = click.get_current_context()
+    given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
+    for name in ("divisions", "merges", "forward_only"):
+        if ctx.params[name] and ctx.get_parameter_source(name) in given:
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(
+                f"{option} needs what is learned from the movie, which --max-distance rules out. "
+                "Leave out one of the two."
+            )
+
+
 def _in_memory(
     source: Path,
     output: Path,
@@ -202,6 +219,7 @@ def _in_memory(
     from .._threads import begun
     from .._timing import lap
     from ..batches import RECORDED
+    from ..remarks import at_first_sight, doubled
     from ..tracking import track as run_track
 
     formats.check_output(output, overwrite=overwrite)
@@ -209,12 +227,17 @@ def _in_memory(
     lap("read")
     hashed = begun(formats.input_of, source, columns)
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
+    twice = begun(doubled, detections)
+    for remark in at_first_sight(detections, max_distance=settings.max_distance, max_gap=settings.max_gap):
+        say(remark)
     with compilation_reported(), progress_bar("Linking") as progress:
         run = run_track(detections, settings, workers=workers, progress=progress)
     _LOG.info("%s", run.settings)
     origin = hashed.result()
     lap("hash")
     _warn_of_other_input(origin)
+    for remark in twice.result():
+        say(remark)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
     record = _track_record(origin, run.settings) | counted | learned

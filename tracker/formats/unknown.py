@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from shlex import quote
 
 _IMAGE = "It is an image. Find its spots first: outbid detect {name} -o spots.csv"
 _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
@@ -34,11 +35,13 @@ def advice(path: Path) -> str:
     >>> advice(Path("notes.md"))
     ''
     """
-    name = path.name.lower()
     if path.is_dir():
         kinds, _ = _ADVICE[0]
-        if not any(fnmatch(file.name.lower(), kind) for file in path.iterdir() for kind in kinds):
-            return "Give a file."
-        return f"It holds images. Find their spots first: outbid detect {path.name} -o spots.csv"
+        files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+        if any(fnmatch(file.name.lower(), kind) for file in files for kind in kinds):
+            return f"It holds images. Find their spots first: outbid detect {quote(str(path))} -o spots.csv"
+        tables = [file for file in files if fnmatch(file.name.lower(), "*.[ctp][sa][vr]*")]
+        return f"Give a file of it, such as {(tables or files)[0]}." if files else "It is empty. Give a file."
+    name = path.name.lower()
     remedy = next((remedy for patterns, remedy in _ADVICE if any(fnmatch(name, p) for p in patterns)), "")
-    return remedy.replace("{name}", path.name)
+    return remedy.replace("{name}", quote(str(path)))

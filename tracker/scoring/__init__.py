@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import SettingsError
-from ..tracks import Tracks
+from ..tracks import Tracks, refuse_others
 from .divisions import division_scores
 from .identity import identity_scores
 from .links import link_scores
@@ -146,6 +146,7 @@ def score(
     >>> round(found.values["link_f1"], 3), found.values["alpha"], found.values["idf1"]
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
+    refuse_others({"tracks": tracks, "truth": truth}, "score")
     if not (math.isfinite(gate) and gate > 0):
         raise SettingsError(f"The gate is {gate}; it must be a distance above 0.")
     unknown = [name for name in families if name not in FAMILIES]

@@ -1,0 +1,131 @@
+"""What is said of detections that can hardly be linked, and who may not come in."""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+
+import numpy as np
+import pytest
+from commands import assert_refused, run
+
+from outbid import Detections, SolverError, TrackingSettings, Tracks, score, track
+from outbid.advise import advise
+
+door = import_module("outbid.tracking")
+GRID = np.stack(np.meshgrid(*[np.arange(0, 60, 20.0)] * 3), axis=-1).reshape(-1, 3)
+
+
+def written(folder, frame, position):
+    """A table of detections, and where its tracks go."""
+    path = folder / "spots.csv"
+    rows = [f"{t},{z},{y},{x}" for t, (z, y, x) in zip(frame, position, strict=True)]
+    path.write_text("\n".join(["frame,z,y,x", *rows, ""]))
+    return "track", path, "-o", folder / "tracks.csv"
+
+
+@pytest.mark.parametrize("given", [np.zeros((5, 4)), {"frame": [0]}, "spots.csv", None, 3])
+def test_what_are_no_detections_are_shown_the_way_in(given):
+    for enter in (track, advise):
+        with pytest.raises(TypeError, match=r"takes Detections, not .*from_table.*read_detections"):
+            enter(given)
+    seen = Detections.from_table([0], [[0, 0, 0]])
+    with pytest.raises(TypeError, match=r"truth is of type .*from_track_ids.*read_tracks"):
+        score(Tracks(seen, np.empty((0, 2), np.int64)), given)
+    if given is not None:
+        with pytest.raises(TypeError, match=r"TrackingSettings\(max_distance"):
+            track(seen, given)
+
+
+@pytest.mark.parametrize("options", [[], ["--max-distance", "3", "--max-gap", "2"]])
+@pytest.mark.parametrize(
+    ("frame", "said"), [([], "no detections"), ([7] * 27, "All 27 detections are in frame 7")]
+)
+def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
+    for name in ("calibrate", "gated_links"):
+        monkeypatch.delattr(door, name)
+    done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
+    assert done.exit_code == 0, done.output
+    first, last = done.stderr.splitlines()
+    assert said in first
+    assert "so nothing is linked" in first
+    assert last.startswith(f"0 links, {len(frame)} tracks")
+    assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
+
+
+@pytest.mark.parametrize("options", [[], ["--max-distance", "3"]])
+def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path, monkeypatch):
+    def no_more(*_, **__):
+        raise SolverError("The work begins.")
+
+    monkeypatch.setattr(door, "track", no_more)
+    frame = np.repeat(np.arange(10), 3)
+    done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
+    assert done.exit_code == 5
+    assert done.stderr.startswith("All 30 detections are at one place, z, y, x = 1, 1, 1: nothing shows")
+
+
+def test_rows_that_are_there_twice_are_counted(tmp_path):
+    frame = np.repeat(np.arange(3), 27)
+    twice = np.concatenate([frame, frame[30:40]]), np.concatenate([np.tile(GRID, (3, 1)), GRID[3:13]])
+    done = run(*written(tmp_path, *twice), "--max-distance", "3")
+    assert (
+        "10 detections lie exactly on another of their frame, the first in frame 1 at z, y, x = "
+        in done.stderr
+    )
+    assert "Are rows doubled?" in done.stderr
+    [said] = track(Detections.from_table(*twice), TrackingSettings(3.0)).remarks
+    assert said in done.stderr
+    once = Detections.from_table(frame, np.tile(GRID, (3, 1)))
+    assert track(once, TrackingSettings(3.0)).remarks == ()
+
+
+def test_minus_zero_is_zero_and_other_frames_are_others():
+    seen = Detections.from_table([0, 0, 1, 1], [[0.0, 0, 0], [-0.0, 0, 0], [0, 0, 0], [0, 0, 9]])
+    [said] = track(seen, TrackingSettings(3.0)).remarks
+    assert said.startswith("1 detection lies exactly on another of its frame, in frame 0 at ")
+
+
+def test_a_million_rows_are_compared_in_no_time():
+    from outbid.remarks import doubled
+
+    rng = np.random.default_rng(0)
+    seen = Detections(np.repeat(np.arange(100, dtype=np.int32), 10_000), rng.random((1_000_000, 3)))
+    start = time.perf_counter()
+    assert doubled(seen) == []
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("option", ["--divisions", "--merges", "--forward-only"])
+def test_what_is_learned_is_refused_beside_a_max_distance(option, tmp_path):
+    words = written(tmp_path, [0, 1], GRID[:2])
+    assert_refused(run(*words, "--max-distance", "3", option), 2, option, "--max-distance")
+    by_environment = {f"OUTBID_TRACK_{option[2:].replace('-', '_').upper()}": "1"}
+    assert_refused(run(*words, "--max-distance", "3", env=by_environment), 2, option)
+    assert run(*words, "--max-distance", "3", "--no-divisions", "--no-merges").exit_code == 0
+    # The record of a run holds all options: it is no wish.
+    again = run(*words, "--config", tmp_path / "tracks.csv", "--overwrite")
+    assert again.exit_code == 0, again.output
+
+
+@pytest.mark.parametrize(("frames", "said"), [(30, "at most 28 can be missing in a track: it acts as 28"),
+                                              (1200, "hardly shows who is who")])  # fmt: skip
+def test_a_gap_longer_than_makes_sense_is_named(frames, said, tmp_path):
+    words = written(
+        tmp_path, np.arange(frames), np.zeros((frames, 3)) + [[0, 0, k % 2] for k in range(frames)]
+    )
+    done = run(*words, "--max-distance", "3", "--max-gap", "1000")
+    assert done.exit_code == 0, done.output
+    assert "max_gap is 1000" in done.stderr
+    assert said in done.stderr
+
+
+def test_advice_names_the_file_with_its_folder(tmp_path):
+    folder = tmp_path / "my movies"
+    folder.mkdir()
+    assert_refused(run("track", folder), 3, "It is empty")
+    (folder / "spots.csv").write_text("frame,z,y,x\n")
+    assert_refused(run("track", folder), 3, f"such as {folder / 'spots.csv'}.")
+    (folder / "a.tif").write_bytes(b"")
+    assert_refused(run("track", folder / "a.tif"), 3, f"outbid detect '{folder / 'a.tif'}' -o spots.csv")
+    assert_refused(run("track", folder), 3, f"outbid detect '{folder}' -o spots.csv")

@@ -1,0 +1,118 @@
+"""Remarks on what is to be linked: said before the work begins, or beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .detections import Detections
+
+_MANY_MISSING = 100
+"""Frames over which a gate that is made for one step hardly tells who is who."""
+_FIRST_LOOK = 1000
+"""Detections that are compared with the first one before all are."""
+
+
+def at_first_sight(
+    detections: Detections, *, max_distance: float | None = None, max_gap: int | None = None
+) -> list[str]:
+    """Sentences on detections that cannot be linked, or hardly, and on a `max_gap` that is too long.
+
+    Parameters
+    ----------
+    detections : Detections
+    max_distance, max_gap
+        As in `TrackingSettings`.
+
+    Examples
+    --------
+    >>> at_first_sight(Detections.from_table([3, 3], [[0, 0, 0], [0, 0, 1]]))
+    ['All 2 detections are in frame 3, so nothing is linked. Is the column frame right?']
+    """
+    count = len(detections)
+    if count == 0:
+        return ["There are no detections, so nothing is linked. Is this the right file?"]
+    all_of_them = "The only detection is" if count == 1 else f"All {count} detections are"
+    if not has_two_frames(detections):
+        where = f"{all_of_them} in frame {detections.first_frame}"
+        return [f"{where}, so nothing is linked. Is the column frame right?"]
+    said = []
+    if _at_one_place(detections.position):
+        place = ", ".join(f"{value:g}" for value in detections.position[0])
+        said.append(
+            f"{all_of_them} at one place, z, y, x = {place}: nothing shows which follows which. "
+            "Are the columns z, y, x right?"
+        )
+    return said + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
+
+
+def has_two_frames(detections: Detections) -> bool:
+    """Whether two frames hold a detection, without which nothing can be linked."""
+    return len(detections) > 0 and detections.frame[0] != detections.frame[-1]
+
+
+def _at_one_place(position: NDArray[np.float64]) -> bool:
+    first = position[:_FIRST_LOOK]
+    return bool((first == first[0]).all() and (position == first[0]).all())
+
+
+def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]:
+    most = frames - 2
+    if max_gap > max(most, _MANY_MISSING):
+        return [
+            f"max_gap is {max_gap}, but of {frames} frames at most {most} can be missing in a track: it acts "
+            f"as {most}."
+        ]
+    if max_distance is not None and max_gap > _MANY_MISSING:
+        return [
+            f"max_gap is {max_gap}: over so many frames a gate of {max_distance:g} hardly shows who is who. "
+            "Leave out the max distance: then it is learned how often particles are missed."
+        ]
+    return []
+
+
+def doubled(detections: Detections) -> list[str]:
+    """A sentence on detections that lie exactly on another of their frame; none if there are none.
+
+    Examples
+    --------
+    >>> doubled(Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 0, 1]]))[0][:59]
+    '1 detection lies exactly on another of its frame, in frame '
+    >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]]))
+    []
+    """
+    if len(detections) == 0 or _at_one_place(detections.position):  # which is said at first sight
+        return []
+    # Rows that are alike have the same hash; few others have.
+    code = _hashed(detections)
+    ordered = np.sort(code)
+    often = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(often):
+        return []
+    rows = np.nonzero(np.isin(code, often))[0]
+    # 0.0 makes -0 equal to 0.
+    table = np.column_stack([detections.frame[rows], detections.position[rows] + 0.0])
+    first = np.unique(table, axis=0, return_index=True)[1]
+    again = np.setdiff1d(np.arange(len(rows)), first)
+    if not len(again):
+        return []
+    row = rows[again[0]]
+    place = ", ".join(f"{value:g}" for value in detections.position[row])
+    lie = "1 detection lies exactly on another of its frame, in" if len(again) == 1 else (
+        f"{len(again)} detections lie exactly on another of their frame, the first in"
+    )  # fmt: skip
+    return [
+        f"{lie} frame {detections.frame[row]} at z, y, x = {place}. Are rows doubled? Each is linked as a "
+        "particle of its own."
+    ]
+
+
+def _hashed(detections: Detections) -> NDArray[np.uint64]:
+    """(N,) uint64: the same for detections of one frame and place."""
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    code = detections.frame.astype(np.uint64) * odd
+    for column in detections.position.T:
+        code ^= (column + 0.0).view(np.uint64)
+        code *= odd
+        code ^= code >> np.uint64(29)
+    return code
