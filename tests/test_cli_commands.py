@@ -312,7 +312,7 @@ def test_divisions_are_scored(tmp_path: Path) -> None:
     family = ["track_id,frame,y,x,parent", *(f"{row},{'0' if row[0] > '0' else ''}" for row in places)]
     (tmp_path / "family.csv").write_text("\n".join(family))
     (tmp_path / "apart.csv").write_text("\n".join(["track_id,frame,y,x", *places]))
-    both = run("score", tmp_path / "family.csv", tmp_path / "family.csv")
+    both = run("score", tmp_path / "family.csv", tmp_path / "family.csv", "--gate", 5)
     assert re.search(r"^division_f1 +1\.0000$", both.stdout, re.MULTILINE), both.output
     assert both.stderr == ""
     sides = tmp_path / "apart.csv", tmp_path / "family.csv"

@@ -64,6 +64,17 @@ def scored(window: "Window", gate: str = "2") -> Any:
     return form
 
 
+def test_the_gate_comes_from_the_spacing_unless_it_is_set(window: "Window") -> None:
+    add(window, true_tracks(), "truth")
+    add(window, found_tracks(), "found")
+    form = window.form("Score against truth")
+    assert form.gate.text() == "half of the spacing"
+    window.click(form.run_button)
+    window.wait(form.table.rowCount)
+    # Rows 30 voxels apart, of half a micrometer each.
+    assert "Gate: 7.5 micrometer, half of the median distance" in form.message.text()
+
+
 def test_a_run_that_is_cancelled_ends_before_the_next_family_of_scores(
     window: "Window", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,8 +194,8 @@ def test_what_comes_from_files_cannot_become_part_of_the_page() -> None:
     read = Page(report(tracks, tracks, title=NASTY, record=record, inputs=inputs))
     assert "script" not in read.tags
     assert read.open == []
-    # Title, heading, unit, record (name twice, value, settings), file (what, name, sum), units of scores.
-    assert read.text.count(NASTY) == 12
+    # Title, heading, unit, record (name twice, value, settings), file (what, name, sum), scores, gate.
+    assert read.text.count(NASTY) == 13
 
 
 @pytest.mark.parametrize("unit", ["$", "\\frac", "$$", "a_b^c", "\u4e2d", "x" * 99, "\n"])

@@ -2,13 +2,25 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from scenes import SCENES, tracks_of
 
-from outbid import Detections, ResourceError, Scores, SettingsError, Tracks, score
+from outbid import (
+    Detections,
+    ResourceError,
+    Scores,
+    SettingsError,
+    Tracks,
+    read_tracks,
+    score,
+    write_tracks,
+)
 from outbid.scoring import FAMILIES, matched
+from outbid.scoring.gate import gate_for
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -75,6 +87,122 @@ def test_a_wider_gate_reaches_farther() -> None:
     assert score(scene.tracks, scene.truth, gate=1.1).values["link_f1"] == 1
 
 
+def test_the_usual_gate_is_half_of_the_spacing_and_is_stated() -> None:
+    shifted = SCENES["shifted"]
+    found = score(shifted.tracks, shifted.truth)
+    assert found.provenance["gate"] == 10  # the two particles are 20 apart
+    assert str(found.gate) == (
+        "Gate: 10 pixel, half of the median distance from a true detection to the nearest in its frame."
+    )
+    assert score(shifted.tracks, shifted.truth, gate=5).provenance["gate_from"] == "given"
+    alone = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 3], [0, 0, 3]])
+    assert gate_for(None, Tracks(alone, np.array([[0, 1]]))).distance == 3
+    assert gate_for(None, Tracks(alone, np.empty((0, 2), np.int64))).distance == 5
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_usual_gate_follows_the_unit(unit: float) -> None:
+    rng = np.random.default_rng(3)
+    frame, place = np.repeat(np.arange(4), 200), rng.random((800, 3)) * 10
+    noise = 0.05 * rng.normal(size=place.shape)
+    ids = np.tile(np.arange(200), 4)
+    truth, tracks = (
+        Tracks.from_track_ids(Detections.from_table(frame, unit * of), ids) for of in (place, place + noise)
+    )
+    found = score(tracks, truth)
+    assert found.provenance["gate"] == pytest.approx(0.48 * unit, rel=0.1)
+    assert found.values["link_f1"] > 0.99
+
+
+def test_real_tracks_in_other_units_are_scored_with_the_usual_gate(
+    real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = real_data / "turbulence" / "tracers_2000.csv"
+    truth = read_tracks(file)
+    truth = truth.take(truth.detections.frame < truth.detections.first_frame + 3)
+    seen = truth.detections
+    moved = Detections(seen.frame, seen.position + 1e-4)
+    write_tracks(tmp_path / "truth.csv", truth)
+    write_tracks(tmp_path / "moved.csv", Tracks(moved, truth.links))
+    both = tmp_path / "moved.csv", tmp_path / "truth.csv"
+    done = run("score", *both, "--json")
+    assert done.exit_code == 0, done.output
+    made = json.loads(done.stdout)
+    assert made["values"]["link_f1"] == 1
+    assert done.stderr.startswith(f"Gate: {made['provenance']['gate']:g} pixel, half of the median distance")
+    monkeypatch.setattr(matched, "_MOST_PAIR_BYTES", 10_000_000)
+    assert_refused(run("score", *both, "--gate", 5), 4, f"it would be {made['provenance']['gate']:g}.")
+    page = run("report", *both, "-o", tmp_path / "page.html")
+    assert page.exit_code == 0, page.output
+    assert page.stderr.startswith("Gate: ")
+    assert "half of the median distance" in (tmp_path / "page.html").read_text()
+
+
+def _unlike(seen: Detections, name: str) -> Detections:
+    position, frame, unit = seen.position, seen.frame, seen.unit
+    if name == "axes":
+        position = np.ascontiguousarray(position[:, ::-1])
+    if name == "unit":
+        position, unit = position * 0.1, "micrometer"
+    if name == "offset":
+        position = position + np.array([0, 500, 0])
+    if name == "frames":
+        frame = frame + np.int32(100)
+    if name == "gate":
+        position = position + np.array([0, 0, 2.4])
+    return Detections(frame, position, unit)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("axes", "what the tracks call x, y, z is z, y, x of the truth"),
+        ("unit", "The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks reach over"),
+        ("offset", "The tracks lie by z, y, x = 0, 500, 0 from the truth."),
+        ("frames", "No frame is in both: the tracks are in frames 100 to 103, the truth in 0 to 3."),
+        ("gate", "The tracks lie by z, y, x = 0, 0, 2.4 from the truth."),
+    ],
+)
+def test_where_nothing_is_matched_the_reason_is_stated(name: str, said: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    place = rng.random((30, 3)) * [20, 100, 100] + [300, 0, 0]
+    frame, ids = np.repeat(np.arange(4), 30), np.tile(np.arange(30), 4)
+    truth = Tracks.from_track_ids(Detections.from_table(frame, np.tile(place, (4, 1))), ids)
+    tracks = Tracks.from_track_ids(_unlike(truth.detections, name), ids)
+    gate = 2.0 if name == "gate" else None
+    found = score(tracks, truth, gate=gate)
+    assert found.values["link_f1"] == 0
+    assert said in found.remark
+    assert said in found.provenance["unmatched_because"]
+    for path, of in (("tracks.parquet", tracks), ("truth.parquet", truth)):
+        write_tracks(tmp_path / path, of)
+    for mode in ([], ["--json"]):
+        words = [*mode, *([] if gate is None else ["--gate", gate])]
+        assert said in run("score", tmp_path / "tracks.parquet", tmp_path / "truth.parquet", *words).stderr
+
+
+def test_exchanged_axes_are_seen_though_some_lie_near_by_chance() -> None:
+    rng = np.random.default_rng(6)
+    frame, place = np.repeat(np.arange(4), 500), rng.random((2000, 3))
+    truth = Tracks.from_track_ids(Detections.from_table(frame, place), np.tile(np.arange(500), 4))
+    tracks = Tracks(Detections.from_table(frame, place[:, ::-1]), truth.links)
+    found = score(tracks, truth)
+    assert 0 < found.values["idf1"] < 0.5
+    assert "The axes are exchanged" in found.remark
+    assert "unmatched_because" not in score(truth, truth).provenance
+
+
+def test_frames_that_true_tracks_skip_are_named_beside_the_scores_that_count_them() -> None:
+    """The organisers' program counts them as missed, also of tracks that are scored against themselves."""
+    both = SCENES["gap in both"]
+    found = score(both.tracks, both.truth)
+    assert found.values["alpha"] == pytest.approx(5 / 6)
+    assert found.values["link_f1"] == found.values["hota"] == 1
+    assert "True tracks skip 1 frame;" in found.remark
+    assert "skip" not in score(both.truth, both.truth, families=["links"]).remark
+    assert "skip" not in score(SCENES["perfect"].tracks, SCENES["perfect"].truth).remark
+
+
 def test_known_detections_are_not_paired_by_distance() -> None:
     """Neighbours much nearer than the gate do not blur which detection is which."""
     seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 0, 0.1], [0, 0, 0.1], [0, 0, 0]])
@@ -109,7 +237,7 @@ def test_too_many_pairs_are_refused_before_the_memory_is_full(monkeypatch: pytes
     no_links = np.empty((0, 2), np.int64)
     for family in FAMILIES:
         with pytest.raises(ResourceError):
-            score(Tracks(points, no_links), Tracks(other, no_links), families=[family])
+            score(Tracks(points, no_links), Tracks(other, no_links), gate=5.0, families=[family])
 
 
 def test_two_dimensional_scenes_score_like_their_projection() -> None:

@@ -116,7 +116,12 @@ def test_a_picture_of_movie_tracks_and_truth_needs_no_display(files: dict[str, P
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert done.stderr.startswith("movie.tif, True links, False links, Missed links, Errors; ")
+    gate, shown_layers = done.stderr.splitlines()
+    assert (
+        gate
+        == "Gate: 10 pixel, half of the median distance from a true detection to the nearest in its frame."
+    )
+    assert shown_layers.startswith("movie.tif, True links, False links, Missed links, Errors; ")
     seen = np.asarray(pillow.open(picture)).astype(int)
     assert seen.shape == (800, 1200, 3)  # as the movie, the longer side 1200
     red, green, blue = np.moveaxis(seen, -1, 0)

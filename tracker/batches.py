@@ -128,8 +128,13 @@ def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, 
         return {"device": device, "fallbacks": batches.fallbacks}
     stages = batches.stages()
     solved = stages["solved_on"]
-    counts = {"device": solved, "fallbacks": batches.fallbacks} | batches.as_dict()
-    return counts | stages | {"margins_on": "cpu" if exact_margins else solved}
+    return {
+        "device": solved,
+        "fallbacks": batches.fallbacks,
+        **batches.as_dict(),
+        **stages,
+        "margins_on": "cpu" if exact_margins else solved,
+    }
 
 
 def sentence(stats: Mapping[str, object]) -> str:

@@ -325,6 +325,7 @@ def run_of(
         "tracks": tracks.track_count,
         "worst_gap": links.gap,
         "solver": used.solver,
-    } | account(links.batches, used.device, exact_margins=used.exact_margins)
+        **account(links.batches, used.device, exact_margins=used.exact_margins),
+    }
     lap("tracks")
     return TrackingRun(tracks, used, stats, learned)

@@ -36,8 +36,9 @@ _FILE = click.Path(path_type=Path)
 @click.argument("truth", type=_FILE, required=False)
 @click.option("-o", "--output", type=_FILE, help="The page.  [default: TRACKS_report.html]")
 @click.option(
-    "--gate", type=float, default=5.0, show_default=True, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the positions.",
+    "--gate", type=float, metavar="D",
+    help="Detections this far apart or farther are never the same, in the unit of the positions.  "
+    "[default: half of the usual distance between neighbours in the truth]",
 )  # fmt: skip
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
@@ -52,7 +53,7 @@ def report(
     tracks: Path,
     truth: Path | None,
     output: Path | None,
-    gate: float,
+    gate: float | None,
     spacing: tuple[float, float, float] | None,
     columns: dict[str, str],
     truth_columns: dict[str, str],
@@ -62,6 +63,7 @@ def report(
     from outbid import formats
     from outbid.errors import InputError
     from outbid.formats.atomic import refuse_output, write_whole
+    from outbid.scoring.gate import gate_for
 
     from .report import report as make_report
 
@@ -80,6 +82,8 @@ def report(
     if truth is not None:
         inputs["the truth"] = formats.input_of(truth, truth_columns)
     with compilation_reported():
+        if known is not None and gate is None:
+            say(str(gate_for(gate, known)))
         page = make_report(
             found, known, title=tracks.name, record=record, inputs=inputs, gate=gate, spacing=spacing
         )
@@ -120,8 +124,9 @@ def report(
     help="Whether positions are in voxels or in the unit of the voxel size; auto decides by their unit.",
 )  # fmt: skip
 @click.option(
-    "--gate", type=float, default=5.0, show_default=True, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the voxel size.",
+    "--gate", type=float, metavar="D",
+    help="Detections this far apart or farther are never the same, in the unit of the voxel size.  "
+    "[default: half of the usual distance between neighbours in the truth]",
 )  # fmt: skip
 @click.option(
     "--frames", type=click.IntRange(min=0), nargs=2, metavar="FIRST LAST",
@@ -145,7 +150,7 @@ def view(
     channel: int,
     scene: int | None,
     positions: str,
-    gate: float,
+    gate: float | None,
     frames: tuple[int, int] | None,
     screenshot: Path | None,
     frame: int | None,
@@ -186,6 +191,8 @@ def view(
         say(doubt)
     if drawn.cut:
         say(drawn.cut)
+    if drawn.gate is not None and gate is None:
+        say(str(drawn.gate))
     find_screen(virtual=screenshot is not None)
 
     from .window import open_window, png_of, show_until_closed

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.errors import SettingsError
+from outbid.scoring.gate import gate_for
 from outbid.scoring.matched import pair_up
 from outbid.tracks import Tracks
 
@@ -43,15 +42,16 @@ class JudgedLinks:
     true_counts: NDArray[np.bool_]
 
 
-def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks:
+def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> JudgedLinks:
     """Judge links as `outbid.scoring.score` does.
 
     Parameters
     ----------
     tracks, truth : Tracks
         What was found and what is true, in the same unit and with the same frame numbers.
-    gate : float
-        Detections this far apart or farther are never the same, in the unit of the positions.
+    gate : float, optional
+        Detections this far apart or farther are never the same, in the unit of the positions. Default: as
+        `outbid.scoring.gate.gate_for` has it.
 
     Raises
     ------
@@ -67,9 +67,7 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float = 5.0) -> JudgedLinks
     >>> judged.right.tolist(), judged.found_again.tolist()
     ([True, False], [True, False])
     """
-    if not (math.isfinite(gate) and gate > 0):
-        raise SettingsError(f"The gate is {gate}; it must be a distance above 0.")
-    true_of = pair_up(tracks, truth, gate).true_of
+    true_of = pair_up(tracks, truth, gate_for(gate, truth).distance).true_of
     width = max(len(truth.detections), 1)
     true_code = truth.links[:, 0] * width + truth.links[:, 1]
     divides = truth.successors[truth.links[:, 0]] >= 2

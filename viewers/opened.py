@@ -93,7 +93,7 @@ def scene_of(
     *,
     spacing: tuple[float, float, float] | None = None,
     in_voxels: bool | None = None,
-    gate: float = 5.0,
+    gate: float | None = None,
     frames: tuple[int, int] | None = None,
     around: float = 0,
 ) -> Scene:

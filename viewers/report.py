@@ -56,7 +56,7 @@ def report(
     title: str = "Tracks",
     record: Mapping[str, object] | None = None,
     inputs: Mapping[str, Mapping[str, str]] | None = None,
-    gate: float = 5.0,
+    gate: float | None = None,
     spacing: _Spacing | None = None,
 ) -> str:
     """Write a page about tracks, complete in itself: no script, and nothing that is loaded.
@@ -72,8 +72,9 @@ def report(
         The run record of the tracks, as `outbid.read_record` gives it.
     inputs : mapping, optional
         Name and sha256 of the files, by what they are.
-    gate : float
-        Of the scores, in the unit of the positions.
+    gate : float, optional
+        Of the scores, in the unit of the positions. Default: half of the usual distance between neighbours in
+        the truth.
     spacing : (float, float, float), optional
         By which positions are multiplied before lengths are taken. Default: that of the record, else 1.
         Scores take the positions as they are, as `outbid score` does.
@@ -102,7 +103,7 @@ def report(
     scaled = spacing or spacing_of(record)
     unit = tracks.detections.unit if scaled == (1, 1, 1) else "unit of the spacing"
     scores = None if truth is None else score(tracks, truth, gate=gate)
-    judged = None if truth is None else judge_links(tracks, truth, gate)
+    judged = None if truth is None or scores is None else judge_links(tracks, truth, scores.gate.distance)
     with plots.style():
         pictures = [
             *_figures(plots, tracks, judged, scaled, unit), *_worst(plots, tracks, judged, scaled),
@@ -171,7 +172,9 @@ def _scores(scores: Scores | None) -> Iterator[str]:
     yield '<h2>Scores</h2>\n<div class="side">\n'
     for begin in range(0, len(shown), max(third, 1)):
         yield _pairs((name, value) for name, value in shown[begin : begin + third])
-    yield "</div>\n" + (f"<p>{scores.remark}</p>\n" if scores.remark else "")
+    yield "</div>\n" + "".join(
+        f"<p>{escape(said)}</p>\n" for said in (str(scores.gate), scores.remark) if said
+    )
     yield "<details><summary>How they were taken</summary>\n"
     yield _pairs(flat(scores.provenance)) + "</details>\n"
 

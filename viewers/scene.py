@@ -13,6 +13,7 @@ from scipy.spatial import KDTree
 from outbid.detections import Detections
 from outbid.errors import SettingsError
 from outbid.formats.images import Movie
+from outbid.scoring.gate import Gate, gate_for
 from outbid.tracks import Tracks
 
 from .judged import judge_links
@@ -57,12 +58,15 @@ class Scene:
         Names of layers that are there but not shown at first.
     cut : str
         Says which frames are shown if all would be too many for the screen; else empty.
+    gate : Gate or None
+        By which links were judged, if they were.
     """
 
     grid: Grid
     layers: tuple[Layer, ...]
     hidden: frozenset[str] = frozenset()
     cut: str = ""
+    gate: Gate | None = None
 
     @property
     def legend(self) -> str:
@@ -82,7 +86,7 @@ def scene(
     tracks: Mapping[str, Tracks],
     truth: Tracks | None = None,
     *,
-    gate: float = 5.0,
+    gate: float | None = None,
     frames: tuple[int, int] | None = None,
     around: float = 0,
     most: int = MOST_VERTICES,
@@ -98,8 +102,9 @@ def scene(
         Likewise.
     truth : Tracks, optional
         Likewise. The links of the first of `tracks` are judged by it, and shown by what they are.
-    gate : float
-        Detections this far apart or farther are never the same, in the unit of the grid.
+    gate : float, optional
+        Detections this far apart or farther are never the same, in the unit of the grid. Default: half of the
+        usual distance between neighbours in the truth.
     frames : (int, int), optional
         First and last frame to show of points and tracks. Default: all, or as many around one as have at
         most `most` vertices of tracks.
@@ -126,24 +131,24 @@ def scene(
     hidden: set[str] = set()
     if truth is not None:
         layers.append(tracks_layer(truth, spacing=grid.spacing, name="Truth"))
+    reach = None
     if truth is not None and tracks:
         hidden = {"Truth", *points, *tracks}
-        found = next(iter(tracks.values()))
-        judged = replace(
-            judge_links(_scaled(found, grid), _scaled(truth, grid), gate), tracks=found, truth=truth
-        )
-        layers += error_layers(judged, spacing=grid.spacing)
+        found, world = next(iter(tracks.values())), _scaled(truth, grid)
+        reach = gate_for(gate, world)
+        judged = judge_links(_scaled(found, grid), world, reach.distance)
+        layers += error_layers(replace(judged, tracks=found, truth=truth), spacing=grid.spacing)
     layers = [_without_lone(layer) if layer.kind == "tracks" else layer for layer in layers]
     fitting = frames or frames_that_fit(layers, around, most=most)
     if fitting is None:
-        return Scene(grid, tuple(layers), frozenset(hidden))
+        return Scene(grid, tuple(layers), frozenset(hidden), gate=reach)
     vertices = sum(len(layer.data) for layer in layers if layer.kind == "tracks")
     cut = (
         f"Of points and tracks, frames {fitting[0]} to {fitting[1]} are shown: with {vertices:,} vertices of "
         "tracks napari would be slow. Others are shown with --frames FIRST LAST."
     )
     layers = [in_frames(layer, *fitting) for layer in layers]
-    return Scene(grid, tuple(layers), frozenset(hidden), "" if frames else cut)
+    return Scene(grid, tuple(layers), frozenset(hidden), "" if frames else cut, reach)
 
 
 # ---------------------------------------------------------------- one grid

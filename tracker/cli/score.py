@@ -39,8 +39,9 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 @click.argument("tracks", type=_FILE)
 @click.argument("truth", type=_FILE)
 @click.option(
-    "--gate", type=float, default=5.0, show_default=True, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the positions.",
+    "--gate", type=float, metavar="D",
+    help="Detections this far apart or farther are never the same, in the unit of the positions.  "
+    "[default: half of the usual distance between neighbours in the truth]",
 )  # fmt: skip
 @click.option(
     "--fail-under", multiple=True, metavar="NAME=VALUE", callback=_limits,
@@ -54,7 +55,7 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 def score(
     tracks: Path,
     truth: Path,
-    gate: float,
+    gate: float | None,
     fail_under: dict[str, float],
     columns: dict[str, str],
     truth_columns: dict[str, str],
@@ -81,8 +82,11 @@ def score(
         click.echo(json.dumps({"values": values, "provenance": {**scores.provenance, "inputs": inputs}}))
     else:
         click.echo(str(scores))
-        if scores.remark:
-            say(scores.remark)
+    if gate is None:
+        say(str(scores.gate))
+    remark = scores.provenance.get("unmatched_because") if as_json else scores.remark
+    if remark:
+        say(remark)
     low = [name for name, limit in fail_under.items() if not scores.values[name] >= limit]
     for name in low:
         click.echo(f"{name} is {scores.values[name]:.6g}, under {fail_under[name]:.6g}.", err=True)

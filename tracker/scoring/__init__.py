@@ -7,21 +7,22 @@ link score hides how long a particle is followed: report an identity score besid
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from typing import Any
 
-from ..errors import SettingsError
+from ..errors import ResourceError, SettingsError
 from ..tracks import Tracks, refuse_others
 from .divisions import division_scores
+from .gate import Gate, gate_for
 from .identity import identity_scores
 from .links import link_scores
 from .matched import MatchedTracks, pair_up
 from .merges import merge_scores
-from .particles import particle_scores
+from .particles import particle_scores, skipped_frames
+from .unmatched import exchanged_axes, unlike_lengths, why_nothing
 
 __all__ = ["FAMILIES", "Scores", "score"]
 
@@ -34,6 +35,9 @@ FAMILIES: Mapping[str, Callable[[MatchedTracks], dict[str, float]]] = {
 }
 """Families of scores by name."""
 
+_WHY = "unmatched_because"
+"""Place in the provenance of the reason why nothing was matched, or little, where there is one."""
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -42,8 +46,8 @@ class Scores:
     Parameters
     ----------
     values : dict of str to float
-        NaN where a score is 0 / 0. Counts are whole numbers; rmse is in the unit of the positions, all
-        other scores are 1 for perfect tracks.
+        NaN where a score is 0 / 0. Counts are whole numbers; rmse is in the unit of the positions. All
+        other scores are 1 for perfect tracks, except alpha, beta and jsc where true tracks skip frames.
     provenance : dict
         Version, settings, and what was compared; plain values, ready for JSON.
 
@@ -73,16 +77,29 @@ class Scores:
 
     @property
     def remark(self) -> str:
-        """A sentence on scores that the table leaves out; empty if it shows all.
+        """Why scores may be lower than seems right, and which are left out of the table; else empty.
 
         Examples
         --------
         >>> Scores({"division_f1": float("nan"), "n_true_divisions": 0, "n_found_divisions": 0}, {}).remark
         'Neither the tracks nor the truth have divisions: there are none to score.'
         """
-        if not self._without("division"):
-            return ""
-        return "Neither the tracks nor the truth have divisions: there are none to score."
+        said = [str(self.provenance[_WHY])] if _WHY in self.provenance else []
+        skipped = self.provenance.get("skipped_frames", 0)
+        if skipped and not said:
+            said.append(
+                f"True tracks skip {skipped} frame{'s' * (skipped > 1)}; alpha, beta and jsc count each as "
+                "missed unless the tracks have it, as the program of the ISBI challenge does."
+            )
+        if self._without("division"):
+            said.append("Neither the tracks nor the truth have divisions: there are none to score.")
+        return " ".join(said)
+
+    @property
+    def gate(self) -> Gate:
+        """The gate, and where it comes from."""
+        made = self.provenance
+        return Gate(made["gate"], made["truth"]["unit"], made["gate_from"])
 
     def _without(self, kind: str) -> bool:
         """Whether there are none of a kind to score."""
@@ -102,7 +119,7 @@ def score(
     tracks: Tracks,
     truth: Tracks,
     *,
-    gate: float = 5.0,
+    gate: float | None = None,
     families: Sequence[str] = tuple(FAMILIES),
     progress: Callable[[int, int], object] | None = None,
 ) -> Scores:
@@ -118,8 +135,9 @@ def score(
         What was found.
     truth : Tracks
         What is true, in the same unit and with the same frame numbers.
-    gate : float
-        Detections this far apart or farther are never the same, in the unit of the positions.
+    gate : float, optional
+        Detections this far apart or farther are never the same, in the unit of the positions. Default: half
+        of the median distance from a true detection to the nearest in its frame (`gate_for`).
     families : sequence of {"links", "particles", "identity", "divisions", "merges"}
         Which scores to compute.
     progress : callable, optional
@@ -131,6 +149,8 @@ def score(
 
     Raises
     ------
+    TypeError
+        If either is no `Tracks`.
     SettingsError
         If the gate is not positive and finite, or a family is unknown.
     ResourceError
@@ -147,18 +167,44 @@ def score(
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
     refuse_others({"tracks": tracks, "truth": truth}, "score")
-    if not (math.isfinite(gate) and gate > 0):
-        raise SettingsError(f"The gate is {gate}; it must be a distance above 0.")
     unknown = [name for name in families if name not in FAMILIES]
     if unknown:
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")
-    matched = pair_up(tracks, truth, float(gate))
+    reach = gate_for(gate, truth)
+    matched = pair_up(tracks, truth, reach.distance)
     values: dict[str, float] = {}
-    for done, name in enumerate(families):
-        if progress is not None:
-            progress(done, len(families))
-        values |= FAMILIES[name](matched)
-    return Scores(values, _provenance(matched, families))
+    try:
+        for done, name in enumerate(families):
+            if progress is not None:
+                progress(done, len(families))
+            values |= FAMILIES[name](matched)
+        reason = _why_unmatched(matched)
+    except ResourceError as error:
+        raise ResourceError(f"{error} {_lower(tracks, truth)}") from None
+    where = _provenance(matched, families) | {"gate_from": reach.origin}
+    if "particles" in families:
+        where["skipped_frames"] = skipped_frames(truth)
+    if reason:
+        where[_WHY] = reason
+    return Scores(values, where)
+
+
+def _why_unmatched(matched: MatchedTracks) -> str:
+    """Why nothing was matched, or less than half of what might be; empty if more was or nothing shows it."""
+    found, true = matched.tracks.detections, matched.truth.detections
+    hits = len(true) if matched.known is not None else int((matched.true_of >= 0).sum())
+    if hits == 0 and len(found) + len(true):
+        return why_nothing(found, true, matched.gate)
+    if 2 * hits < min(len(found), len(true)):
+        return exchanged_axes(found, true, matched.gate)
+    return ""
+
+
+def _lower(tracks: Tracks, truth: Tracks) -> str:
+    """What to do where too many pairs are within the gate."""
+    usual = gate_for(None, truth).distance
+    unlike = unlike_lengths(tracks.detections, truth.detections)
+    return f"That is the gate of the scores; from the truth it would be {usual:g}. {unlike}".strip()
 
 
 def _provenance(matched: MatchedTracks, families: Sequence[str]) -> dict[str, Any]:

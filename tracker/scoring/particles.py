@@ -38,6 +38,12 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     A detection without links is a track of one frame; a track ends where it divides. The scores go by
     distance alone, also where both sides hold the same detections.
 
+    So a frame that neither side has, for both only interpolate it, costs as much as a miss, and tracks that
+    skip frames score below 1 even against themselves. That is the rule of the organisers' program: its
+    ``TrackToTrackDistance`` takes a candidate for matched only if it is no virtual detection, and counts
+    every other frame of the reference's life as not matched, whether the reference was seen there or not.
+    The references of the challenge skipped no frames.
+
     Parameters
     ----------
     matched : MatchedTracks
@@ -49,7 +55,9 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
 
     References
     ----------
-    Chenouard et al., Objective comparison of particle tracking methods, Nature Methods 11 (2014).
+    Chenouard et al., Objective comparison of particle tracking methods, Nature Methods 11 (2014). The program
+    is the Icy plugin of N. Chenouard; its classes stand, ported, in trackmate-sc/TrackMate-CTCRunner
+    (``performance/spt/measure``).
 
     Examples
     --------
@@ -85,6 +93,18 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
         "jsc_theta": ratio(int(chosen.sum()), len(true.first) + int(left_over.sum())),
         "rmse": float(np.sqrt(ratio(float(squares[chosen].sum()), hits))),
     }
+
+
+def skipped_frames(tracks: Tracks) -> int:
+    """Frames inside the life of a track in which it has no detection, of all tracks together.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 3], [[0, 0, 0], [0, 0, 3]])
+    >>> skipped_frames(Tracks(seen, np.array([[0, 1]])))
+    2
+    """
+    return int(_lives(tracks).length.sum()) - len(tracks.detections)
 
 
 @dataclass(frozen=True, eq=False)

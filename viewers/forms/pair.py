@@ -22,6 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from outbid.errors import InputError
+from outbid.scoring.gate import gate_for
 from outbid.tracks import Tracks
 
 from ..judged import JudgedLinks, judge_links
@@ -53,6 +54,8 @@ class Held:
         In voxels of the first result; the last one has a point for each error, with a feature kind.
     place : Place
         Where they lie.
+    gate : float
+        By which they were held against each other.
     """
 
     values: Mapping[str, str]
@@ -60,6 +63,7 @@ class Held:
     remark: str
     layers: list[Layer]
     place: Place
+    gate: float
     taken: tuple[Any, Any] = field(repr=False)
 
     @property
@@ -81,7 +85,7 @@ class PairForm(Form):
         super().__init__(napari_viewer)
         self.first = LayerBox(self.viewer, _can_be_held)
         self.second = LayerBox(self.viewer, _can_be_held)
-        self.gate = NumberBox(5.0, 1e-6)
+        self.gate = NumberBox(None, automatic="half of the spacing")
         self.kind = QComboBox()
         self.previous_button, self.next_button = QPushButton("◀ Previous"), QPushButton("Next ▶")
         self.where = QLabel()
@@ -122,21 +126,23 @@ class PairForm(Form):
                 f"{first.name} is in {place.unit}, {second.name} in {other.unit}. Give both the same unit "
                 "(layer.units)."
             )
-        gate = float(self.gate.value())
+        given = self.gate.number()
         taken, known = _taken(first), _taken(second)
 
         def work(report: Report) -> Held:
             report(0, 0)
             world = moved(taken, place.spacing, place.shift), moved(known, other.spacing, other.shift)
-            judged = judge_links(*world, gate=gate)
+            gate = gate_for(given, world[1])
+            judged = judge_links(*world, gate=gate.distance)
             report(0, 0)
-            values, record, remark = self.hold(judged, gate, report)
+            values, record, remark = self.hold(judged, gate.distance, report)
             report(0, 0)
             back = tuple(1 / size for size in place.spacing)
             shift = tuple(-by / size for by, size in zip(place.shift, place.spacing, strict=True))
             in_voxels = replace(judged, tracks=taken, truth=moved(world[1], back, shift))
             layers = self.layers_of(in_voxels, place.spacing)
-            return Held(values, record, remark, layers, place, (first, second))
+            remark = remark if given is not None else f"{gate} {remark}".strip()
+            return Held(values, record, remark, layers, place, gate.distance, (first, second))
 
         return work
 
@@ -183,7 +189,7 @@ class PairForm(Form):
         if self._frames is not None and not self._frames[0] <= point[0] <= self._frames[1]:
             self._show_layers(point[0])
             self.show_message(self._frames_note())
-        go_to(self.viewer, point, self._held.place, near=20 * self.gate.value())
+        go_to(self.viewer, point, self._held.place, near=20 * self._held.gate)
         self._show_errors()
 
     def _rows(self) -> np.ndarray:
@@ -272,7 +278,10 @@ class PairForm(Form):
         self.fields.addRow(self.first_text, self.first)
         self.fields.addRow(self.second_text, self.second)
         self.fields.addRow("gate", self.gate)
-        self.gate.setToolTip("Detections this far apart or farther are never the same.")
+        self.gate.setToolTip(
+            "Detections this far apart or farther are never the same. By default half of the median distance "
+            f"to the nearest neighbour, among detections of the {self.second_text}."
+        )
         self.fields.addRow("show", self.kind)
         buttons = QWidget()
         row = QHBoxLayout(buttons)

@@ -1,0 +1,116 @@
+"""Why nothing was matched, or little: other frames, units, axes, lengths or places."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import ResourceError
+from ..gating import pairs_within
+
+_SAMPLE = 2000
+"""Found detections that are tried in other orders of the axes."""
+_MANY, _MORE = 0.3, 2.0
+"""Share of them that lie near true ones in the order of the truth at least, and factor to that as it is."""
+_MOST_BYTES = 1 << 28
+"""Memory for their pairs."""
+_UNLIKE = 1.5
+"""Factor by which what both reach over differs where units do."""
+
+
+def why_nothing(found: Detections, true: Detections, gate: float) -> str:
+    """Why no found detection is nearer than the gate to a true one, as far as the positions show it.
+
+    Parameters
+    ----------
+    found, true : Detections
+        Of the tracks and of the truth.
+    gate : float
+
+    Examples
+    --------
+    >>> true = Detections.from_table([0, 0], [[0, 0, 0], [0, 50, 90]])
+    >>> why_nothing(Detections.from_table([0, 0], [[0, 0, 20], [0, 50, 110]]), true, 5.0)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    'No detection of the tracks is nearer than 5 to a true one. The tracks lie by z, y, x = 0, 0, 20 from the
+     truth.'
+    """
+    if not len(found) or not len(true):
+        return f"The {'tracks have' if len(true) else 'truth has'} no detections."
+    frames = np.intersect1d(found.frame, true.frame)
+    if not len(frames):
+        spans = [f"{side.frame[0]} to {side.frame[-1]}" for side in (found, true)]
+        return f"No frame is in both: the tracks are in frames {spans[0]}, the truth in {spans[1]}."
+    reason = exchanged_axes(found, true, gate) or unlike_lengths(found, true)
+    if not reason:
+        sides = [side.take(np.isin(side.frame, frames)) for side in (found, true)]
+        offset = np.subtract(*(np.median(side.position, axis=0) for side in sides))
+        is_far = np.linalg.norm(offset) > gate
+        reason = (
+            f"The tracks lie by z, y, x = {_numbers(offset)} from the truth." if is_far else "Widen the gate."
+        )
+    return f"No detection of the tracks is nearer than {gate:g} to a true one. {reason}"
+
+
+def unlike_lengths(found: Detections, true: Detections) -> str:
+    """A sentence on units or lengths that differ; empty if they are alike.
+
+    Examples
+    --------
+    >>> true = Detections.from_table([0, 0], [[0, 0, 0], [0, 50, 90]])
+    >>> unlike_lengths(Detections.from_table([0, 0], [[0, 0, 0], [0, 5, 9]], unit="micrometer"), true)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    'The tracks are in micrometer, the truth in pixel. Along z, y, x the tracks reach over 0, 4.9, 8.82,
+     the truth over 0, 49, 88.2.'
+    """
+    said = [f"The tracks are in {found.unit}, the truth in {true.unit}."] if found.unit != true.unit else []
+    if len(found) and len(true):
+        reach = [np.ptp(np.quantile(side.position, (0.01, 0.99), axis=0), axis=0) for side in (found, true)]
+        least, most = np.minimum(*reach), np.maximum(*reach)
+        if (most > _UNLIKE * least).any():
+            over = [_numbers(lengths) for lengths in reach]
+            said.append(f"Along z, y, x the tracks reach over {over[0]}, the truth over {over[1]}.")
+    return " ".join(said)
+
+
+def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:
+    """A sentence on axes in another order, if in that order many more lie near true ones; else empty.
+
+    Examples
+    --------
+    >>> true = Detections.from_table([0, 0], [[0, 20, 40], [0, 50, 90]])
+    >>> exchanged_axes(Detections.from_table([0, 0], [[40, 20, 0], [90, 50, 0]]), true, 5.0)
+    'The axes are exchanged: what the tracks call x, y, z is z, y, x of the truth.'
+    """
+    some = found.take(np.isin(found.frame, true.frame))
+    some = some.take(np.unique(np.linspace(0, len(some) - 1, min(len(some), _SAMPLE)).astype(int)))
+    frames = np.unique(some.frame)
+    truth = true.take(np.isin(true.frame, frames))
+    orders = list(permutations(range(3)))
+    share = np.array([_share_near(some, truth, gate, order) for order in orders])
+    best = int(share.argmax())
+    if share[best] <= max(_MANY, _MORE * share[0]):
+        return ""
+    names = ", ".join("zyx"[axis] for axis in orders[best])
+    return f"The axes are exchanged: what the tracks call {names} is z, y, x of the truth."
+
+
+def _share_near(found: Detections, true: Detections, gate: float, order: tuple[int, ...]) -> float:
+    """Share of the found detections that, with their axes in that order, lie within the gate of true ones."""
+    frames = np.unique(found.frame)
+    here, there = (
+        np.append(np.searchsorted(of.frame, frames), len(of)).astype(np.int64) for of in (found, true)
+    )
+    moved = np.ascontiguousarray(found.position[:, order])
+    try:
+        near = pairs_within(moved, true.position, gate, here, there, most_bytes=_MOST_BYTES).indptr
+    except ResourceError:  # so near to everything that it shows nothing
+        return 0.0
+    return float((np.diff(near) > 0).mean()) if len(found) else 0.0
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)
