@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .detections import Detections
 
 _MANY_MISSING = 100
-"""Frames over which a gate that is made for one step hardly tells who is who."""
+"""Frames over which a gate that is made for one step hardly shows who is who."""
 _FIRST_LOOK = 1000
 """Detections that are compared with the first one before all are."""
 
