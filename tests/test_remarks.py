@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
-from outbid import Detections, SolverError, TrackingSettings, Tracks, score, track
+from outbid import Detections, SolverError, TrackingSettings, Tracks, score, track, write_detections
 from outbid.advise import advise
 
 door = import_module("outbid.tracking")
@@ -80,6 +80,22 @@ def test_rows_that_are_there_twice_are_counted(tmp_path):
     assert track(once, TrackingSettings(3.0)).remarks == ()
 
 
+def test_a_stream_says_the_same(tmp_path):
+    frame = np.repeat(np.arange(3), 27)
+    twice = np.concatenate([frame, frame[30:40]]), np.concatenate([np.tile(GRID, (3, 1)), GRID[3:13]])
+    words = ["-o", tmp_path / "out.parquet", "--max-distance", "3", "--stream", "--overwrite"]
+    for seen, said in (
+        (twice, "10 detections lie exactly on another of their frame, the first in frame 1"),
+        ((frame[:27], GRID), "All 27 detections are in frame 0, so nothing is linked."),
+        (([], np.empty((0, 3))), "There are no detections, so nothing is linked."),
+    ):
+        write_detections(tmp_path / "in.parquet", Detections.from_table(*seen), overwrite=True)
+        done = run("track", tmp_path / "in.parquet", *words)
+        assert done.exit_code == 0, done.output
+        assert done.stderr.startswith(said)
+        assert len(done.stderr.splitlines()) == 2
+
+
 def test_minus_zero_is_zero_and_other_frames_are_others():
     seen = Detections.from_table([0, 0, 1, 1], [[0.0, 0, 0], [-0.0, 0, 0], [0, 0, 0], [0, 0, 9]])
     [said] = track(seen, TrackingSettings(3.0)).remarks
@@ -92,7 +108,7 @@ def test_a_million_rows_are_compared_in_no_time():
     rng = np.random.default_rng(0)
     seen = Detections(np.repeat(np.arange(100, dtype=np.int32), 10_000), rng.random((1_000_000, 3)))
     start = time.perf_counter()
-    assert doubled(seen) == []
+    assert doubled(seen).said() == []
     assert time.perf_counter() - start < 1
 
 

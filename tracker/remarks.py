@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,20 +32,33 @@ def at_first_sight(
     ['All 2 detections are in frame 3, so nothing is linked. Is the column frame right?']
     """
     count = len(detections)
-    if count == 0:
-        return ["There are no detections, so nothing is linked. Is this the right file?"]
-    all_of_them = "The only detection is" if count == 1 else f"All {count} detections are"
     if not has_two_frames(detections):
-        where = f"{all_of_them} in frame {detections.first_frame}"
-        return [f"{where}, so nothing is linked. Is the column frame right?"]
+        return [on_one_frame(count, detections.first_frame)]
     said = []
     if _at_one_place(detections.position):
         place = ", ".join(f"{value:g}" for value in detections.position[0])
         said.append(
-            f"{all_of_them} at one place, z, y, x = {place}: nothing shows which follows which. "
+            f"{_all_of(count)} at one place, z, y, x = {place}: nothing shows which follows which. "
             "Are the columns z, y, x right?"
         )
     return said + _on_gaps(detections.frame_count, max_distance, max_gap or 0)
+
+
+def on_one_frame(count: int, frame: int) -> str:
+    """A sentence on so many detections that are all in one frame.
+
+    Examples
+    --------
+    >>> on_one_frame(1, 7)
+    'The only detection is in frame 7, so nothing is linked. Is the column frame right?'
+    """
+    if count == 0:
+        return "There are no detections, so nothing is linked. Is this the right file?"
+    return f"{_all_of(count)} in frame {frame}, so nothing is linked. Is the column frame right?"
+
+
+def _all_of(count: int) -> str:
+    return "The only detection is" if count == 1 else f"All {count} detections are"
 
 
 def has_two_frames(detections: Detections) -> bool:
@@ -71,40 +86,53 @@ def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]
     return []
 
 
-def doubled(detections: Detections) -> list[str]:
-    """A sentence on detections that lie exactly on another of their frame; none if there are none.
+@dataclass(frozen=True)
+class Doubled:
+    """How many detections lie exactly on another of their frame, and where the first of them is."""
+
+    count: int = 0
+    where: str = ""
+
+    def __add__(self, other: Doubled) -> Doubled:
+        """Of both, one after the other."""
+        return Doubled(self.count + other.count, self.where or other.where)
+
+    def said(self) -> list[str]:
+        """A sentence, if there are any."""
+        if not self.count:
+            return []
+        lie = "detection lies exactly on another of its frame," if self.count == 1 else (
+            "detections lie exactly on another of their frame, the first"
+        )  # fmt: skip
+        return [
+            f"{self.count} {lie} {self.where}. Are rows doubled? Each is linked as a particle of its own."
+        ]
+
+
+def doubled(detections: Detections) -> Doubled:
+    """How many detections lie exactly on another of their frame.
 
     Examples
     --------
-    >>> doubled(Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 0, 1]]))[0][:59]
-    '1 detection lies exactly on another of its frame, in frame '
-    >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]]))
+    >>> doubled(Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 0, 1]]))
+    Doubled(count=1, where='in frame 1 at z, y, x = 0, 0, 1')
+    >>> doubled(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 0]])).said()
     []
     """
     if len(detections) == 0 or _at_one_place(detections.position):  # which is said at first sight
-        return []
+        return Doubled()
     # Rows that are alike have the same hash; few others have.
     code = _hashed(detections)
     ordered = np.sort(code)
-    often = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(often):
-        return []
-    rows = np.nonzero(np.isin(code, often))[0]
+    rows = np.nonzero(np.isin(code, ordered[1:][ordered[1:] == ordered[:-1]]))[0]
     # 0.0 makes -0 equal to 0.
     table = np.column_stack([detections.frame[rows], detections.position[rows] + 0.0])
     first = np.unique(table, axis=0, return_index=True)[1]
-    again = np.setdiff1d(np.arange(len(rows)), first)
+    again = np.delete(rows, first)
     if not len(again):
-        return []
-    row = rows[again[0]]
-    place = ", ".join(f"{value:g}" for value in detections.position[row])
-    lie = "1 detection lies exactly on another of its frame, in" if len(again) == 1 else (
-        f"{len(again)} detections lie exactly on another of their frame, the first in"
-    )  # fmt: skip
-    return [
-        f"{lie} frame {detections.frame[row]} at z, y, x = {place}. Are rows doubled? Each is linked as a "
-        "particle of its own."
-    ]
+        return Doubled()
+    place = ", ".join(f"{value:g}" for value in detections.position[again[0]])
+    return Doubled(len(again), f"in frame {detections.frame[again[0]]} at z, y, x = {place}")
 
 
 def _hashed(detections: Detections) -> NDArray[np.uint64]:

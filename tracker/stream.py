@@ -22,6 +22,7 @@ from .formats.columns import AS_NAMED
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
 from .linking import Links
+from .remarks import Doubled, doubled, on_one_frame
 from .tracking import WORTH_A_GPU, TrackingSettings, gated_links, run_of
 from .tracks import Tracks
 
@@ -94,7 +95,8 @@ def track_stream(
     Returns
     -------
     dict
-        Counts, worst gap, solver, device and fallbacks, as `TrackingRun.stats`.
+        Counts, worst gap, solver, device and fallbacks, as `TrackingRun.stats`; and, where there is one, a
+        remark on frames that are missing or rows that are there twice.
 
     Raises
     ------
@@ -109,6 +111,7 @@ def track_stream(
     total, done = row_count(source), 0
     # Numbers of the tracks in the frame before, and how many have begun.
     ended, begun = np.empty(0, np.int64), 0
+    twice, frames = Doubled(), set[int]()
     # One thread reads, one links, one writes parts and one the output, while this one numbers tracks.
     pieces = ahead(
         _linked(source, columns, rows, used, workers or os.cpu_count() or 1, parts.done), "linking"
@@ -127,12 +130,16 @@ def track_stream(
             ended = track_id[seen.rows_of(int(seen.frame[-1])).start - before :]
             begun = max(begun, int(track_id.max()) + 1)
             done += len(track_id)
+            twice += doubled(seen.take(slice(before, None)))
+            frames |= {int(seen.frame[0]), int(seen.frame[-1])}
             if progress is not None:
                 progress(done, total)
         stats = _stats(parts.facts, begun, used)
         parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
-    return stats
+    alone = [on_one_frame(done, min(frames, default=0))] if len(frames) < 2 else []
+    said = " ".join([*alone, *twice.said()])
+    return stats | ({"remark": said} if said else {})
 
 
 def _linked(

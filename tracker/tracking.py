@@ -190,7 +190,7 @@ class TrackingRun:
         """
         seen, used = self.tracks.detections, self.settings
         said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
-        return (*said, *doubled(seen))
+        return (*said, *doubled(seen).said())
 
 
 def track(

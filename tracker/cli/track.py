@@ -236,7 +236,7 @@ def _in_memory(
     origin = hashed.result()
     lap("hash")
     _warn_of_other_input(origin)
-    for remark in twice.result():
+    for remark in twice.result().said():
         say(remark)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
@@ -273,10 +273,13 @@ def _stream(
     lap("hash")
     _warn_of_other_input(origin)
     with compilation_reported(), progress_bar("Linking") as progress:
-        return track_stream(
+        stats = track_stream(
             source, output, used, columns=columns, record=_track_record(origin, used), overwrite=overwrite,
             resume=resume, workers=workers, progress=progress,
         )  # fmt: skip
+    if "remark" in stats:
+        say(str(stats.pop("remark")))
+    return stats
 
 
 def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:

@@ -274,4 +274,5 @@ def _summary(run: TrackingRun) -> str:
     merges = f", {stats['merges']} merges" if run.settings.merges else ""
     tracks, links, divisions = (stats[name] for name in ("tracks", "links", "divisions"))
     line = f"{tracks} tracks, {links} links, {divisions} divisions{merges}; {proved}."
-    return line if run.learned is None else f"{line}\n{run.learned}"
+    learned = [] if run.learned is None else [str(run.learned)]
+    return "\n".join([*run.remarks, line, *learned])
