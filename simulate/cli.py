@@ -129,7 +129,7 @@ def simulate(
 ) -> None:
     """Simulate a movie."""
     from outbid import formats
-    from outbid.formats.atomic import refuse_output
+    from outbid.formats.outputs import refuse_one_for_two, refuse_output
 
     from .microscope import Microscope, observe
     from .motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
@@ -148,8 +148,6 @@ def simulate(
     formats.check_output(output, overwrite=overwrite)
     if detections is not None:
         formats.check_output(detections, overwrite=overwrite)
-        if detections.resolve() == output.resolve():
-            raise click.BadParameter("it is the file of --output. Give two files.", param_hint="--detections")
     camera = None
     if movie is not None:
         if movie.suffix.lower() not in (".tif", ".tiff"):
@@ -158,6 +156,7 @@ def simulate(
 
         camera = Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel)
         refuse_output(movie, overwrite=overwrite)
+    refuse_one_for_two([file for file in (output, detections, movie) if file is not None])
     truth = walk(settings)
     seen = observe(truth, microscope, box=box, seed=seed)
     record = {

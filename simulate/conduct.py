@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 
 from outbid.errors import ResourceError, SettingsError
-from outbid.formats.atomic import refuse_output, write_whole
-from outbid.formats.records import record_bytes
+from outbid.formats.atomic import write_whole
+from outbid.formats.outputs import refuse_output
+from outbid.formats.records import record_path, to_stand_beside
 
 from .comparison import TUNING_SEEDS
 from .experiment import Experiment, Row, Size, Trial, chosen, rows_of, summary_of
@@ -143,7 +144,11 @@ def plan(
     planned = Plan(name, experiment, size, there, left_out, folder, settings, tuple(kept))
     for ending in (TABLE, SUMMARY, FINDINGS, PICTURE):
         if folder.is_dir():
-            refuse_output(planned.path(ending), overwrite=overwrite)
+            path = planned.path(ending)
+            if ending == TABLE:  # which goes on from its own rows: all of them are kept
+                refuse_output(path, overwrite=overwrite, record=record_path(path))
+            else:
+                refuse_output(path, overwrite=overwrite, inputs=tables)
     return planned
 
 
@@ -172,8 +177,7 @@ def conduct(planned: Plan, *, jobs: int = 1, progress: Callable[[int, int], None
     for done, those in enumerate(chain([[]], measured)):
         rows += those
         record = _record(planned, complete=done == len(trials))
-        beside = planned.path(f"{TABLE}.json"), record_bytes(record)
-        _write(planned.path(TABLE), rows, beside)
+        _write(planned.path(TABLE), rows, record)
     summary, findings = summary_of(rows, experiment.cell), experiment.findings(rows)
     _write(planned.path(SUMMARY), summary)
     if findings:
@@ -253,8 +257,9 @@ def _shown(value: float | int | str) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _write(path: Path, rows: list[Row], beside: tuple[Path, bytes] | None = None) -> None:
+def _write(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
     content = as_csv(rows).encode()
+    beside = None if record is None else to_stand_beside(path, record)
     write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)
 
 

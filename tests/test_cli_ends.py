@@ -1,8 +1,12 @@
 """How commands are found, and how they end: exit codes, and the line on compilation."""
 
 import logging
+import os
 import pickle
 import re
+import signal
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -13,8 +17,10 @@ import numba
 import pytest
 from commands import run
 
-from outbid import InputError, ResourceError, SettingsError, SolverError
+from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
+from outbid._timing import lap
 from outbid.cli import main, terminal
+from outbid.formats.atomic import write_whole
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
@@ -46,6 +52,7 @@ ENDS = [
     (OSError(28, "No space left on device", "a.csv"), 4, "Error: a.csv: No space left on device."),
     (OSError(30, "Read-only file system"), 4, "Error: Read-only file system."),
     (KeyboardInterrupt(), 130, "Interrupted."),
+    (OutbidError("Fix it."), 70, "Error: Fix it."),
     (ZeroDivisionError("x"), 70, "A bug in Outbid: ZeroDivisionError: x. Run again with --debug"),
     (click.UsageError("Fix it."), 2, "Error: Fix it."),
 ]
@@ -105,6 +112,54 @@ def test_stderr_has_our_log_and_no_other(monkeypatch: pytest.MonkeyPatch) -> Non
     assert run("chat", "-v").stderr == "frame 3 is odd\nframe 3 is there\nError: Fix it.\n"
     assert run("chat", "-q").stderr == "Error: Fix it.\n"
     assert logging.getLogger().handlers == logging.getLogger("outbid").handlers == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
+def test_a_reader_that_is_gone_is_no_score_below_a_limit() -> None:
+    ours, its = os.pipe()
+    os.close(ours)
+    code = "from outbid.cli import main; main(['score', '-h'])"
+    done = subprocess.run([sys.executable, "-c", code], stdout=its, stderr=subprocess.PIPE, check=False)
+    os.close(its)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+class Finalised:
+    """Python drops what is raised while it ends."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("then", ["lap", "write", "end"])
+def test_a_signal_in_a_finaliser_is_not_lost(
+    then: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = []
+
+    @click.command()
+    @terminal.common_options
+    def end() -> None:
+        Finalised(number)
+        if then == "lap":
+            lap("stage")
+        if then == "write":
+            write_whole(tmp_path / "out", reached.append, overwrite=True)
+        if then != "end":
+            reached.append(then)
+
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
+    monkeypatch.setitem(main.commands, "end", end)
+    monkeypatch.setattr(sys, "unraisablehook", reached.append)
+    done = run("end")
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+    assert then not in reached
+    assert list(tmp_path.iterdir()) == []
+    assert run("score", "-h").exit_code == 0  # the next command begins anew
 
 
 def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:

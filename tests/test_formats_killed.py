@@ -72,7 +72,7 @@ def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch:
         with pytest.raises(SystemExit):
             write_detections(path, first, record={"of": 1})
     assert not path.exists()
-    write_detections(path, first, record={"of": 1})
+    write_detections(path, first, record={"of": 1}, overwrite=moves == 1)  # the record is there by then
     done.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", die)

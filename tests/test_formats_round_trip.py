@@ -287,7 +287,9 @@ def test_records(suffix: str, tmp_path: Path) -> None:
 
 def test_the_record_of_a_csv_stands_beside_it(tmp_path: Path) -> None:
     write_detections(tmp_path / "a.csv", Detections.from_table([0], [[1, 2, 3]]), record={"b": 1, "a": "µ"})
-    assert (tmp_path / "a.csv.json").read_text("utf-8") == '{\n  "a": "µ",\n  "b": 1\n}\n'
+    assert (tmp_path / "a.csv.json").read_text("utf-8") == (
+        '{\n  "a": "µ",\n  "b": 1,\n  "written_by": "outbid"\n}\n'
+    )
     assert read_record(tmp_path / "a.csv.json") == read_record(tmp_path / "a.csv") == {"a": "µ", "b": 1}
 
 

@@ -23,6 +23,7 @@ HEAVY = [
     "numba",
     "pyarrow",
     "rich",
+    "filelock",
     "cupy",
     "dask",
     "matplotlib",

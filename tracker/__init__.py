@@ -30,6 +30,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `_cuda`              .cu files compiled and launched
     `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
     `_timing`            seconds of stages
+    `_interrupt`         a signal that asks for the end, looked at between stages
     `errors`, `device`   what can go wrong, by who can fix it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with

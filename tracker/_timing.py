@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, TypeVar, TypeVarTuple
 
 from ._arrays import cupy_module, on_device
+from ._interrupt import end_if_asked
 
 _Made = TypeVar("_Made")
 _Arguments = TypeVarTuple("_Arguments")
@@ -74,8 +75,9 @@ def timed_beside(work: Callable[[*_Arguments], _Made]) -> Callable[[*_Arguments]
 def lap(stage: str, array: Any = None) -> None:
     """The time since the last lap, or since the block began, belongs to this stage; free where nobody asks.
 
-    With an array on a GPU, what was launched there belongs to it as well.
+    With an array on a GPU, what was launched there belongs to it as well. Between stages a run can be ended.
     """
+    end_if_asked()
     counted = _stages.get()
     if counted is None:
         return

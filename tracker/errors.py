@@ -26,7 +26,8 @@ def one_line(text: str) -> str:
 class OutbidError(Exception):
     """Base of the errors that Outbid raises on purpose; the message is one line and says what to do next."""
 
-    exit_code = 1
+    exit_code = 70
+    """That of a bug, for what Outbid raises is of a class below; 1 is a score below the user's limit."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))

@@ -18,6 +18,7 @@ from .batches import RECORDED, Batches, account
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
+from .formats import check_output
 from .formats.columns import AS_NAMED
 from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
@@ -107,6 +108,7 @@ def track_stream(
         If the source is no such table, or its frames decrease.
     """
     used = settings_for(source, output, settings)
+    check_output(output, overwrite=overwrite, inputs=[source])
     parts = Parts(output, record, overwrite=overwrite, resume=resume)
     total, done = row_count(source), 0
     # Numbers of the tracks in the frame before, and how many have begun.

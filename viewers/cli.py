@@ -62,7 +62,8 @@ def report(
     """Write a page about tracks."""
     from outbid import formats
     from outbid.errors import InputError
-    from outbid.formats.atomic import refuse_output, write_whole
+    from outbid.formats.atomic import write_whole
+    from outbid.formats.outputs import refuse_output
     from outbid.scoring.gate import gate_for
 
     from .report import report as make_report
@@ -71,7 +72,8 @@ def report(
     output = output or tracks.with_name(f"{tracks.stem}_report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("it is a page: let it end in .html.", param_hint="--output")
-    refuse_output(output, overwrite=overwrite)
+    sources = [tracks] if truth is None else [tracks, truth]
+    refuse_output(output, overwrite=overwrite, inputs=sources)
     found = formats.read_tracks(tracks, columns=columns)
     known = None if truth is None else formats.read_tracks(truth, columns=truth_columns)
     try:
@@ -159,7 +161,8 @@ def view(
     overwrite: bool,
 ) -> None:
     """Show files in napari."""
-    from outbid.formats.atomic import refuse_output, write_whole
+    from outbid.formats.atomic import write_whole
+    from outbid.formats.outputs import refuse_output
 
     from .opened import open_files, scene_of
     from .scene import LAST_FRAME, refuse_frame
@@ -171,7 +174,8 @@ def view(
     if screenshot is None and frame is not None:
         raise click.BadParameter("it is the frame of a picture: give --screenshot.", param_hint="--frame")
     if screenshot is not None:
-        refuse_output(screenshot, overwrite=overwrite)
+        sources = files if truth is None else [*files, truth]
+        refuse_output(screenshot, overwrite=overwrite, inputs=sources)
     found = open_files(
         files,
         truth,

@@ -36,7 +36,7 @@ def convert(source: Path, output: Path, columns: dict[str, str], overwrite: bool
     from .. import formats
     from ..errors import InputError
 
-    formats.check_output(output, overwrite=overwrite)
+    formats.check_output(output, overwrite=overwrite, inputs=[source])
     try:
         record = formats.read_record(source)
     except InputError:

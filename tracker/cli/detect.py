@@ -112,7 +112,7 @@ def detect(
     if not preview and output is None:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     if output is not None:
-        formats.check_output(output, overwrite=overwrite)
+        formats.check_output(output, overwrite=overwrite, inputs=[source])
     movie = open_movie(source, axes=axes, channel=channel, scene=scene, spacing=spacing)
     settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)

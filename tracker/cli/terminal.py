@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
+from .._interrupt import end_if_asked, forget, interrupt
 from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-_BUG = 70  # EX_SOFTWARE of sysexits.h
+_BUG = OutbidError.exit_code  # EX_SOFTWARE of sysexits.h
 _INTERRUPTED = 130
+_NOBODY_READS = 141  # as a shell says of a program that SIGPIPE ends
 
 
 # ---------------------------------------------------------------- how commands are found and end
@@ -32,7 +35,8 @@ class Commands(click.Group):
     """A group whose commands are the entry points named ``outbid.commands`` of all installed packages.
 
     Whatever a command raises ends here: the exit codes are 0 done, 1 below a threshold that the user
-    set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted.
+    set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted, 141 nobody
+    reads stdout any more.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -60,10 +64,12 @@ class Commands(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
-        with _sigterm_as_interrupt(), _own_log_alone():
+        with _signals_as_interrupts(), _own_log_alone():
             try:
-                return super().invoke(ctx)
-            except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+                done = super().invoke(ctx)
+                end_if_asked()  # what was asked for during the last stage counts as well
+                return done
+            except (click.ClickException, click.Abort, click.exceptions.Exit):
                 raise  # click knows what to do with these
             except BaseException as error:
                 if ctx.meta.get("outbid.debug"):
@@ -78,6 +84,10 @@ def _end(error: BaseException) -> NoReturn:
             message, code = f"Error: {error}", error.exit_code
         case KeyboardInterrupt():
             message, code = "Interrupted.", _INTERRUPTED
+        case BrokenPipeError():
+            with suppress(OSError, ValueError):  # else Python complains when it flushes what is left
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(_NOBODY_READS) from None
         case MemoryError():
             advice = "Lower the distances, split the input by frames, or take a larger machine."
             remedy = str(error) if str(error).endswith(".") else advice  # our own say what to do
@@ -126,20 +136,29 @@ def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed."""
+def _signals_as_interrupts() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed, and remember both."""
     if threading.current_thread() is not threading.main_thread():  # others may not set handlers
         yield
         return
+    forget()
+    complain = sys.unraisablehook
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    def unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):  # that one is remembered
+            complain(lost)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    caught = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # what a shell runs behind ignores it
+        caught.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in caught}
+    sys.unraisablehook = unless_interrupted
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = complain
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # ---------------------------------------------------------------- options that act by themselves

@@ -165,6 +165,7 @@ def track(
     as_json: bool,
 ) -> None:
     """Link detections to tracks."""
+    from .. import formats
     from .._timing import stages_timed
     from ..batches import sentence
     from ..tracking import TrackingSettings as Settings
@@ -180,6 +181,7 @@ def track(
         known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
     output = output or source.with_name(f"{source.stem}_tracks.csv")
+    formats.check_output(output, overwrite=overwrite, inputs=[source])
     with stages_timed() as (stages, beside):
         files = source, output, columns, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
@@ -222,7 +224,6 @@ def _in_memory(
     from ..remarks import at_first_sight, doubled
     from ..tracking import track as run_track
 
-    formats.check_output(output, overwrite=overwrite)
     detections = formats.read_detections(source, columns=columns)
     lap("read")
     hashed = begun(formats.input_of, source, columns)

@@ -1,14 +1,16 @@
 """Files in and out: detections, tracks and run records, in the format that the suffix names.
 
 One file a format. A further format is a module here with the functions of `csv`, and a line in `FORMATS`;
-one that is only read needs the functions that read, `recognises`, and a line in `READERS`.
+one that is only read needs the functions that read, `recognises`, and a line in `READERS`. Where they apply,
+a module also has `RECORD_BESIDE`: the run record is a file beside the output; `foreign`, for an output that
+is a folder, see `outputs.refuse_output`; and `read_with`, the files that are read beside the one named.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
@@ -17,11 +19,11 @@ from typing import Any, cast
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
-from .atomic import refuse_output
 from .columns import AS_NAMED, checked_columns, text_of_columns
 from .interfaces import ByColumns, Format, Reader, TableReader
 from .memory import larger_than_memory
-from .records import record_from, sha256_of
+from .outputs import refuse_output
+from .records import record_from, record_path, sha256_of
 from .unknown import advice
 
 __all__ = [
@@ -179,12 +181,13 @@ def write_detections(
     record : mapping, optional
         How they were made: plain data. It goes inside a Parquet file, and beside a CSV as ``name.csv.json``.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether an existing output may be replaced, and the run record beside it.
 
     Raises
     ------
     SettingsError
-        If the output exists, its folder does not, or the suffix is unknown.
+        If the output or a record beside it exists, its folder does not, or the suffix is unknown. What is
+        no output or record of Outbid is not replaced at all.
     InputError
         If the name of a feature would be read back as something else.
     OSError
@@ -240,26 +243,49 @@ def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
         pass
 
 
-def check_output(path: _Path, *, overwrite: bool = False) -> None:
+def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path] = ()) -> None:
     """Complain about an output now that could not be written later.
+
+    Parameters
+    ----------
+    path, overwrite
+        As for `write_detections`.
+    inputs : iterable of path-like
+        What the output is made of: it never takes the place of one.
 
     Raises
     ------
     SettingsError
-        As `write_detections`.
+        As `write_detections`; or if the output is one of the inputs, also through links.
     """
-    _output(path, overwrite)
+    _output(path, overwrite, [file for source in inputs for file in _read_with(Path(source))])
 
 
-def _output(path: _Path, overwrite: bool) -> Format:
+def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Format:
     name = _by_suffix(Path(path))
     if name is None:
         raise SettingsError(
             f"{path} would be of an unknown format. Let the output end in {_known_suffixes()}."
         )
     form = import_module(f".{name}", __package__)
-    refuse_output(Path(path), overwrite=overwrite, folder=getattr(form, "MAKES_FOLDER", False))
+    refuse_output(
+        Path(path),
+        overwrite=overwrite,
+        inputs=inputs,
+        record=record_path(Path(path)) if getattr(form, "RECORD_BESIDE", False) else None,
+        foreign=getattr(form, "foreign", None),
+    )
     return cast(Format, form)
+
+
+def _read_with(path: Path) -> list[Path]:
+    """An input, and the files that are read with it."""
+    form: object = None
+    if path.is_file() or path.is_dir():
+        with suppress(InputError, OSError):  # reading it says so
+            form = _reader(path, AS_NAMED)
+    form = form.form if isinstance(form, ByColumns) else form
+    return [path, *getattr(form, "read_with", lambda _: [])(path)]
 
 
 @contextmanager

@@ -1,33 +1,18 @@
-"""Files appear whole or not at all, also when the process is killed or the disk is full."""
+"""Files and folders appear whole or not at all, also when the process is killed or the disk is full."""
 
 from __future__ import annotations
 
 import os
-import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import SettingsError
-
-
-def refuse_output(path: Path, *, overwrite: bool, folder: bool = False) -> None:
-    """Complain if nothing may be written at `path`.
-
-    Raises
-    ------
-    SettingsError
-        If the folder is missing, or something is there that may not be replaced, or that is no file
-        (no folder, where the format makes one).
-    """
-    if not path.parent.is_dir():
-        raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
-    if path.exists() and not (path.is_dir() if folder else path.is_file()):
-        kind = "folder" if folder else "file"
-        raise SettingsError(f"{path} is there and is no {kind}. Choose another name for the output.")
-    if path.exists() and not overwrite:
-        raise SettingsError(f"{path} exists. Choose another name, or allow it to be replaced (--overwrite).")
+from .._interrupt import end_if_asked
+from .outputs import refuse_output
+from .staged import AFTER, BEFORE, staged
 
 
 def write_whole(
@@ -37,7 +22,9 @@ def write_whole(
     overwrite: bool,
     beside: tuple[Path, bytes | None] | None = None,
 ) -> None:
-    """Write a file, and perhaps a small one that belongs to it, so that neither is ever seen in part.
+    """Write a file, and perhaps its run record beside it, so that neither is ever seen in part.
+
+    One that is there keeps its mode.
 
     Parameters
     ----------
@@ -47,7 +34,7 @@ def write_whole(
     overwrite : bool
         Whether a file may be there already.
     beside : (Path, bytes or None), optional
-        The second file and its content; None removes one that is left of an earlier output.
+        The record and its content; None removes one that is left of an earlier output.
 
     Raises
     ------
@@ -63,28 +50,76 @@ def write_whole(
     file that is there has its record. An old output loses its record first: no file is ever seen
     with the record of another run.
     """
-    refuse_output(path, overwrite=overwrite)
+    refuse = partial(refuse_output, path, overwrite=overwrite, record=None if beside is None else beside[0])
+    refuse()
     target = path.resolve()  # a symbolic link stays one
     with ExitStack() as stack:
-        staged = stack.enter_context(_staged(target, write))
-        moves = [(staged, target)]
+        written = stack.enter_context(_written(target, write))
+        moves = [(written, target)]
+        end_if_asked()
+        refuse()  # another run may have been faster
         if beside is not None:
             second, content = beside[0].resolve(), beside[1]
             replaced = target.exists()
             if content is not None:
-                note = stack.enter_context(_staged(second, lambda file: file.write(content)))
+                note = stack.enter_context(_written(second, lambda file: file.write(content)))
                 moves.insert(1 if replaced else 0, (note, second))
             if replaced or content is None:
                 second.unlink(missing_ok=True)
                 _sync_folder(second.parent)
-        refuse_output(path, overwrite=overwrite)  # another run may have been faster
         for temporary, final in moves:
             temporary.replace(final)
             _sync_folder(final.parent)
 
 
-def move_whole(staged: Path, path: Path, *, overwrite: bool) -> None:
-    """Give a file that is complete and on the disk its name, on the same disk.
+def write_whole_folder(
+    path: Path,
+    write: Callable[[Path], object],
+    *,
+    overwrite: bool,
+    foreign: Callable[[Path], str | None],
+) -> None:
+    """Write a folder, as `write_whole` does a file.
+
+    Parameters
+    ----------
+    path : Path
+    write : callable
+        Given a folder that is not there yet, makes and fills it.
+    overwrite, foreign
+        As for `refuse_output`.
+
+    Raises
+    ------
+    SettingsError
+        As `refuse_output`.
+    OSError
+        If the disk is full or cannot be written; nothing has changed then.
+
+    Notes
+    -----
+    A folder that is there is moved away first, into the temporary one. A process that is killed between the
+    two moves leaves nothing at `path`; the next run to it puts back what was there.
+    """
+    refuse = partial(refuse_output, path, overwrite=overwrite, foreign=foreign)
+    refuse()
+    target = path.resolve()
+    with staged(target, Path.mkdir) as folder:
+        written = folder / AFTER
+        write(written)
+        if target.exists():
+            shutil.copymode(target, written)
+        _sync(written)
+        end_if_asked()
+        refuse()
+        if target.exists():
+            target.replace(folder / BEFORE)
+        written.replace(target)
+        _sync_folder(target.parent)
+
+
+def move_whole(whole: Path, path: Path, *, overwrite: bool) -> None:
+    """Give a file that is complete and on the disk its name, on the same disk; a mode is kept.
 
     Raises
     ------
@@ -93,22 +128,34 @@ def move_whole(staged: Path, path: Path, *, overwrite: bool) -> None:
     """
     refuse_output(path, overwrite=overwrite)
     target = path.resolve()
-    staged.replace(target)
+    if target.exists():
+        shutil.copymode(target, whole)
+    end_if_asked()
+    whole.replace(target)
     _sync_folder(target.parent)
 
 
 @contextmanager
-def _staged(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
-    """Write and sync a temporary file beside `final`; it is gone afterwards, unless it was moved."""
-    temporary = final.with_name(f"{final.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
+def _written(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
+    """A temporary file beside `final`, written and on the disk; gone afterwards, unless it was moved."""
+    with staged(final, partial(Path.touch, exist_ok=False)) as temporary:
+        with temporary.open("r+b") as file:
+            if final.exists():
+                shutil.copymode(final, temporary)
             write(file)
             file.flush()
             os.fsync(file.fileno())
         yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Have the files of a folder on the disk."""
+    for file in [folder, *folder.rglob("*")] if os.name == "posix" else ():
+        handle = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -26,8 +26,9 @@ from .atomic import write_whole
 from .columns import AS_NAMED, is_nameless, roles_of
 from .csv_layout import Layout, as_utf8, layout_of
 from .memory import refuse_if_larger_than_memory
-from .records import record_beside, record_bytes, record_path, unit_beside
+from .records import record_beside, to_stand_beside, unit_beside
 
+RECORD_BESIDE = True
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """What pyarrow takes for a whole number, but who writes a table does not mean as one."""
@@ -92,8 +93,7 @@ def _write(
         pyarrow.csv.write_csv(rows, file, form)
 
     # The columns have no place for a unit, so it stands with the record.
-    known = dict(record or {}) | ({"unit": unit} if unit != "pixel" else {})
-    beside = (record_path(path), record_bytes(known) if known else None)
+    beside = to_stand_beside(path, record, unit)
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 

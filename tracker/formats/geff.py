@@ -20,12 +20,12 @@ from ..detections import Detections
 from ..errors import InputError, ResourceError
 from ..tracks import LINK_MEASURES, Tracks
 from . import graph
+from .atomic import write_whole_folder
 from .chunks import absent_chunks, declare_no_fill
-from .folder import write_whole_folder
 from .geff_folder import checked, explained, inside, row_count
+from .geff_folder import foreign as foreign
 from .records import record_bytes
 
-MAKES_FOLDER = True
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
@@ -110,7 +110,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
             )
         declare_no_fill(folder)
 
-    write_whole_folder(path, write, overwrite=overwrite, is_ours=recognises)
+    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
 
 
 def _package() -> Any:

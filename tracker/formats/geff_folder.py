@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,11 @@ _HARMLESS = {
 }  # fmt: skip
 """Codecs that run no program."""
 _FILES = (".zattrs", "zarr.json")
+_PART = re.compile(
+    r"((nodes|edges)/(ids/|(props|attrs)/([^/]+/((values|missing|data)/)?)?)?)?"
+    r"(\.z[a-z]+|zarr\.json|(c/)?\d+([./]\d+)*|c)"
+)
+"""Names of files in a GEFF: metadata and chunks."""
 
 
 @contextmanager
@@ -86,6 +92,19 @@ def metadata_of(folder: Path) -> dict[str, Any] | None:
             if "geff_version" in metadata:
                 return metadata
     return None
+
+
+def foreign(path: Path) -> str | None:
+    """Why a folder is no GEFF, so that more than one would be lost with it; None if it is one and no more."""
+    try:
+        metadata = metadata_of(path)
+    except (InputError, OSError):
+        metadata = None
+    if metadata is None:
+        return "it is no GEFF"
+    files = (file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if not file.is_dir())
+    other = next((name for name in files if not _PART.fullmatch(name)), None)
+    return None if other is None else f"{other} is no part of a GEFF"
 
 
 def row_count(array: Path) -> int:

@@ -22,9 +22,10 @@ from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
 from .graph import detections_of
-from .records import record_beside, record_bytes, record_path, unit_beside
+from .records import record_beside, to_stand_beside, unit_beside
 from .xml_stream import Enough, number, read_xml, refuse_if_too_large, root_of
 
+RECORD_BESIDE = True
 _LOG = logging.getLogger("outbid")
 _ROOTS = ("root", "Tracks")
 _PARTICLE = ("particle", "track")
@@ -93,8 +94,7 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
             file.write(f"    <particle>\n{''.join(lines)}    </particle>\n".encode())
         file.write(b"  </TrackContestISBI2012>\n</root>\n")
 
-    known = dict(record or {}) | ({"unit": detections.unit} if detections.unit != "pixel" else {})
-    beside = (record_path(path), record_bytes(known) if known else None)
+    beside = to_stand_beside(path, record, detections.unit)
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 

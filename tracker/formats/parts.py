@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from queue import Full, Queue
@@ -23,9 +23,11 @@ from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from . import table
 from .arrow import column_of, integers_of
-from .atomic import move_whole, refuse_output, write_whole
+from .atomic import move_whole, write_whole, write_whole_folder
+from .outputs import refuse_output
 from .parquet import RECORD, packed
 from .records import record_bytes
+from .staged import held_here
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
@@ -56,32 +58,46 @@ class Parts:
         refuse_output(output, overwrite=overwrite)
         self.output, self.overwrite = output, overwrite
         self.folder = output.with_name(output.name + ".parts")
-        self._record, content = dict(record), record_bytes(record)
-        run = self.folder / "run.json"
-        if resume:
-            if not run.is_file():
-                raise SettingsError(f"There is nothing to resume: no {run}. Leave out --resume.")
-            if run.read_bytes() != content:
-                raise SettingsError(
-                    f"{self.folder} is of a run with another input or other settings. Repeat those, or leave "
-                    "out --resume and remove that folder."
-                )
-        elif self.folder.exists():
-            raise SettingsError(
-                f"{self.folder} is left of an interrupted run. Go on with it (--resume), or remove it."
-            )
-        else:
-            self.folder.mkdir()
-            write_whole(run, lambda file: file.write(content), overwrite=False)
+        self._record = dict(record)
+        with ExitStack() as held:
+            self._begin(held, resume)
+            self._held = held.pop_all()
         self.done = 0
         while self._path(self.done).is_file():
             self.done += 1
-        for half in self.folder.glob("*.tmp"):  # of a run that was killed
-            half.unlink()
         self.facts: list[dict[str, Any]] = []
         self._ready: Queue[pa.Table | Mapping[str, object] | None] = Queue(1)
         self._pool = ThreadPoolExecutor(2)
         self._adding: Future[None] | None = None
+
+    def _begin(self, held: ExitStack, resume: bool) -> None:
+        """Hold the folder, with the record of this run in it: that of an earlier run, or a new one."""
+        content, run = record_bytes(self._record), self.folder / "run.json"
+        if resume and not self.folder.exists():
+            raise SettingsError(f"There is nothing to resume: no {self.folder}. Leave out --resume.")
+        if not self.folder.exists():
+
+            def write(folder: Path) -> None:
+                folder.mkdir()
+                (folder / run.name).write_bytes(content)
+
+            write_whole_folder(self.folder, write, overwrite=False, foreign=lambda _: None)
+            resume = True
+        if not run.is_file():
+            raise SettingsError(
+                f"{self.folder} is in the way and is of no interrupted run: it has no {run.name}. Remove it, "
+                "or choose another name for the output."
+            )
+        held.enter_context(held_here(self.folder / "process"))
+        if not resume:
+            raise SettingsError(
+                f"{self.folder} is left of an interrupted run. Go on with it (--resume), or remove it."
+            )
+        if run.read_bytes() != content:
+            raise SettingsError(
+                f"{self.folder} is of a run with another input or other settings. Repeat those, or leave "
+                "out --resume and remove that folder."
+            )
 
     def __enter__(self) -> Parts:
         write = partial(write_whole, self.folder / _WHOLE, self._write, overwrite=True)
@@ -93,6 +109,7 @@ class Parts:
         with suppress(Exception):  # what went wrong there was raised, or something else is being raised
             self._hand_over(None)
         self._pool.shutdown()
+        self._held.close()
 
     def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:
         """Write the next part: the last rows of the tracks, with their track numbers in the whole movie.

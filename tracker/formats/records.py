@@ -11,6 +11,12 @@ from typing import Any
 
 from ..errors import InputError
 
+_MARK = {"written_by": "outbid"}
+"""Stands in every record that is a file of its own: no other file is ever taken for one, and replaced."""
+_LONGEST = 1 << 24
+_IN_ALL_COMMANDS = {"command", "version", "input"}
+"""What the records of version 0.1 have, which have no mark."""
+
 
 def record_bytes(record: Mapping[str, object]) -> bytes:
     """The record as JSON, the same bytes for the same record.
@@ -40,12 +46,35 @@ def record_from(content: bytes, path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path} holds a {type(record).__name__} and no run record. Give a file that Outbid wrote."
         )
-    return record
+    marked = record.items() >= _MARK.items()
+    return {name: value for name, value in record.items() if name not in _MARK} if marked else record
 
 
 def record_path(path: Path) -> Path:
     """Where the record of a file stands that cannot hold it."""
     return path.with_name(path.name + ".json")
+
+
+def to_stand_beside(
+    path: Path, record: Mapping[str, object] | None, unit: str = "pixel"
+) -> tuple[Path, bytes | None]:
+    """Where the record of a file stands, and its content; None if there is nothing to say.
+
+    A unit other than pixel, for which such a file has no place, stands with the record.
+    """
+    known = dict(record or {}) | ({} if unit == "pixel" else {"unit": unit})
+    return record_path(path), record_bytes(known | _MARK) if known else None
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file is a record that Outbid wrote, and so may be replaced."""
+    try:
+        if not path.is_file() or path.stat().st_size > _LONGEST:
+            return False
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and (record.items() >= _MARK.items() or record.keys() >= _IN_ALL_COMMANDS)
 
 
 def record_beside(path: Path) -> dict[str, Any] | None:

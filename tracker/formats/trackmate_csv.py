@@ -31,6 +31,11 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # no
     return _edges_beside(path).is_file()
 
 
+def read_with(path: Path) -> list[Path]:
+    """Files that are read with the spots."""
+    return [_edges_beside(path)]
+
+
 def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
     """See `outbid.formats.read_detections`."""
     return csv_format.read_detections(path, columns)

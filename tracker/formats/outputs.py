@@ -1,0 +1,94 @@
+"""The one door of all outputs: what may be written where, before anything is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from pathlib import Path
+
+from ..errors import SettingsError
+from .records import is_record
+from .staged import remove_leftovers
+
+
+def refuse_output(
+    path: Path,
+    *,
+    overwrite: bool,
+    inputs: Iterable[Path] = (),
+    record: Path | None = None,
+    foreign: Callable[[Path], str | None] | None = None,
+) -> None:
+    """Complain if nothing may be written at `path`; what killed runs left beside it is removed first.
+
+    Parameters
+    ----------
+    path : Path
+    overwrite : bool
+        Whether an output may be there already.
+    inputs : iterable of Path
+        What the output is made of: it never takes the place of one.
+    record : Path, optional
+        The run record that will be written or removed beside it: a part of the output.
+    foreign : callable, optional
+        The output is a folder. Says why one that is there is no earlier output, or None if it is one.
+
+    Raises
+    ------
+    SettingsError
+        If the folder is missing, or something is there that may not be replaced.
+    """
+    if not path.parent.is_dir():
+        raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
+    files = [path] if record is None else [path, record]
+    for file in files:
+        target = file.resolve()
+        if target.parent.is_dir():
+            remove_leftovers(target)
+        _refuse_an_input(file, inputs)
+    if path.exists() and not (path.is_file() if foreign is None else path.is_dir()):
+        kind = "file" if foreign is None else "folder"
+        raise SettingsError(f"{path} is there and is no {kind}. Choose another name for the output.")
+    if record is not None and record.exists() and not is_record(record):
+        raise SettingsError(
+            f"{record} is where the run record goes, and is none of Outbid's: it is not replaced. "
+            "Move it, or choose another name for the output."
+        )
+    for file in files:
+        if file.exists() and not overwrite:
+            raise SettingsError(
+                f"{file} exists. Choose another name, or allow it to be replaced (--overwrite)."
+            )
+    if foreign is not None and path.exists() and (reason := foreign(path)) is not None:
+        raise SettingsError(
+            f"{path} is a folder of another kind, which is not replaced: {reason}. Choose another name."
+        )
+
+
+def refuse_one_for_two(paths: Iterable[Path]) -> None:
+    """Complain if two outputs are the same file.
+
+    Raises
+    ------
+    SettingsError
+        If so, also through links.
+    """
+    for one, other in combinations(paths, 2):
+        if one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other)):
+            raise SettingsError(f"{one} and {other} are one file for two outputs. Give two files.")
+
+
+def _refuse_an_input(path: Path, inputs: Iterable[Path]) -> None:
+    """Complain if what is at `path` is an input, or stands in one, or one stands in it."""
+    if not path.exists():
+        return
+    target = path.resolve()
+    for source in inputs:
+        if not source.exists():
+            continue
+        origin = source.resolve()
+        if path.samefile(source) or target.is_relative_to(origin) or origin.is_relative_to(target):
+            raise SettingsError(
+                f"{path} belongs to the input {source}, which is never replaced. "
+                "Choose another name for the output."
+            )
