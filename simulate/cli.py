@@ -156,7 +156,7 @@ def simulate(
 
         camera = Camera.looking_at(box, psf=psf, snr=snr, spacing=voxel)
         refuse_output(movie, overwrite=overwrite)
-    refuse_one_for_two([file for file in (output, detections, movie) if file is not None])
+    refuse_one_for_two({"--output": output, "--detections": detections, "--movie": movie})
     truth = walk(settings)
     seen = observe(truth, microscope, box=box, seed=seed)
     record = {

@@ -138,7 +138,14 @@ def test_what_is_read_beside_an_input_or_in_its_folder_stays(folder: Path) -> No
 
 def test_two_outputs_are_two_files(folder: Path) -> None:
     (folder / "link.csv").symlink_to("truth.csv")
-    assert_refused(run("simulate", "-o", "truth.csv", "--detections", "link.csv"), 2, "one file for two")
+    assert_refused(run("simulate", "-o", "truth.csv", "--detections", "link.csv"), 2, "file of --output")
+
+
+def test_a_link_that_leads_nowhere_is_refused_at_once(folder: Path) -> None:
+    (folder / "round.csv").symlink_to("round.csv")
+    (folder / "away.csv").symlink_to("gone/away.csv")
+    for output, said in (("round.csv", "to itself"), ("away.csv", "gone")):
+        assert_refused(run("convert", "st.csv", output, "--overwrite"), 2, output, said)
 
 
 # ---------------------------------------------------------------- folders

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 
@@ -42,9 +42,7 @@ def refuse_output(
         raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
     files = [path] if record is None else [path, record]
     for file in files:
-        target = file.resolve()
-        if target.parent.is_dir():
-            remove_leftovers(target)
+        remove_leftovers(_end_of_links(file))
         _refuse_an_input(file, inputs)
     if path.exists() and not (path.is_file() if foreign is None else path.is_dir()):
         kind = "file" if foreign is None else "folder"
@@ -65,17 +63,29 @@ def refuse_output(
         )
 
 
-def refuse_one_for_two(paths: Iterable[Path]) -> None:
-    """Complain if two outputs are the same file.
+def refuse_one_for_two(outputs: Mapping[str, Path | None]) -> None:
+    """Complain if two options name the same file, also through links.
 
     Raises
     ------
     SettingsError
-        If so, also through links.
+        If so.
     """
-    for one, other in combinations(paths, 2):
-        if one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other)):
-            raise SettingsError(f"{one} and {other} are one file for two outputs. Give two files.")
+    paths = [(option, path) for option, path in outputs.items() if path is not None]
+    for (option, path), (other, same) in combinations(paths, 2):
+        if path.resolve() == same.resolve() or (path.exists() and same.exists() and path.samefile(same)):
+            raise SettingsError(f"{other} {same} is the file of {option}. Give two files.")
+
+
+def _end_of_links(path: Path) -> Path:
+    """The file or folder that an output will be."""
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):
+        raise SettingsError(f"{path} is a link that leads to itself. Choose another name.") from None
+    if not target.parent.is_dir():
+        raise SettingsError(f"{path} leads to a folder that is not there, {target.parent}. Make it first.")
+    return target
 
 
 def _refuse_an_input(path: Path, inputs: Iterable[Path]) -> None:
