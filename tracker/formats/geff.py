@@ -22,8 +22,7 @@ from ..tracks import LINK_MEASURES, Tracks
 from . import graph
 from .atomic import write_whole_folder
 from .chunks import absent_chunks, declare_no_fill
-from .geff_folder import checked, explained, inside, row_count
-from .geff_folder import foreign as foreign
+from .geff_folder import checked, explained, foreign, inside, row_count
 from .records import record_bytes
 
 _LOG = logging.getLogger("outbid")
