@@ -329,7 +329,9 @@ RESUMED = """
 import sys, time
 from pathlib import Path
 from outbid.formats.parts import Parts
-with Parts(Path("out.parquet"), {"rows": 2}, overwrite=False, resume=False):
+with Parts(Path("out.parquet"), {"rows": 2}, overwrite=False, resume=False) as parts:
+    while not list(parts.folder.glob("whole.parquet.*.tmp")):  # until its thread has begun the output
+        time.sleep(0.01)
     print("ready", flush=True)
     sys.stdin.read()
 """
