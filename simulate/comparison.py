@@ -127,7 +127,7 @@ def linked_and_scored(linker: Linker, settings: Settings, scene: Scene, seed: in
 def _linked(linker: Linker, settings: Settings, scene: Scene, film: Tracks) -> Tracks:
     """The tracks that a linker finds in a movie of the scene."""
     with silence():
-        return Tracks(film.detections, linker.link(film.detections, settings, scene.nearest))
+        return Tracks(film.detections, linker.link(film.detections, settings, scene.length_unit))
 
 
 def curves_of(summary: list[Row], x: str, y: str) -> list[Curve]:

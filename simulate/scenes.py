@@ -88,11 +88,6 @@ class Scene:
         return self.length_unit * round(self.particles ** (1 / 3), 12)
 
     @property
-    def nearest(self) -> float:
-        """Mean distance of a particle to its nearest neighbour."""
-        return NEAREST * self.length_unit
-
-    @property
     def motion(self) -> Motion:
         """How the particles move."""
         return _WALKS[self.walk](self.kappa * self.length_unit, self.persistence)

@@ -182,7 +182,7 @@ def test_ours_reach_over_gaps(name: str) -> None:
     found = linked_and_scored(linker, settings, scene, 0)
     assert float(found["link_f1"]) > 0.95
     film = scene.film(0)
-    links = linker.link(film.detections, settings, scene.nearest)
+    links = linker.link(film.detections, settings, scene.length_unit)
     assert (np.diff(film.detections.frame[links], axis=1) > 1).any()
 
 

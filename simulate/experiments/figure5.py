@@ -46,7 +46,7 @@ class Figure5(Comparison):
 def _paths(scene: Scene) -> Paths:
     """Links of the paper's matching in one movie, projected along z."""
     film, linker = scene.film(0), linker_named("whole")
-    links = linker.link(film.detections, {}, scene.nearest)
+    links = linker.link(film.detections, {}, scene.length_unit)
     return Paths(*(_seen(Tracks(film.detections, some)) for some in _judged(links, film.links)))
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Linker, Settings, grid_of, links_of_labels, silence
+from .linker import PIXELS, Linker, Settings, grid_of, lengths, links_of_labels, silence
 
 
 class BTrack(Linker):
@@ -33,13 +33,13 @@ class BTrack(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
             {
-                "process": (0.1, 1.5),
-                "measurement": (0.5,),
-                "first": (4.0, 15.0),
+                "process": lengths(0.1, 1.5),
+                "measurement": lengths(0.5),
+                "first": lengths(4.0, 15.0),
                 "moves": (0, 1),
                 "not_assigned": (0.001, 0.1),
                 "max_lost": (1, 3) if gaps else (1,),
-                "radius": (3.0,),
+                "radius": lengths(3.0),
             }
         )
 
@@ -50,12 +50,12 @@ class BTrack(Linker):
             "not_assigned": 0.001, "max_lost": 5, "radius": 100 / PIXELS,
         }  # fmt: skip
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import btrack
         from btrack.constants import BayesianUpdates
 
         # Its engine works in pixels: a probability is that of a cube of 7.5 pixels.
-        position = detections.position * (PIXELS / nearest)
+        position = detections.position * (PIXELS / unit)
         table = {
             "ID": np.arange(len(detections)), "t": detections.frame.astype(np.int64),
             "x": position[:, 2], "y": position[:, 1], "z": position[:, 0],

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Linker, Settings, by_frame, grid_of, links_of_labels
+from .linker import PIXELS, Linker, Settings, by_frame, grid_of, lengths, links_of_labels
 
 
 class ByoTrack(Linker):
@@ -17,8 +17,18 @@ class ByoTrack(Linker):
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         gap = (0, 2) if gaps else (0,)
-        still = {"order": (0,), "process": (0.3, 0.6), "detection": (0.1,), "threshold": (2.0, 3.0, 4.0)}
-        moving = {"order": (1,), "process": (0.15, 0.3, 0.6), "detection": (0.1,), "threshold": (3.0, 4.0)}
+        still = {
+            "order": (0,),
+            "process": lengths(0.3, 0.6),
+            "detection": lengths(0.1),
+            "threshold": (2.0, 3.0, 4.0),
+        }
+        moving = {
+            "order": (1,),
+            "process": lengths(0.15, 0.3, 0.6),
+            "detection": lengths(0.1),
+            "threshold": (3.0, 4.0),
+        }
         first = (1.0, 2.0, 4.0)  # of the velocity, which only order 1 has
         return grid_of({**still, "first": (1.0,), "max_gap": gap}) + grid_of(
             {**moving, "first": first, "max_gap": gap}
@@ -32,7 +42,7 @@ class ByoTrack(Linker):
             "max_gap": 3,
         }  # fmt: skip
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import torch
         from byotrack import PointDetections
         from byotrack.implementation.linker.frame_by_frame.kalman_linker import (
@@ -42,8 +52,8 @@ class ByoTrack(Linker):
 
         chosen = KalmanLinkerParameters(
             1.0,
-            detection_std=float(settings["detection"]) * nearest,
-            process_std=float(settings["process"]) * nearest,
+            detection_std=float(settings["detection"]) * unit,
+            process_std=float(settings["process"]) * unit,
             kalman_order=int(settings["order"]),
             n_valid=1,
             n_gap=int(settings["max_gap"]),

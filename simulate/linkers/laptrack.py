@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import PIXELS, Linker, Settings, by_frame, grid_of
+from .linker import PIXELS, Linker, Settings, by_frame, grid_of, lengths
 
 
 class LapTrack(Linker):
@@ -18,19 +18,21 @@ class LapTrack(Linker):
     packages = ("laptrack",)
 
     def grid(self, *, gaps: bool) -> list[Settings]:
-        radii = (0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
+        radii = lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
         whole = grid_of({"radius": radii, "start_cost": (1.05, 0.5), "gap": (0,)})
         # With gap closing it takes a hundred times as long, so only a part of the grid has it.
-        return whole + grid_of({"radius": (1.25, 2.0), "start_cost": (0.5,), "gap": (1,)} if gaps else {})
+        return whole + grid_of(
+            {"radius": lengths(1.25, 2.0), "start_cost": (0.5,), "gap": (1,)} if gaps else {}
+        )
 
     def defaults(self, *, gaps: bool) -> Settings:
         del gaps
         return {"radius": 15 / PIXELS, "start_cost": 1.05, "gap": 2}
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import laptrack
 
-        cutoff = (float(settings["radius"]) * nearest) ** 2
+        cutoff = (float(settings["radius"]) * unit) ** 2
         gap, cost = int(settings["gap"]), float(settings["start_cost"]) * cutoff
         make: Any = laptrack.LapTrack  # its signature hides which parameters have defaults
         tracker = make(

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from outbid.detections import Detections
 from outbid.tracks import Tracks
 
-Settings = dict[str, float | int | str]
-"""Values by name. Lengths are in mean nearest-neighbour distances, .554 density^(-1/3)."""
+from ..scenes import NEAREST
 
-PIXELS = 10.0
-"""Mean nearest-neighbour distance in pixels, for the defaults of other packages, which are in pixels."""
+Settings = dict[str, float | int | str]
+"""Values by name. Lengths are in units of density^(-1/3)."""
+
+PIXELS = 10 / NEAREST
+"""Pixels in density^(-1/3), for the defaults of other packages: 10 in a mean nearest-neighbour distance."""
 
 NONE: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
 """No links; also the result of a linker that gives up on a movie."""
@@ -66,16 +68,27 @@ class Linker(ABC):
         return {}
 
     @abstractmethod
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         """(E, 2) int64 links: rows of source and target.
 
         Parameters
         ----------
         detections : Detections
         settings : Settings
-        nearest : float
-            Mean distance to the nearest neighbour, in the unit of the positions.
+        unit : float
+            density^(-1/3) in the unit of the positions.
         """
+
+
+def lengths(*nearest: float) -> tuple[float, ...]:
+    """Mean nearest-neighbour distances in units of density^(-1/3).
+
+    Examples
+    --------
+    >>> lengths(1.0, 2.0)
+    (0.554, 1.1079)
+    """
+    return tuple(round(length * NEAREST, 4) for length in nearest)
 
 
 def grid_of(values: dict[str, tuple[float | int | str, ...]]) -> list[Settings]:

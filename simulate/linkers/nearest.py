@@ -16,8 +16,8 @@ from .linker import NONE, Linker, Settings
 class Nearest(Linker):
     """No assignment: two detections may be linked to the same one."""
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
-        del settings, nearest
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        del settings, unit
         found, start = [NONE], detections.frame_start
         for (a, b), (_, c) in pairwise(pairwise(start)):
             if a < b < c:

@@ -14,8 +14,8 @@ from .linker import Linker, Settings
 class Outbid(Linker):
     """`track` with default settings, which include divisions."""
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
-        del settings, nearest
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        del settings, unit
         return track(detections, TrackingSettings(device="cpu"), workers=1).tracks.links
 
 

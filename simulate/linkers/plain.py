@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from outbid.detections import Detections
 from outbid.tracking import TrackingSettings, track
 
-from .linker import Linker, Settings, grid_of
+from .linker import Linker, Settings, grid_of, lengths
 
 
 class Plain(Linker):
@@ -17,18 +17,18 @@ class Plain(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
             {
-                "gate": (0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0),
+                "gate": lengths(0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0),
                 "cost": ("euclidean", "squared"),
                 "max_gap": (0, 1, 2) if gaps else (0,),
             }
         )
 
     def defaults(self, *, gaps: bool) -> Settings:
-        return {"gate": 1.5, "cost": "euclidean", "max_gap": 2 if gaps else 0}
+        return {"gate": lengths(1.5)[0], "cost": "euclidean", "max_gap": 2 if gaps else 0}
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         chosen = TrackingSettings(
-            max_distance=float(settings["gate"]) * nearest,
+            max_distance=float(settings["gate"]) * unit,
             cost=str(settings["cost"]),
             max_gap=int(settings["max_gap"]),
             device="cpu",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outbid.detections import Detections
 
-from .linker import NONE, Linker, Settings, grid_of, links_of_labels
+from .linker import NONE, Linker, Settings, grid_of, lengths, links_of_labels
 
 
 class Trackpy(Linker):
@@ -18,15 +18,17 @@ class Trackpy(Linker):
     packages = ("trackpy",)
 
     def grid(self, *, gaps: bool) -> list[Settings]:
-        return grid_of({"radius": (0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)})
+        return grid_of(
+            {"radius": lengths(0.8, 1.0, 1.25, 1.5, 2.0, 2.5), "memory": (0, 1, 2) if gaps else (0,)}
+        )
 
     def defaults(self, *, gaps: bool) -> None:
         del gaps
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         import trackpy
 
-        radius, memory = float(settings["radius"]) * nearest, int(settings["memory"])
+        radius, memory = float(settings["radius"]) * unit, int(settings["memory"])
         return linked(trackpy.link_df, detections, radius, memory)
 
 

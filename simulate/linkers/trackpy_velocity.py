@@ -14,10 +14,10 @@ from .trackpy import Trackpy, linked
 class TrackpyVelocity(Trackpy):
     """The same settings as without the predictor."""
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         from trackpy.predict import NearestVelocityPredict
 
-        radius, memory = float(settings["radius"]) * nearest, int(settings["memory"])
+        radius, memory = float(settings["radius"]) * unit, int(settings["memory"])
         return linked(NearestVelocityPredict().link_df, detections, radius, memory)
 
 

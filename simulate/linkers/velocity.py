@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from outbid.assignment.gains import best_pairs
 from outbid.detections import Detections
 
-from .linker import NONE, Linker, Settings, by_frame, grid_of
+from .linker import NONE, Linker, Settings, by_frame, grid_of, lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Velocity(Linker):
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(
             {
-                "gate": (0.8, 1.2, 1.6, 2.0, 2.5, 3.0),
+                "gate": lengths(0.8, 1.2, 1.6, 2.0, 2.5, 3.0),
                 "memory": (0.0, 0.5, 0.7, 0.85, 1.0),
                 "certainty": (1.0, 0.7),
                 "max_gap": (0, 1, 2) if gaps else (0,),
@@ -48,10 +48,10 @@ class Velocity(Linker):
         )
 
     def defaults(self, *, gaps: bool) -> Settings:
-        return {"gate": 1.5, "memory": 1.0, "certainty": 0.7, "max_gap": 2 if gaps else 0}
+        return {"gate": lengths(1.5)[0], "memory": 1.0, "certainty": 0.7, "max_gap": 2 if gaps else 0}
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
-        gate, memory = float(settings["gate"]) * nearest, float(settings["memory"])
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        gate, memory = float(settings["gate"]) * unit, float(settings["memory"])
         spread = np.array([1.0, float(settings["certainty"]) if memory else 1.0])
         most_age = int(settings["max_gap"]) + 1
         found, first, ends = [NONE], 0, _started(0, np.empty((0, 3)))

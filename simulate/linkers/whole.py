@@ -20,8 +20,8 @@ from .linker import NONE, Linker, Settings
 class Whole(Linker):
     """One assignment of all detections for each pair of frames."""
 
-    def link(self, detections: Detections, settings: Settings, nearest: float) -> NDArray[np.int64]:
-        del settings, nearest
+    def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
+        del settings, unit
         found = [NONE]
         for (a, b), (_, c) in pairwise(pairwise(detections.frame_start)):
             if a < b < c:
