@@ -95,6 +95,8 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
                 part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
                 if part is not None:
                     yield part
+        except InputError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from None
         _refuse_other_count(path, seen + len(kept), file.metadata)
