@@ -1,0 +1,43 @@
+"""What links: functions from frames (N,) and positions (N, 3) to links (E, 2) and their probabilities (E,).
+
+Rows are sorted by frame. A linker is named as a function of this module or as ``module:function`` of any
+other, and runs in a process of its own, so that another version of the package can be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Linked = tuple[NDArray[np.int64], NDArray[np.float64]]
+Linker = Callable[[NDArray[np.int32], NDArray[np.float64]], Linked]
+
+
+def learned(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
+    """`outbid.track` of this checkout with nothing set."""
+    from outbid import Detections, track
+
+    return _of(track(Detections.from_table(frame, position), workers=1).tracks)
+
+
+def a8344a6(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
+    """`track` of commit a8344a6, whose package is `outbid.tracker`, with nothing set."""
+    from outbid.tracker import Detections, track
+
+    return _of(track(Detections.from_table(frame, position), workers=1).tracks)
+
+
+def _of(tracks: Any) -> Linked:
+    """Links and probabilities of `Tracks` of any version."""
+    sure = tracks.link_probability
+    return tracks.links, np.ones(len(tracks.links)) if sure is None else sure
+
+
+def named(name: str) -> Linker:
+    """The linker of this name."""
+    module, _, function = name.rpartition(":")
+    return getattr(import_module(module or __name__), function)

@@ -1,0 +1,148 @@
+"""What is measured of one movie, and the record of many."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid import Tracks, score
+
+from .movies import Movie, fingerprint
+from .served import Answer
+
+BINS = 20
+"""Bins of the probability of a link, as in `outbid.simulate.experiments.calibration`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Scores of one movie.
+
+    `stated`, `right` and `count` hold, for each bin of the probability, the sum of the probabilities, the
+    true links among them, and the links. `division_f1` is NaN where no division is true or found.
+    """
+
+    movie: Movie
+    fingerprint: str
+    detections: int
+    links: str
+    link_f1: float
+    idf1: float
+    division_f1: float
+    seconds: float
+    error: str
+    stated: tuple[float, ...]
+    right: tuple[int, ...]
+    count: tuple[int, ...]
+
+    @property
+    def calibration_error(self) -> float:
+        """Mean over the links of the difference between stated and realised share in their bin."""
+        apart = np.abs(np.subtract(self.stated, self.right)).sum()
+        return float(apart / max(sum(self.count), 1))
+
+
+def measured(movie: Movie, truth: Tracks, answer: Answer) -> Measured:
+    """Scores of the links of one movie against the truth."""
+    values = score(
+        Tracks(truth.detections, answer.links), truth, families=("links", "identity", "divisions")
+    ).values
+    size = len(truth.detections)
+    right = np.isin(answer.links @ [size, 1], truth.links @ [size, 1])
+    which = np.minimum((answer.probability * BINS).astype(int), BINS - 1)
+    return Measured(
+        movie, fingerprint(truth), size, hashlib.sha256(answer.links.tobytes()).hexdigest()[:16],
+        values["link_f1"], values["idf1"], values["division_f1"], answer.seconds, answer.error,
+        tuple(np.bincount(which, answer.probability, BINS)),
+        tuple(np.bincount(which, right, BINS).astype(int)), tuple(np.bincount(which, minlength=BINS)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Measurements of a linker over the list, and where they come from.
+
+    `about` holds linker, commit, date, machine and hashes of sources. `links` holds, for some movies, what
+    `packed` makes of their links.
+    """
+
+    about: Mapping[str, Any]
+    rows: Sequence[Measured]
+    links: Mapping[str, tuple[NDArray, NDArray, NDArray]]
+
+    def save(self, path: Path) -> None:
+        """Write a compressed .npz."""
+        columns: dict[str, NDArray] = {}
+        for name in (field.name for field in fields(Measured)):
+            values = [getattr(row, name) for row in self.rows]
+            if name == "movie":
+                values = [json.dumps(asdict(movie)) for movie in values]
+            columns[name] = _small(np.array(values))
+        for name, parts in self.links.items():
+            for part, values in zip(("source", "target", "probability"), parts, strict=True):
+                columns[f"{name}|{part}"] = values
+        np.savez_compressed(path, about=np.array(json.dumps(self.about)), **columns)
+
+    @classmethod
+    def load(cls, path: Path) -> Record:
+        """Read what `save` wrote."""
+        with np.load(path) as stored:
+            held = dict(stored)
+        about = json.loads(str(held.pop("about")))
+        names = [field.name for field in fields(Measured)]
+        columns = [held.pop(name).tolist() for name in names]
+        rows = [
+            Measured(Movie(**json.loads(movie)), *_frozen(rest))
+            for movie, *rest in zip(*columns, strict=True)
+        ]
+        movies = {name.partition("|")[0] for name in held}
+        parts = ("source", "target", "probability")
+        return cls(about, rows, {m: tuple(held[f"{m}|{part}"] for part in parts) for m in movies})  # type: ignore[misc]
+
+
+def _small(values: NDArray) -> NDArray:
+    """Floats of half the size, whole numbers in 32 bits: a record is compared to four places."""
+    kinds = {"f": np.float32, "i": np.int32}
+    return values.astype(kinds.get(values.dtype.kind, values.dtype))
+
+
+def _frozen(values: list) -> list:
+    return [tuple(value) if isinstance(value, list) else value for value in values]
+
+
+def name_of(movie: Movie) -> str:
+    """A movie as one word, with which records and tables name it."""
+    return f"{movie.kind}@{movie.level:g}#{movie.seed}"
+
+
+def packed(truth: Tracks, answer: Answer) -> tuple[NDArray, NDArray, NDArray]:
+    """Links and probabilities, small once compressed: mostly ones and zeros.
+
+    Steps from one source to the next; how far each target lies from the true one; probabilities in 1/255.
+    """
+    source, target = answer.links.T
+    steps = np.diff(source, prepend=0)
+    off = target - _first_successor(truth)[source]
+    return steps.astype(np.int32), off.astype(np.int32), np.round(255 * answer.probability).astype(np.uint8)
+
+
+def unpacked(truth: Tracks, parts: tuple[NDArray, NDArray, NDArray]) -> tuple[NDArray, NDArray]:
+    """Links and probabilities (to 1/255) from what `packed` made."""
+    source = np.cumsum(parts[0].astype(np.int64))
+    target = parts[1] + _first_successor(truth)[source]
+    return np.column_stack([source, target]), parts[2] / 255
+
+
+def _first_successor(truth: Tracks) -> NDArray[np.int64]:
+    """The true successor of each detection, or itself."""
+    found = np.arange(len(truth.detections))
+    source, target = truth.links[::-1].T
+    found[source] = target
+    return found
