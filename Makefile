@@ -2,6 +2,8 @@
 # make test   installs what the tests need as well, lints, checks types and import laws, runs the tests
 # make nightly  runs the longer tests, measures accuracy on recorded movies, renews tests/nightly_record.json
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
+# make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
+# make ablation  halves and doubles each option of learning (minutes each), renews tests/accuracy/sensitivity.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
@@ -24,7 +26,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint nightly certify docs bench gpu-test gpu-bench gpu-sanitize clean
+.PHONY: demo test lint nightly certify accuracy ablation docs bench gpu-test gpu-bench gpu-sanitize clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -45,6 +47,16 @@ certify: $(VENV)/installed $(VENV)/extra-test
 nightly: $(VENV)/installed $(VENV)/extra-test
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
 	$(VENV)/bin/python tests/nightly.py build/nightly.xml
+
+# LINKER=posterior measures another one of tests/accuracy/linkers.py; MOVIES=developed part of the list.
+LINKER ?= learned
+MOVIES ?= all
+accuracy: $(VENV)/installed $(VENV)/extra-test
+	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.run --linker $(LINKER) --movies $(MOVIES) \
+	  --record tests/accuracy/$(LINKER).npz
+
+ablation: $(VENV)/installed $(VENV)/extra-test
+	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity posterior
 
 lint: $(VENV)/installed $(VENV)/extra-test $(VENV)/extra-lint
 	$(VENV)/bin/ruff check .

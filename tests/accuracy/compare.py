@@ -92,9 +92,9 @@ class Verdict:
         """Every kind in a line; then the means, and the rule."""
         head = f"{'kind':38}" + "".join(f"{name + ': new, old, gain':32}" for name in SCORES) + "time new/old"
         groups = [
-            _mean("mean of simulated", [kind for kind in self.kinds if not kind.recorded]),
-            _mean("mean of recorded", [kind for kind in self.kinds if kind.recorded]),
-            _mean("mean of all", self.kinds),
+            mean_of("mean of simulated", [kind for kind in self.kinds if not kind.recorded]),
+            mean_of("mean of recorded", [kind for kind in self.kinds if kind.recorded]),
+            mean_of("mean of all", self.kinds),
         ]
         lines = [_line(kind) for kind in (*self.kinds, *groups)]
         rule = [f"{'yes' if answer else 'NO '}  {text}" for text, answer in self.conditions]
@@ -131,7 +131,7 @@ def _kind(name: str, pairs: Sequence[tuple[Measured, Measured]]) -> Kind:
     return Kind(name, pairs[0][0].movie.recorded, scores, float(new.sum() / old.sum()))
 
 
-def _mean(name: str, kinds: Sequence[Kind]) -> Kind:
+def mean_of(name: str, kinds: Sequence[Kind]) -> Kind:
     """The mean over kinds, each of them once; its error from the errors of the kinds."""
     scores = {}
     for title in SCORES:
@@ -139,7 +139,8 @@ def _mean(name: str, kinds: Sequence[Kind]) -> Kind:
         if not known:
             scores[title] = Difference(np.nan, np.nan, np.nan, 0)
             continue
-        error = float(np.sqrt(np.nansum([found.error**2 for found in known])) / len(known))
+        errors = np.array([found.error for found in known])
+        error = float(np.sqrt(np.nansum(errors**2)) / len(known)) if np.isfinite(errors).any() else np.nan
         new, old = (float(np.mean([getattr(found, side) for found in known])) for side in ("new", "old"))
         scores[title] = Difference(new, old, error, sum(found.movies for found in known))
     seconds = float(np.exp(np.mean(np.log([kind.seconds for kind in kinds])))) if kinds else np.nan
@@ -148,7 +149,7 @@ def _mean(name: str, kinds: Sequence[Kind]) -> Kind:
 
 def _rule(kinds: Sequence[Kind]) -> list[tuple[str, bool]]:
     """The conditions under which the new engine replaces the old one."""
-    mean = _mean("", kinds).scores
+    mean = mean_of("", kinds).scores
     late = [kind.name for kind in kinds if kind.behind]
     links, identity, parts, sure = (mean[title] for title in SCORES)
     return [

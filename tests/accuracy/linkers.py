@@ -7,11 +7,14 @@ other, and runs in a process of its own, so that another version of the package 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .options import varied
 
 Linked = tuple[NDArray[np.int64], NDArray[np.float64]]
 Linker = Callable[[NDArray[np.int32], NDArray[np.float64]], Linked]
@@ -31,6 +34,20 @@ def a8344a6(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
     return _of(track(Detections.from_table(frame, position), workers=1).tracks)
 
 
+def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
+    """The posterior over links that `outbid.learn` finds; `change` varies one of its options."""
+    from outbid import Detections
+    from outbid.inference.decide import decide
+    from outbid.learn import learn
+    from outbid.learn.options import LearnOptions
+
+    seen = Detections.from_table(frame, position)
+    axes = np.ptp(position, axis=0) > 0
+    found = learn(seen.position[:, axes], seen.frame_start, varied(LearnOptions(), change)).posterior
+    links = decide(found.candidates, found.probability)
+    return links.pairs, links.probability
+
+
 def _of(tracks: Any) -> Linked:
     """Links and probabilities of `Tracks` of any version."""
     sure = tracks.link_probability
@@ -38,6 +55,8 @@ def _of(tracks: Any) -> Linked:
 
 
 def named(name: str) -> Linker:
-    """The linker of this name."""
+    """The linker of this name; after a ``?``, what is given to it as `change` of its options."""
+    name, _, change = name.partition("?")
     module, _, function = name.rpartition(":")
-    return getattr(import_module(module or __name__), function)
+    linker = getattr(import_module(module or __name__), function)
+    return partial(linker, change=change) if change else linker

@@ -60,8 +60,10 @@ class Served:
     def stop(self) -> None:
         """End the process."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def answered(linker: Linker, frame: NDArray[np.int32], position: NDArray[np.float64]) -> tuple:

@@ -1,0 +1,102 @@
+"""What one change is worth: paired over the list, with standard errors, kept in ablation.json.
+
+``python -m accuracy.ablation NAME WITH.npz WITHOUT.npz --lines 40`` compares two records of `run` and keeps a
+row. ``python -m accuracy.ablation --sensitivity LINKER`` halves and doubles each field of the options of
+learning, and keeps a row for each in sensitivity.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from .compare import SCORES, Difference, compared, mean_of
+from .measured import Record
+from .movies import HERE
+from .options import scalable
+from .run import about, chosen, over
+
+ABLATION = HERE / "ablation.json"
+SENSITIVITY = HERE / "sensitivity.json"
+_FACTORS = (0.5, 2.0)
+
+Row = dict[str, object]
+
+
+def row_of(name: str, new: Record, old: Record, lines: int | None = None) -> Row:
+    """What `new` has and `old` has not: gains with their errors, and the kind that loses most."""
+    kinds = compared(new, old).kinds
+    mean = mean_of("", kinds)
+    worst = min(kinds, key=lambda kind: kind.scores["link F1"].gain)
+    row: Row = {"name": name, "kinds": len(kinds), "movies": sum(k.scores["link F1"].movies for k in kinds)}
+    row |= {title: _shown(mean.scores[title]) for title in SCORES if mean.scores[title].movies}
+    row |= {
+        "admitted": admitted(mean.scores),
+        "worst": [worst.name, round(worst.scores["link F1"].gain, 4)],
+        "time": round(mean.seconds, 3),
+        "commits": [new.about["commit"], old.about["commit"]],
+    }
+    return row if lines is None else row | {"lines": lines}
+
+
+def admitted(scores: dict[str, Difference]) -> bool:
+    """Whether a gain in link F1, IDF1 or calibration exceeds twice its standard error."""
+    better = (scores[title] for title in ("link F1", "IDF1"))
+    return any(one.gain > 2 * one.error for one in better) or (
+        -scores["calibration"].gain > 2 * scores["calibration"].error
+    )
+
+
+def _shown(found: Difference) -> list[float]:
+    return [round(found.gain, 5), round(found.error, 5)]
+
+
+def keep(path: Path, rows: Sequence[Row], **origin: object) -> None:
+    """Put rows into a table in a file, in place of those of the same names."""
+    table = json.loads(path.read_text("utf-8")) if path.exists() else {"rows": []}
+    new = {row["name"] for row in rows}
+    table = origin | {"rows": [row for row in table["rows"] if row["name"] not in new] + list(rows)}
+    text = json.dumps(table, indent=1).replace("\n   ", " ").replace("\n  }", " }")
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def sensitivity(linker: str, options: object, movies: str, jobs: int) -> Iterator[Row]:
+    """A row for each field of the options halved, and doubled, against the options as they are."""
+    asked = chosen(movies)
+    usual = Record(about(linker), [row for row, _ in over(asked, linker, jobs=jobs)], {})
+    for name in scalable(options):
+        for factor in _FACTORS:
+            change = f"{name}*{factor:g}"
+            rows = [row for row, _ in over(asked, f"{linker}?{change}", jobs=jobs)]
+            found = row_of(change, Record(about(linker), rows, {}), usual)
+            print(found, file=sys.stderr)
+            yield {key: value for key, value in found.items() if key not in {"admitted", "commits"}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="accuracy.ablation", description=__doc__)
+    parser.add_argument("name", nargs="?", help="of the change")
+    parser.add_argument("records", nargs="*", type=Path, help="with the change, and without it")
+    parser.add_argument("--lines", type=int, help="lines of code of the change")
+    parser.add_argument("--sensitivity", metavar="LINKER", help="vary the options of this linker")
+    parser.add_argument("--movies", default="developed", choices=("all", "developed", "reported", "quick"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    if given.sensitivity:
+        from outbid.learn.options import LearnOptions
+
+        rows = list(sensitivity(given.sensitivity, LearnOptions(), given.movies, given.jobs))
+        keep(SENSITIVITY, rows, **about(given.sensitivity))
+        return
+    new, old = (Record.load(path) for path in given.records)
+    row = row_of(given.name, new, old, given.lines)
+    print(json.dumps(row))
+    keep(ABLATION, [row])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Accuracy of learned linking: what is measured of a movie, how two records are compared, a few movies."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from accuracy.ablation import keep, row_of
+from accuracy.compare import compared
+from accuracy.measured import Measured, Record, measured, name_of, packed, unpacked
+from accuracy.movies import Movie, fingerprint, simulated
+from accuracy.options import scalable, varied
+from accuracy.run import BASELINE, chosen, over
+from accuracy.served import Answer, Served
+
+FEW = ("few@0.14#0", "few_and_still@0.14#1", "dividing_few@0.14#0", "in_wells@0.07#0", "swimmers@0.14#0")
+
+
+def made(kind: str, seed: int, f1: float, sure: float = 0.9) -> Measured:
+    """A measurement of 100 links, of which 90 are right, each with a probability of `sure`."""
+    stated, right, count = np.zeros(20), np.zeros(20, int), np.zeros(20, int)
+    place = min(int(sure * 20), 19)
+    stated[place], right[place], count[place] = 100 * sure, 90, 100
+    return Measured(
+        Movie(kind, 0.14, seed), "same", 100, "", f1, f1, np.nan, 1.0, "",
+        tuple(stated.tolist()), tuple(right.tolist()), tuple(count.tolist()),
+    )  # fmt: skip
+
+
+def record(rows: list[Measured]) -> Record:
+    return Record({"commit": "some", "linker": "any"}, rows, {})
+
+
+def pair(apart: float, noise: float, sure: float = 0.9) -> tuple[Record, Record]:
+    """Two records of two kinds, of which the second kind differs by `apart` and some noise."""
+    rng = np.random.default_rng(0)
+    old = [made(kind, seed, 0.9 + 0.01 * seed) for kind in ("few", "noisy") for seed in range(12)]
+    new = [
+        replace(
+            row,
+            link_f1=row.link_f1 + (apart + noise * rng.normal() if row.movie.kind == "noisy" else 0),
+            stated=made("few", 0, 0, sure).stated,
+            right=made("few", 0, 0, sure).right,
+        )
+        for row in old
+    ]
+    return record(new), record(old)
+
+
+def test_equal_records_pass() -> None:
+    assert compared(*pair(0, 0)).passed
+
+
+def test_a_kind_behind_by_more_than_its_error_fails() -> None:
+    verdict = compared(*pair(-0.004, 1e-4))
+    assert [kind.name for kind in verdict.kinds if kind.behind] == ["noisy 0.14"]
+    assert not verdict.passed
+    assert "noisy 0.14" in verdict.table()
+
+
+def test_a_kind_behind_by_less_than_twice_its_error_does_not() -> None:
+    verdict = compared(*pair(-0.004, 0.03))
+    assert not any(kind.behind for kind in verdict.kinds)
+
+
+def test_a_mean_that_is_behind_fails() -> None:
+    new, old = pair(0, 0)
+    lower = record([replace(row, link_f1=row.link_f1 - 0.0015) for row in new.rows])
+    verdict = compared(lower, old)
+    assert not any(kind.behind for kind in verdict.kinds)
+    assert not verdict.passed
+
+
+def test_probabilities_that_are_too_sure_fail() -> None:
+    verdict = compared(*pair(0, 0, sure=0.99))
+    kind = verdict.kinds[0].scores["calibration"]
+    assert kind.new == pytest.approx(0.09)
+    assert kind.old == pytest.approx(0)
+    assert not verdict.passed
+
+
+def test_two_movies_of_one_name_are_not_compared() -> None:
+    new, old = pair(0, 0)
+    changed = record([replace(new.rows[0], fingerprint="other"), *new.rows[1:]])
+    with pytest.raises(ValueError, match="another movie"):
+        compared(changed, old)
+
+
+def test_scores_of_links_that_are_known() -> None:
+    truth = Movie("few", 0.14).truth()
+    half = np.arange(len(truth.links)) % 2 == 0
+    row = measured(Movie("few", 0.14), truth, Answer(truth.links[half], np.full(half.sum(), 0.75), 1.0))
+    assert row.link_f1 == pytest.approx(2 / 3, abs=1e-3)
+    assert row.calibration_error == pytest.approx(0.25)
+    assert np.isnan(row.division_f1)
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    truth = Movie("few", 0.14).truth()
+    rng = np.random.default_rng(0)
+    links = np.delete(truth.links, [3, 4], axis=0)
+    answer = Answer(links, rng.random(len(links)), 0.5)
+    row = measured(Movie("few", 0.14), truth, answer)
+    before = Record({"commit": "some"}, [row], {name_of(row.movie): packed(truth, answer)})
+    before.save(tmp_path / "a.npz")
+    after = Record.load(tmp_path / "a.npz")
+    assert after.about == before.about
+    assert (after.rows[0].movie, after.rows[0].links) == (row.movie, row.links)
+    assert after.rows[0].link_f1 == pytest.approx(row.link_f1)
+    again, sure = unpacked(truth, after.links[name_of(row.movie)])
+    assert (again == links).all()
+    assert np.abs(sure - answer.probability).max() < 1 / 255
+
+
+def test_a_linker_that_fails_is_scored_as_one_that_links_nothing() -> None:
+    served = Served.start("accuracy.linkers:named")  # which takes no movie
+    answer = served.link(np.zeros(2, np.int32), np.zeros((2, 3)))
+    served.stop()
+    assert answer.error.startswith("TypeError")
+    assert len(answer.links) == 0
+
+
+@dataclass(frozen=True)
+class Options:
+    rounds: int = 3
+    classes: tuple[int, ...] = (1, 2, 3)
+    still: float = 1e-3
+    gaps: bool = True
+
+
+def test_options_are_halved_doubled_and_switched_off() -> None:
+    usual = Options()
+    assert varied(usual, "") is usual
+    assert varied(usual, "still*0.5").still == 5e-4
+    assert varied(usual, "rounds*2").rounds == 6
+    assert varied(usual, "classes*2").classes == (1, 2, 3, 4, 5, 6)
+    assert varied(usual, "classes*0.5").classes == (1, 2)
+    assert not varied(usual, "gaps=off").gaps
+    assert scalable(usual) == ["rounds", "classes", "still"]
+    for wrong in ("none*2", "gaps*2"):
+        with pytest.raises(ValueError, match=r"option|does not change"):
+            varied(usual, wrong)
+
+
+def test_a_row_of_the_ablation_says_whether_a_change_pays(tmp_path: Path) -> None:
+    pays, does_not = row_of("a", *pair(0.01, 1e-3), lines=40), row_of("b", *pair(0.0, 0.01))
+    assert pays["admitted"]
+    assert pays["lines"] == 40
+    assert not does_not["admitted"]
+    for row in (pays, does_not, pays):
+        keep(tmp_path / "table.json", [row])
+    assert (tmp_path / "table.json").read_text().count('"name"') == 2
+
+
+def test_the_baseline_holds_the_whole_list() -> None:
+    """Each movie of the list was linked by the old engine; some are made again and are the same."""
+    baseline = Record.load(BASELINE)
+    assert baseline.about["commit"].startswith("a8344a6")
+    held = {row.movie: row for row in baseline.rows}
+    assert set(simulated()) <= set(held)
+    assert not [row.movie for row in baseline.rows if row.error]
+    for movie in simulated()[7::97]:
+        assert fingerprint(movie.truth()) == held[movie].fingerprint
+    some = next(row for row in baseline.rows if name_of(row.movie) in baseline.links)
+    links, _ = unpacked(some.movie.truth(), baseline.links[name_of(some.movie)])
+    answer = Answer(links, np.ones(len(links)), 0.0)
+    assert measured(some.movie, some.movie.truth(), answer).links == some.links
+
+
+def test_a_few_movies_are_linked_as_well_as_by_the_baseline() -> None:
+    movies = [movie for movie in chosen("all") if name_of(movie) in FEW]
+    assert len(movies) == len(FEW)
+    found = Record({"commit": "now"}, [row for row, _ in over(movies, "learned")], {})
+    assert not [row.error for row in found.rows if row.error]
+    means = [
+        np.mean([[row.link_f1, row.idf1] for row in rows], axis=0)
+        for rows in (found.rows, [row for row in Record.load(BASELINE).rows if name_of(row.movie) in FEW])
+    ]
+    assert (means[0] > means[1] - [0.005, 0.02]).all()
