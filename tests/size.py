@@ -1,0 +1,136 @@
+"""How large code is, and in which words it is written: ``python tests/size.py tracker/model tracker/learn``.
+
+Lines, named constants, kernels, the largest file, functions with many arguments, classes with many fields
+that change; and words of names for which the field has a term, each with how often a name holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+REPLACED = frozenset((
+    "linking", "linkmodel", "follower", "before", "follow", "strange", "alone", "swept", "headings",
+    "look", "closely", "weigh", "weighed", "chained", "futures", "bridges", "untangle", "exchanged",
+    "chosen", "known", "told", "tell", "gain", "odds", "trust", "chance", "doubt", "foretold", "crowd",
+    "pace", "rehearsal", "drawn", "survey", "census", "settled", "fuller", "restarts", "overlooked",
+    "sought", "flight", "sober", "sobriety", "families", "parting", "kin", "generations", "lives",
+    "means", "found", "learnt", "relink", "choice", "lap", "usual", "fewest",
+))  # fmt: skip
+"""Words of names that have a term of the field in their place."""
+ARGUMENTS = 8
+"""Of a function that is no kernel, at most."""
+MUTABLE = 5
+"""Fields of a class that may change, at most."""
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+_KERNEL = re.compile(r"\b(njit|jit|vectorize|guvectorize|stencil)\b")
+
+
+@dataclass
+class Size:
+    """What is counted of some files."""
+
+    files: int = 0
+    lines: int = 0
+    constants: int = 0
+    kernels: int = 0
+    largest: list = field(default_factory=lambda: [0, ""])
+    many_arguments: list[str] = field(default_factory=list)
+    mutable_classes: list[str] = field(default_factory=list)
+    replaced_words: dict[str, int] = field(default_factory=dict)
+
+
+def sized(paths: list[Path]) -> Size:
+    """Count folders and files.
+
+    Examples
+    --------
+    >>> sized([Path(__file__)]).constants > 3
+    True
+    """
+    size, words = Size(), Counter[str]()
+    files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
+    for path in sorted(files):
+        text = path.read_text("utf-8")
+        tree, lines = ast.parse(text), text.count("\n")
+        size.files += 1
+        size.lines += lines
+        size.largest = max(size.largest, [lines, str(path)])
+        size.constants += sum(1 for _ in constants(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                kernel = any(_KERNEL.search(ast.unparse(mark)) for mark in node.decorator_list)
+                size.kernels += kernel
+                given = len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
+                if not kernel and given > ARGUMENTS:
+                    size.many_arguments.append(f"{path}:{node.lineno} {node.name} ({given})")
+            elif isinstance(node, ast.ClassDef) and changing(node) > MUTABLE:
+                size.mutable_classes.append(f"{path}:{node.lineno} {node.name} ({changing(node)})")
+        words.update(word for name in names(tree) for word in parts(name) if word in REPLACED)
+    size.replaced_words = dict(words.most_common())
+    return size
+
+
+def constants(tree: ast.Module) -> Iterator[str]:
+    """Named numbers of a module, and defaults of its options; names of types and of texts are none."""
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            numbers = [n for n in ast.walk(node.value) if isinstance(n, ast.Constant) and _number(n.value)]
+            if numbers:
+                yield from (name.id for name in named if _CONSTANT.fullmatch(name.id))
+        elif isinstance(node, ast.ClassDef) and node.name.endswith("Options"):
+            for row in node.body:
+                if isinstance(row, ast.AnnAssign) and row.value is not None:
+                    yield ast.unparse(row.target)
+
+
+def changing(node: ast.ClassDef) -> int:
+    """Fields of a class that change: those of a dataclass that is not frozen, or attributes set on self."""
+    marks = " ".join(ast.unparse(mark) for mark in node.decorator_list)
+    if "dataclass" in marks:
+        return 0 if "frozen=True" in marks else sum(isinstance(row, ast.AnnAssign) for row in node.body)
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            found |= {ast.unparse(name) for target in targets for name in ast.walk(target)}
+    return sum(name.startswith("self.") and name.count(".") == 1 for name in found)
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """Names that a module gives: functions, classes, arguments, variables and fields."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def parts(name: str) -> list[str]:
+    """The words of a name.
+
+    Examples
+    --------
+    >>> parts("_LinkModel"), parts("first_look2")
+    (['link', 'model', 'linkmodel'], ['first', 'look', 'firstlook'])
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+    return [*words, "".join(words)] if len(words) > 1 else words
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asdict(sized([Path(word) for word in sys.argv[1:]])), indent=1) + "\n")
