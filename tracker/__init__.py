@@ -10,7 +10,9 @@ only. The map of a folder is the docstring of its ``__init__``.
     `live`               frame by frame, as they are recorded
     `advise`             says before any linking what a gate would mean, and what to record otherwise
 6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
-5   `divisions`          track starts joined to mothers; merges
+    `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
+5   `inference`          the posterior over links under a model: joint probabilistic data association
+    `divisions`          track starts joined to mothers; merges
     `margins`            by how much the optimum would be worse without a link, exactly
 4   `refine`             links of a whole movie by the past and the future of every particle, by a model
     `linking`, `gaps`    gated: frame to frame for a whole movie, then track ends to later starts
@@ -19,6 +21,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `detection`          image stacks to detections: spots, or centroids of labels
     `formats`            files in and out, one format a file
 3   `matching`           two point clouds: gate, cost, assign; which point of one is which of the other
+    `model`              what `learn` and `inference` assume: motion, association, movie, gate
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `tracks`             `Tracks`: which detection follows which
     `remarks`            sentences on detections that can hardly be linked, or are there twice

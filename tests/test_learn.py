@@ -1,0 +1,145 @@
+"""What is learned from a movie: the parameters that made it, on any number of threads; odd movies."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outbid.inference.decide import decide
+from outbid.learn import Learned, learn
+from outbid.learn.options import LearnOptions
+
+STEP, PERSISTENCE, NOISE, MISS, LOST, CLUTTER = 0.14, 0.8, 0.03, 0.05, 0.02, 0.03
+
+
+class Walkers:
+    """Persistent walkers at density 1, some of which are missed, replaced, or clutter."""
+
+    def __init__(self, seed: int, count: int = 400, frames: int = 20) -> None:
+        rng = np.random.default_rng(seed)
+        side = count ** (1 / 3)
+        place, name = rng.uniform(0, side, (count, 3)), np.arange(count)
+        step = rng.normal(0, STEP, (count, 3))
+        seen, names = [], []
+        for frame in range(frames):
+            if frame:
+                turn = rng.normal(0, STEP * np.sqrt(1 - PERSISTENCE**2), (count, 3))
+                step = PERSISTENCE * step + turn
+                place = place + step
+                new = (rng.random(count) < LOST) | (place < 0).any(axis=1) | (place > side).any(axis=1)
+                place[new], name[new] = (
+                    rng.uniform(0, side, (new.sum(), 3)),
+                    name.max() + 1 + np.arange(new.sum()),
+                )
+                step[new] = rng.normal(0, STEP, (new.sum(), 3))
+            kept = rng.random(count) > MISS
+            false = rng.uniform(0, side, (rng.poisson(CLUTTER * count), 3))
+            seen.append(np.concatenate([place[kept] + rng.normal(0, NOISE, (kept.sum(), 3)), false]))
+            names.append(np.concatenate([name[kept], np.full(len(false), -1)]))
+        self.position = np.concatenate(seen)
+        self.name = np.concatenate(names)
+        self.frame_start = np.concatenate([[0], np.cumsum([len(part) for part in seen])])
+
+    def links(self) -> NDArray[np.int64]:
+        order = np.argsort(self.name, kind="stable")
+        order = order[self.name[order] >= 0]
+        same = self.name[order[1:]] == self.name[order[:-1]]
+        return np.column_stack([order[:-1], order[1:]])[same]
+
+
+@pytest.fixture(scope="module")
+def walkers() -> Walkers:
+    return Walkers(0)
+
+
+@pytest.fixture(scope="module")
+def learned(walkers: Walkers) -> Learned:
+    return learn(walkers.position, walkers.frame_start)
+
+
+def test_links_are_the_true_ones_and_as_probable_as_they_say(walkers: Walkers, learned: Learned) -> None:
+    links = decide(learned.posterior.candidates, learned.posterior.probability)
+    true = {*map(tuple, walkers.links().tolist())}
+    hit = np.array([tuple(pair) in true for pair in links.pairs.tolist()])
+    assert 2 * hit.sum() / (len(links.pairs) + len(true)) > 0.96
+    assert links.probability.mean() == pytest.approx(hit.mean(), abs=0.01)
+    unsure = links.probability < 0.9
+    assert links.probability[unsure].mean() == pytest.approx(hit[unsure].mean(), abs=0.1)
+
+
+def test_motion_is_learned(learned: Learned) -> None:
+    motion, unit = learned.model.motion, learned.movie.basis
+    # Whitened axes may be turned: traces are not.
+    inverse = np.linalg.inv(unit)
+    step = np.sqrt(np.trace(inverse.T @ np.diag(motion.share @ motion.variance) @ inverse) / 3)
+    noise = np.sqrt(np.trace(inverse.T @ np.diag(motion.noise) @ inverse) / 3)
+    assert step == pytest.approx(STEP, rel=0.05)
+    assert noise == pytest.approx(NOISE, rel=0.15)
+    assert motion.share @ motion.correlation == pytest.approx(PERSISTENCE, abs=0.05)
+
+
+def test_rates_are_learned(walkers: Walkers, learned: Learned) -> None:
+    association = learned.model.association
+    assert association.clutter == pytest.approx((walkers.name < 0).mean(), abs=0.012)
+    frame = np.repeat(np.arange(20), np.diff(walkers.frame_start))
+    source, target = walkers.links().T
+    lag = np.bincount(frame[target] - frame[source], minlength=3)
+    assert association.delay[1] / association.delay[0] == pytest.approx(lag[2] / lag[1], rel=0.35)
+
+
+def test_what_is_learned_does_not_depend_on_threads(walkers: Walkers, learned: Learned) -> None:
+    again = learn(walkers.position, walkers.frame_start, LearnOptions(workers=3))
+    assert again.posterior.probability.tobytes() == learned.posterior.probability.tobytes()
+    assert again.model.motion.variance.tobytes() == learned.model.motion.variance.tobytes()
+
+
+def test_a_turned_and_shifted_movie_has_the_same_links(walkers: Walkers, learned: Learned) -> None:
+    turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    other = learn(walkers.position @ turn + 1000, walkers.frame_start)
+    links = [
+        {*map(tuple, decide(one.posterior.candidates, one.posterior.probability).pairs.tolist())}
+        for one in (learned, other)
+    ]
+    assert len(links[0] ^ links[1]) <= 0.002 * len(links[0])
+
+
+def test_gaps_are_bridged_unless_they_are_not_sought(walkers: Walkers, learned: Learned) -> None:
+    lags = [
+        one.posterior.candidates.lag[one.posterior.probability > 0.5]
+        for one in (learned, learn(walkers.position, walkers.frame_start, LearnOptions(gaps=False)))
+    ]
+    assert (lags[0] > 1).sum() > 200
+    assert lags[1].max() == 1
+
+
+ODD = {
+    "one particle": (np.random.default_rng(0).normal(size=(12, 3)), np.arange(13)),
+    "two frames": (np.array([[0.0, 0, 0], [5, 5, 5], [0.1, 0, 0], [5, 5, 5.1]]), np.array([0, 2, 4])),
+    "nothing moves": (np.tile(np.eye(4)[:, :3] * 7, (6, 1)), np.arange(7) * 4),
+    "empty frames": (np.tile(np.eye(4)[:, 1:] * 9, (3, 1)), np.array([0, 4, 4, 8, 8, 12])),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("position", [np.zeros((8, 3)), np.arange(24.0).reshape(8, 3)])
+def test_movies_without_extent_or_on_a_line_have_probabilities(position: NDArray[np.float64]) -> None:
+    found = learn(position, np.array([0, 2, 4, 6, 8]))
+    assert found.movie.axes == 1
+    assert np.isfinite(found.posterior.probability).all()
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_movies_have_probabilities(name: str) -> None:
+    position, frame_start = ODD[name]
+    found = learn(position + 0.0, frame_start)
+    assert np.isfinite(found.posterior.probability).all()
+    links = decide(found.posterior.candidates, found.posterior.probability)
+    assert (found.movie.frame[links.pairs[:, 1]] > found.movie.frame[links.pairs[:, 0]]).all()
+
+
+def test_options_are_kept(walkers: Walkers) -> None:
+    options = replace(LearnOptions(), classes=(2,), longest_lag=2)
+    found = learn(walkers.position[: walkers.frame_start[7]], walkers.frame_start[:8], options)
+    assert found.model.motion.classes == 2
+    assert found.model.association.longest == 2

@@ -1,0 +1,102 @@
+"""Inference: the posterior over links under a model.
+
+`records`         arguments of the kernels, as named records
+`candidates`      candidate links in compressed rows and columns, and the search for them
+`jpda`            one sweep: filters, both sides, belief propagation (kernels in `…_cpu`)
+`posterior`       marginals of links; probabilities of death, birth and clutter; moments
+`decide`          links of maximum expected F1, by exact assignment
+
+The door is `infer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model import Model
+from ..model.gate import radius
+from ..model.movie import Movie
+from .candidates import Search, candidates_of, pairs_near
+from .posterior import LinkPosterior, swept
+
+_CHANCE = 1e-3
+"""Error level: likelihood of a link, in that of chance, below which it is no candidate."""
+
+
+@dataclass(frozen=True)
+class Jpda:
+    """Joint probabilistic data association by sweeps over the whole movie.
+
+    Parameters
+    ----------
+    nearest : int
+        Candidates of each detection and lag, either way.
+    sweeps : int
+        At most so many.
+    still : float
+        Change of the marginals, a detection, at which to stop.
+    workers : int
+        Threads; they do not change the result.
+    """
+
+    nearest: int = 10
+    sweeps: int = 10
+    still: float = 1e-4
+    workers: int = 1
+
+    def candidates(self, movie: Movie, model: Model) -> LinkPosterior:
+        """All candidates within the gate of the model, of which nothing is known yet."""
+        chance, keys = _CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
+        for lag in np.flatnonzero(model.association.delay) + 1:
+            expected = movie.position + lag * model.surroundings.flow
+            reach = radius(model.motion, int(lag), chance)
+            search = Search(int(lag), self.nearest, expected, radius=reach)
+            keys.append(pairs_near(movie, search, workers=self.workers))
+        return LinkPosterior.unknown(candidates_of(np.unique(np.concatenate(keys)), movie.frame))
+
+    def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
+        """The posterior of the links of a movie."""
+        found = self.candidates(movie, model)
+        for _ in range(self.sweeps):
+            found = swept(movie, model, found, with_moments=False, workers=self.workers)
+            if found.change < self.still:
+                break
+        return found
+
+
+def infer(movie: Movie, model: Model, solver: Jpda | None = None) -> LinkPosterior:
+    """The posterior over the links of a movie under a model.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : Model
+    solver : Jpda, optional
+        How to find it.
+
+    Returns
+    -------
+    LinkPosterior
+
+    References
+    ----------
+    J. Williams and R. Lau, Approximate evaluation of marginal association probabilities with belief
+    propagation, IEEE Trans. Aerospace and Electronic Systems 50, 2014. J. Williams and R. Lau, Multiple scan
+    data association by convex variational inference, arXiv 1607.07942.
+
+    Examples
+    --------
+    >>> from outbid.model import AssociationModel, Model, MotionModel, Surroundings
+    >>> from outbid.model.movie import movie_of
+    >>> movie = movie_of(np.array([[0.0], [9.0], [0.5], [9.5]]), np.array([0, 2, 4]))
+    >>> one = np.ones(1)
+    >>> steps = MotionModel(0.01 * one[:, None], 0 * one, one, one, 0.001 * one, one)
+    >>> still = Surroundings.uniform(np.zeros((4, 1)))
+    >>> model = Model(steps, AssociationModel(0.9 * one, 0.9 * one, 0.01), still)
+    >>> found = infer(movie, model)
+    >>> found.candidates.head[found.probability > 0.5].tolist()
+    [2, 3]
+    """
+    return (solver or Jpda()).posterior(movie, model)

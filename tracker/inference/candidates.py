@@ -1,0 +1,145 @@
+"""Candidate links: compressed rows (by tail) and columns (by head), and the search for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.movie import Movie
+from ..neighbours import nearest
+
+
+class Candidates(NamedTuple):
+    """Candidate links of N detections, sorted by tail and then by head.
+
+    Parameters
+    ----------
+    tail, head : (E,) int32 arrays
+        The earlier and the later detection of each.
+    lag : (E,) int32 array
+        Frames between the two.
+    row_start : (N + 1,) int64 array
+        The links with tail i are row_start[i] to row_start[i + 1].
+    row_link : (E,) int32 array
+        0, 1, …, so that rows and columns are read alike.
+    column_start : (N + 1,) int64 array
+    column_link : (E,) int32 array
+        The links with head j are column_link[column_start[j] : column_start[j + 1]].
+    """
+
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    lag: NDArray[np.int32]
+    row_start: NDArray[np.int64]
+    row_link: NDArray[np.int32]
+    column_start: NDArray[np.int64]
+    column_link: NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        """E; the length of the tuple itself is that of its fields."""
+        return len(self.tail)
+
+    def key(self) -> NDArray[np.int64]:
+        """(E,) increasing numbers, one for each pair of detections."""
+        return self.tail * np.int64(len(self.row_start) - 1) + self.head
+
+    def kept(self, keep: NDArray[np.bool_]) -> Candidates:
+        """The candidates of a mask (E,)."""
+        new = np.concatenate([[0], np.cumsum(keep)])
+        by_head = keep[self.column_link]
+        column = np.concatenate([[0], np.cumsum(by_head)])
+        return Candidates(
+            self.tail[keep], self.head[keep], self.lag[keep], new[self.row_start],
+            np.arange(new[-1], dtype=np.int32), column[self.column_start],
+            new[self.column_link[by_head]].astype(np.int32),
+        )  # fmt: skip
+
+
+def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidates:
+    """Candidates from increasing keys ``tail * N + head``.
+
+    Examples
+    --------
+    >>> found = candidates_of(np.array([2, 3, 6]), np.array([0, 0, 1, 1]))
+    >>> found.tail.tolist(), found.head.tolist(), found.column_link.tolist()
+    ([0, 0, 1], [2, 3, 2], [0, 2, 1])
+    """
+    count = len(frame)
+    tail, head = np.divmod(key, max(count, 1))
+    column_link = np.argsort(head, kind="stable").astype(np.int32)
+    edges = np.arange(count + 1)
+    return Candidates(
+        tail.astype(np.int32), head.astype(np.int32), (frame[head] - frame[tail]).astype(np.int32),
+        np.searchsorted(tail, edges), np.arange(len(key), dtype=np.int32),
+        np.searchsorted(head[column_link], edges), column_link,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What to search candidates by.
+
+    Parameters
+    ----------
+    lag : int
+        Frames from tail to head.
+    count : int
+        How many of the nearest heads of each tail, and tails of each head.
+    expected : (N, D) float64 array
+        Where each detection is expected `lag` frames later.
+    tails, heads : (N,) bool arrays, optional
+        Which detections may be one. Default: all.
+    radius : float
+        Farthest distance between the expected place and the head.
+    """
+
+    lag: int
+    count: int
+    expected: NDArray[np.float64]
+    tails: NDArray[np.bool_] | None = None
+    heads: NDArray[np.bool_] | None = None
+    radius: float = np.inf
+
+
+def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
+    """Keys, increasing, of the pairs that are among the nearest of either side.
+
+    Parameters
+    ----------
+    movie : Movie
+    search : Search
+    workers : int
+        Threads; they do not change the result.
+
+    Examples
+    --------
+    >>> from outbid.model.movie import movie_of
+    >>> movie = movie_of(np.array([[0.0], [2.0], [0.1], [2.1]]), np.array([0, 2, 4]))
+    >>> pairs_near(movie, Search(1, 1, movie.position)).tolist()
+    [2, 7]
+    """
+    if search.lag >= movie.frames:
+        return np.empty(0, np.int64)
+    tails, heads = (
+        np.arange(len(movie)) if mask is None else np.flatnonzero(mask)
+        for mask in (search.tails, search.heads)
+    )
+    # One cell list serves both ways: the frames of expected places stand before those of positions.
+    places = np.concatenate([search.expected[tails], movie.position[heads]])
+    tail_start = np.searchsorted(movie.frame[tails], np.arange(movie.frames + 1))
+    head_start = np.searchsorted(movie.frame[heads], np.arange(movie.frames + 1)) + len(tails)
+    start, shift = np.concatenate([tail_start[:-1], head_start]), movie.frames + search.lag
+    asking = np.flatnonzero(movie.frame[tails] < movie.frames - search.lag)
+    asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
+    found = []
+    for rows, offset in ((asking, shift), (asked, -shift)):
+        near, square = nearest(places, start, rows, search.count, offset=offset, workers=workers)
+        rank, place = np.nonzero((near >= 0) & (square <= search.radius**2))
+        pair = (rows[rank], near[rank, place].astype(np.int64))
+        first, second = pair if offset > 0 else pair[::-1]
+        found.append(tails[first] * len(movie) + heads[second - len(tails)])
+    return np.unique(np.concatenate(found))

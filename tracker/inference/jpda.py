@@ -1,0 +1,279 @@
+r"""JPDA: one sweep, which is one E-step.
+
+1. The forward and the backward filter send messages along candidate links (`filter_cpu`).
+2. Both sides of a link give its likelihood ratio G (`smoother_cpu`).
+3. Fractional belief propagation over the whole movie gives the marginals (`propagation_cpu`):
+
+.. math:: R_f = n_i^{1/\omega} + \sum_{f' \ne f} G R^{1-\omega} / C^\omega, \quad
+          odds_f = G_f / (R_f C_f)^\omega
+
+with C likewise over columns. With the power 1 it is that of Williams and Lau (2014). With 3/4 a lone pair,
+and a swap of two pairs, are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._threads import in_threads
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Candidates
+from .filter_cpu import filter_rows
+from .propagation_cpu import compete
+from .records import Direction, Messages, Moments, Places, Steps
+from .smoother_cpu import future_as_observations, smooth_rows
+
+_Made = TypeVar("_Made")
+
+OMEGA = 0.75
+"""Weight of the row and column entropies; derived: it makes a swap of two pairs exact."""
+ROUNDS, TOLERANCE = 8, 1e-3
+"""Guard and error level of belief propagation: rounds of a sweep, and relative change at which they end."""
+_BLOCK = 2048
+"""Guard: rows that are worth a thread of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What one sweep finds, an entry a link unless said otherwise.
+
+    Parameters
+    ----------
+    ratio : (E,) float64 array
+        G, the likelihood ratio by the past and the future against chance.
+    past, future : (E,) float64 arrays
+        The same by the past alone, and by the future alone.
+    rivals : (2, E) float64 array
+        R and C, what competes with the link in its row and in its column.
+    row_none, column_none : (N,) float64 arrays
+        Weight of no successor, of no predecessor, clutter included.
+    death, birth : (N,) float64 arrays
+        The same without clutter.
+    fresh, fresh_back : (N,) float64 arrays
+        Probability of no predecessor by the past alone, of no successor by the future alone.
+    total : (N,) float64 array
+        The normalisation of the forward filter.
+    moments : Moments
+        Empty if none were asked for.
+    """
+
+    ratio: NDArray[np.float64]
+    past: NDArray[np.float64]
+    future: NDArray[np.float64]
+    rivals: NDArray[np.float64]
+    row_none: NDArray[np.float64]
+    column_none: NDArray[np.float64]
+    death: NDArray[np.float64]
+    birth: NDArray[np.float64]
+    fresh: NDArray[np.float64]
+    fresh_back: NDArray[np.float64]
+    total: NDArray[np.float64]
+    moments: Moments
+
+
+def sweep(
+    movie: Movie,
+    model: Model,
+    candidates: Candidates,
+    rivals: NDArray[np.float64],
+    *,
+    with_moments: bool = True,
+    workers: int = 1,
+) -> Sweep:
+    """One sweep under a model, which begins with the rivals (2, E) of the sweep before, or ones."""
+    steps, places = _steps(model), _places(movie, model, candidates)
+    around = model.surroundings
+    death = model.association.death(movie.left, around.survival)
+    birth = model.association.birth(movie.frame, around.survival_back)
+    rivals = rivals.copy()
+    behind = _direction(candidates, 1, birth, rivals)
+    ahead = _direction(candidates, -1, death, rivals)
+    past, future = _filtered(movie, steps, places, (behind, ahead), workers)
+    sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
+    factor = np.empty_like(future.weight)
+    ratio = np.empty(candidates.size)
+    moments = _moments(candidates.size if with_moments else 0, steps)
+
+    def observe(block: tuple[int, int]) -> None:
+        future_as_observations(*block, steps, future, factor)
+
+    def smooth(block: tuple[int, int]) -> None:
+        smooth_rows(*block, steps, places, behind, ahead, past, future, factor, ratio, moments)
+
+    _in_blocks(observe, candidates.size, workers)
+    _in_blocks(smooth, len(movie), workers)
+    odds = model.association.clutter_odds
+    row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
+    propagate(candidates, ratio, (row_none, column_none), rivals, workers=workers)
+    return Sweep(
+        ratio,
+        *sums,
+        rivals,
+        row_none,
+        column_none,
+        death,
+        birth,
+        past.fresh,
+        future.fresh,
+        past.total,
+        moments,
+    )
+
+
+def propagate(
+    candidates: Candidates,
+    ratio: NDArray[np.float64],
+    none: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rivals: NDArray[np.float64],
+    *,
+    rounds: int = ROUNDS,
+    workers: int = 1,
+) -> None:
+    """Fractional belief propagation for the matching of all tails to all heads.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    ratio : (E,) float64 array
+        Likelihood ratios.
+    none : (N,) float64 arrays
+        Weights of no successor and of no predecessor.
+    rivals : (2, E) float64 array
+        Where to begin; overwritten by what competes with each link in its row and in its column.
+    rounds : int
+        At most so many.
+    workers : int
+        Threads; they do not change the result.
+    """
+    rows, columns = rivals
+    count = len(candidates.row_start) - 1
+    by_row = partial(_half_round, (candidates.row_start, candidates.row_link, ratio, none[0], rows, columns))
+    by_column = partial(
+        _half_round, (candidates.column_start, candidates.column_link, ratio, none[1], columns, rows)
+    )
+    for _ in range(rounds):
+        _in_blocks(by_row, count, workers)
+        if max(_in_blocks(by_column, count, workers)) < TOLERANCE:
+            break
+
+
+def _half_round(arrays: tuple[NDArray, ...], block: tuple[int, int]) -> float:
+    """The largest relative change over a block of segments."""
+    return float(compete(*block, *arrays))
+
+
+def marginals(ratio: NDArray[np.float64], rivals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) link probabilities by likelihood ratios (E,) and rivals (2, E)."""
+    return ratio / (ratio + (rivals[0] * rivals[1]) ** OMEGA)
+
+
+def log_evidence(candidates: Candidates, found: Sweep) -> float:
+    r"""Log likelihood of a movie relative to 'no two detections are linked': fractional Bethe approximation.
+
+    .. math:: \omega \sum (\log row + \log column) - (2 \omega - 1) \sum \log(1 + odds) + (1 - \omega) \sum p
+              \log(F / G)
+
+    The last term, with F the likelihood by the past alone, makes a chain without rivals exact: its links'
+    evidence counts by the past, and that by the future once.
+    """
+    odds = found.ratio / (found.rivals[0] * found.rivals[1]) ** OMEGA
+    row = found.row_none ** (1 / OMEGA) + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
+    seen = (found.past > 0) & (found.ratio > 0)
+    p, gain = odds[seen] / (1 + odds[seen]), found.past[seen] / found.ratio[seen]
+    both_ways = OMEGA * float(np.log(row).sum() + np.log(found.total).sum())
+    return both_ways - (2 * OMEGA - 1) * float(np.log1p(odds).sum()) + (1 - OMEGA) * float(p @ np.log(gain))
+
+
+def _steps(model: Model) -> Steps:
+    motion = model.motion
+    return Steps(
+        motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry, motion.step_scale,
+        tuple(motion.noise.tolist()),
+    )  # fmt: skip
+
+
+def _places(movie: Movie, model: Model, candidates: Candidates) -> Places:
+    around, delay = model.surroundings, model.association.delay
+    survival = np.sqrt(around.survival[candidates.tail] * around.survival_back[candidates.head])
+    prior = delay[candidates.lag - 1] * survival / movie.density[candidates.head]
+    return Places(movie.position, around.flow, movie.frame, prior, candidates.tail, candidates.lag)
+
+
+def _direction(
+    candidates: Candidates, way: int, none: NDArray[np.float64], rivals: NDArray[np.float64]
+) -> Direction:
+    """The forward (1) or the backward (-1) direction; rivals (2, E) of rows and of columns."""
+    rows = (candidates.row_start, candidates.row_link)
+    columns = (candidates.column_start, candidates.column_link)
+    incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
+    own, rival = (rivals[1], rivals[0]) if way > 0 else (rivals[0], rivals[1])
+    far = candidates.head if way > 0 else candidates.tail
+    most = int(np.diff(incoming[0]).max(initial=0))
+    return Direction(*incoming, *outgoing, far, way, none, own, rival, most)
+
+
+def _filtered(
+    movie: Movie, steps: Steps, places: Places, directions: tuple[Direction, Direction], workers: int
+) -> list[Messages]:
+    """Messages of both filters: frames in order, the rows of one and both directions side by side."""
+    forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
+    spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
+    each = [_messages(len(places.tail), len(movie), steps) for _ in directions]
+    sides = [(side, messages) for side, messages in zip(directions, each, strict=True)]
+
+    def whole(job: tuple[Direction, Messages]) -> None:
+        side, messages = job
+        filter_rows(spans[side.way], steps, places, side, messages)
+
+    def part(job: tuple[Direction, Messages, int, int]) -> None:
+        filter_rows(np.array([job[2:]]), steps, places, *job[:2])
+
+    if workers <= len(sides) or len(movie) < workers * _BLOCK * movie.frames:
+        list(in_threads(whole, sides, min(workers, len(sides)) if len(movie) > _BLOCK else 1))
+        return each
+    for f in range(movie.frames):
+        jobs = [
+            (*job, *block)
+            for job in sides
+            for block in _blocks(int(spans[job[0].way][f, 0]), int(spans[job[0].way][f, 1]), workers)
+        ]
+        list(in_threads(part, jobs, workers))
+    return each
+
+
+def _messages(links: int, detections: int, steps: Steps) -> Messages:
+    classes, axes = steps.variance.shape
+    return Messages(
+        np.empty((links, classes)), np.empty((links, classes)), np.empty((links, classes, axes, 5)),
+        np.empty(detections), np.empty(detections),
+    )  # fmt: skip
+
+
+def _moments(links: int, steps: Steps) -> Moments:
+    classes, axes = steps.variance.shape
+    one, each = (links, classes), (links, classes, axes)
+    return Moments(
+        np.empty(one), np.empty(one), np.empty(each), np.empty(each), np.empty(each), np.empty(each),
+        np.empty((links, axes)),
+    )  # fmt: skip
+
+
+def _blocks(first: int, last: int, workers: int) -> list[tuple[int, int]]:
+    """Cuts of a range of rows, four a worker, so that the last ones to end are short."""
+    many = max(1, min(4 * workers, (last - first) // _BLOCK))
+    cuts = np.linspace(first, last, many + 1).astype(int).tolist()
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+def _in_blocks(work: Callable[[tuple[int, int]], _Made], count: int, workers: int) -> list[_Made]:
+    """What the work makes of each block of `count` rows."""
+    if workers <= 1 or count < 2 * _BLOCK:
+        return [work((0, count))]
+    return list(in_threads(work, _blocks(0, count, workers), workers))

@@ -1,0 +1,112 @@
+"""The posterior over links: what a movie and a model say of every candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Candidates, candidates_of
+from .jpda import log_evidence, marginals, sweep
+from .records import Moments
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPosterior:
+    """What is known of every candidate link, and of every detection.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    probability : (E,) float64 array
+        Of each link: its marginal.
+    rivals : (2, E) float64 array
+        What competes with it in its row and in its column, with which the next sweep begins.
+    ratio, past, future : (E,) float64 arrays
+        Likelihood ratio by both sides, by the past alone and by the future alone.
+    clutter, death, birth : (N,) float64 arrays
+        Probability that a detection is of no particle, the last of its track, the first of its track.
+    fresh : (N,) float64 array
+        Probability, by the past alone, that it has no predecessor.
+    log_evidence : float
+        Log likelihood of the movie, relative to 'no two detections are linked'.
+    change : float
+        By how much the last sweep changed the marginals, a detection.
+    moments : Moments or None
+        Expected sufficient statistics of the steps; None if the last sweep was asked for none.
+    """
+
+    candidates: Candidates
+    probability: NDArray[np.float64]
+    rivals: NDArray[np.float64]
+    ratio: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    past: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    future: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    clutter: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    log_evidence: float = -np.inf
+    change: float = np.inf
+    moments: Moments | None = None
+
+    @classmethod
+    def unknown(cls, candidates: Candidates) -> LinkPosterior:
+        """Nothing is known of any candidate yet."""
+        return cls(candidates, np.zeros(candidates.size), np.ones((2, candidates.size)))
+
+    def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
+        """The candidates of a mask (E,), ready for the next sweep."""
+        if keep.all():
+            return self
+        return LinkPosterior(self.candidates.kept(keep), self.probability[keep], self.rivals[:, keep])
+
+    def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
+        """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
+        old = self.candidates.key()
+        every = np.union1d(old, key)
+        grown = LinkPosterior.unknown(candidates_of(every, frame))
+        place = np.searchsorted(every, old)
+        grown.probability[place] = self.probability
+        grown.rivals[:, place] = self.rivals
+        return grown
+
+    def linked(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(N,) probabilities that detections have a successor, and a predecessor."""
+        candidates, p = self.candidates, self.probability
+        return summed(candidates.tail, p, count), summed(candidates.head, p, count)
+
+
+def swept(
+    movie: Movie, model: Model, posterior: LinkPosterior, *, with_moments: bool = True, workers: int = 1
+) -> LinkPosterior:
+    """The posterior after one more sweep.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : Model
+    posterior : LinkPosterior
+        Its candidates and rivals are where the sweep begins.
+    with_moments : bool
+        Whether the M-steps need them.
+    workers : int
+        Threads; they do not change the result.
+    """
+    candidates = posterior.candidates
+    found = sweep(movie, model, candidates, posterior.rivals, with_moments=with_moments, workers=workers)
+    probability = marginals(found.ratio, found.rivals)
+    alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
+    alone = np.maximum(alone, 0)
+    before = summed(candidates.head, probability, len(movie))
+    clutter = alone * model.association.clutter_odds * found.fresh / found.birth / found.row_none
+    return LinkPosterior(
+        candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
+        death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
+        log_evidence=log_evidence(candidates, found),
+        change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
+        moments=found.moments if with_moments else None,
+    )  # fmt: skip

@@ -1,0 +1,46 @@
+"""CPU kernel of belief propagation: what competes with a link in its row, or in its column.
+
+Each segment writes the values of its own links alone, and reads those that the other side wrote in the half
+round before: no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .filter_cpu import quarter
+
+COUNTS = 1e-3  # guard: share of a segment below which a link's change does not count
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def compete(first, last, start, link, ratio, none, own, other):  # pragma: no cover
+    """One half round over the segments first:last; returns the largest relative change.
+
+    start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; none (N,) f8 the weight of no link;
+    other (E,) f8 what competes in the segments of the other side. Written: own (E,) f8.
+    """
+    change, most = 0.0, 0
+    for i in range(first, last):
+        most = max(most, start[i + 1] - start[i])
+    pull = np.empty(most)
+    for i in range(first, last):
+        alone = none[i] * math.exp(math.log(none[i]) / 3)  # to the power 1 / OMEGA
+        total, begin = alone, start[i]
+        for p in range(begin, start[i + 1]):
+            f = link[p]
+            root = quarter(other[f])
+            pull[p - begin] = ratio[f] * quarter(own[f]) / (root * root * root)
+            total += pull[p - begin]
+        for p in range(begin, start[i + 1]):
+            f = link[p]
+            new = max(total - pull[p - begin], alone)
+            if pull[p - begin] > COUNTS * total:
+                change = max(change, abs(new - own[f]) / new)
+            own[f] = new
+    return change

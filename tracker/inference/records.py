@@ -1,0 +1,90 @@
+"""Arguments of the kernels, as named records.
+
+E links, N detections, K classes, D axes. `f8` are float64, `i4` int32 and `i8` int64 arrays. The number of
+axes is that of a tuple, which the compiler knows, so that it unrolls the loops over them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+
+class Steps(NamedTuple):
+    """The motion model: variance (K, D), correlation, share, renewal, entry (K,), step_scale (F - 1,) f8."""
+
+    variance: Floats
+    correlation: Floats
+    share: Floats
+    renewal: Floats
+    entry: Floats
+    step_scale: Floats
+    noise: tuple[float, ...]
+
+
+class Places(NamedTuple):
+    """The movie: position, flow (N, D) f8; frame (N,) i8; of links prior (E,) f8, tail and lag (E,) i4."""
+
+    position: Floats
+    flow: Floats
+    frame: Ints
+    prior: Floats
+    tail: Ints
+    lag: Ints
+
+
+class Direction(NamedTuple):
+    """One direction of time: which links come in to a detection and which go out, and where these lead.
+
+    in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; none (N,) f8 the probability
+    of no incoming link; own, rival (E,) f8 the competitors of a link where it comes in, and where it goes
+    out; most, the largest number of incoming links.
+    """
+
+    in_start: Ints
+    in_link: Ints
+    out_start: Ints
+    out_link: Ints
+    far: Ints
+    way: int
+    none: Floats
+    own: Floats
+    rival: Floats
+    most: int
+
+
+class Messages(NamedTuple):
+    """What a filter says.
+
+    likelihood (E, K) f8 of a link by what came before; weight (E, K) of it where it comes in, fresh (N,) of
+    no incoming link, total (N,) their sum before it was divided out; state (E, K, D, 5) of position and step
+    at its far end: means x, s, covariances xx, xs, ss.
+    """
+
+    likelihood: Floats
+    weight: Floats
+    state: Floats
+    fresh: Floats
+    total: Floats
+
+
+class Moments(NamedTuple):
+    """Expected sufficient statistics of a link, given that it is true; empty if none are asked for.
+
+    continued, renewed (E, K) f8, the probabilities that its step goes on from the one before, or is drawn
+    anew; square, fresh_square, product, before_square (E, K, D), of s² of either, of s s' and s² of the step
+    before; residual (E, D), of (y - x)² at the head.
+    """
+
+    continued: Floats
+    renewed: Floats
+    square: Floats
+    fresh_square: Floats
+    product: Floats
+    before_square: Floats
+    residual: Floats

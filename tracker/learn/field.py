@@ -1,0 +1,102 @@
+"""Fields: the step that neighbours share, and how survival varies in space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.movie import Movie, summed
+from ..neighbours import nearest
+from .field_cpu import surroundings
+
+_INNER, _OUTER = 6, 24
+"""Prior: neighbours whose mean step is a predictor, beside that of the whole frame."""
+_POOL = 32
+"""Prior: detections around one, of all frames, whose rates of birth and death are its own."""
+_RIDGE = 20.0
+"""Prior: detections' worth of evidence that no step is shared."""
+_NONE = 1e-9
+"""Guard: weight that is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Neighbours in space, which are searched once.
+
+    Parameters
+    ----------
+    movie : Movie
+    near : (N, 24) int32 array
+        Nearest detections of the same frame.
+    pool : (N, 32) int32 array
+        Nearest detections of all frames.
+    """
+
+    movie: Movie
+    near: NDArray[np.int32]
+    pool: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
+        """The neighbours in a movie; those of all frames only if survival is asked for."""
+        rows, whole = np.arange(len(movie)), np.array([0, len(movie)])
+        near, _ = nearest(movie.position, movie.frame_start, rows, _OUTER, workers=workers)
+        many = min(_POOL, len(movie) - 1) if pooled else 0
+        if many < 1:
+            return cls(movie, near, np.empty((len(movie), 0), np.int32))
+        pool, _ = nearest(movie.position, whole, rows, many, workers=workers)
+        return cls(movie, near, pool)
+
+    def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N, D) the step that neighbours predict: ridge regression of own steps on what those of others say.
+
+        Parameters
+        ----------
+        step : (N, D) float64 array
+            Raw displacements to the next frame: posterior means would feed back on themselves.
+        weight : (N,) float64 array
+            Probability that a detection makes it.
+        """
+        movie, axes = self.movie, self.movie.axes
+        predictor = np.empty((len(movie), 4, axes))
+        unit = (1.0,) * axes
+        surroundings(self.near, movie.position, step, weight, _INNER, unit, predictor[:, :3])
+        predictor[:, 3] = self._of_frame(step, weight)
+        shared = np.empty_like(step)
+        for d in range(axes):
+            x = np.ascontiguousarray(predictor[:, :, d])
+            weighted = x * weight[:, None]
+            scale = float((weight * step[:, d] ** 2).sum()) / max(float(weight.sum()), _NONE)
+            matrix = weighted.T @ x + (_RIDGE * scale + _NONE) * np.eye(x.shape[1])
+            shared[:, d] = x @ np.linalg.solve(matrix, weighted.T @ step[:, d])
+        return shared
+
+    def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N, D) mean step of the others of the frame, and one step of zero."""
+        movie = self.movie
+        own = step * weight[:, None]
+        sums = np.stack([summed(movie.frame, column, movie.frames) for column in own.T], axis=1)
+        count = summed(movie.frame, weight, movie.frames)
+        return (sums[movie.frame] - own) / (count[movie.frame] - weight + 1)[:, None]
+
+    def survival(self, alone: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) relative probability of a successor: pooled over neighbours, shrunk as random effects.
+
+        Parameters
+        ----------
+        alone : (N,) float64 array
+            Probability that a detection has none, if it is real.
+        weight : (N,) float64 array
+            Probability that it is real and might have one.
+        """
+        if not self.pool.shape[1] or weight.sum() < 1:
+            return np.ones(len(alone))
+        total = weight[self.pool].sum(axis=1) + _NONE
+        here = (weight * alone)[self.pool].sum(axis=1) / total
+        mean = float((weight * alone).sum() / weight.sum())
+        sampling = mean * (1 - mean) / total
+        between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)
+        rate = mean + between / (between + sampling + _NONE) * (here - mean)
+        return (1 - rate) / max(1 - mean, _NONE)

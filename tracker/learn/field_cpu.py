@@ -1,0 +1,71 @@
+"""CPU kernel of the field: what the neighbours of a detection say of a vector at its place.
+
+Each row is written alone: no result depends on the order of threads.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _solved_first(matrix, right):  # pragma: no cover
+    """First row of the solution of matrix (A, A) times unknown = right (A, D), by elimination from below.
+
+    Overwrites both; the matrix is symmetric and positive definite, and its lower half is read.
+    """
+    size, axes = right.shape
+    for k in range(size - 1, 0, -1):
+        pivot = 1 / matrix[k, k]
+        for i in range(k):
+            ratio = matrix[k, i] * pivot
+            for j in range(i + 1):
+                matrix[i, j] -= ratio * matrix[k, j]
+            for d in range(axes):
+                right[i, d] -= ratio * right[k, d]
+    for d in range(axes):
+        right[0, d] /= matrix[0, 0]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def surroundings(near, position, step, weight, inner, unit, predictor):  # pragma: no cover
+    """Predict the vector at each row from those of its neighbours, in three ways.
+
+    near (N, M) i4, nearest first, -1 where there are no more; position (N, D), step (N, D), weight (N,) f8;
+    unit, a tuple of D ones. Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of
+    all, and the value there of a linear function of the place that is fitted to all. A vector 0 of weight 1
+    is added to each.
+    """
+    axes = len(unit)
+    matrix, right = np.empty((axes + 1, axes + 1)), np.empty((axes + 1, axes))
+    place = np.ones(axes + 1)
+    for i in range(len(near)):
+        many = 0
+        while many < near.shape[1] and near[i, many] >= 0:
+            many += 1
+        right[:] = 0
+        for a in range(axes + 1):
+            for b in range(a + 1):
+                matrix[a, b] = a == b
+        for k in range(many):
+            j = near[i, k]
+            for d in range(axes):
+                place[d + 1] = position[j, d] - position[i, d]
+            for a in range(axes + 1):
+                w = weight[j] * place[a]
+                for b in range(a + 1):
+                    matrix[a, b] += w * place[b]
+                for d in range(axes):
+                    right[a, d] += w * step[j, d]
+            if k + 1 == min(inner, many):
+                for d in range(axes):
+                    predictor[i, 0, d] = right[0, d] / matrix[0, 0]
+        for d in range(axes):
+            predictor[i, 1, d] = right[0, d] / matrix[0, 0]
+            predictor[i, 0, d] = predictor[i, 0, d] if many > 0 else 0.0
+        _solved_first(matrix, right)
+        for d in range(axes):
+            predictor[i, 2, d] = right[0, d]

@@ -1,0 +1,48 @@
+"""CPU kernels of the ladder of step scales: pairs as a Poisson process."""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def square_distances(position, expected, tail, head, square):  # pragma: no cover
+    """Write square (E,) f8, the squared distance of each head from where its tail is expected."""
+    for f in range(len(tail)):
+        total = 0.0
+        for d in range(position.shape[1]):
+            u = position[head[f], d] - expected[tail[f], d]
+            total += u * u
+        square[f] = total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def link_weights(square, chance, largest, share, every, count, ratio):  # pragma: no cover
+    """Weights of pairs under a ladder of Gaussians, each of half the variance of the one before.
+
+    square (E,) f8; chance (E,) f8, the weight of a link over the density; largest, the first variance; share
+    (L,) f8, of each scale times its norm. Of every so many pairs count (L,) f8 is written, the expected links
+    of each scale; of all pairs ratio (E,) f8, the likelihood ratio, if `every` is 1.
+    """
+    scales = len(share)
+    count[:] = 0
+    for f in range(0, len(square), every):
+        first = math.exp(-0.5 * square[f] / largest)
+        value, mixed = first, share[0] * first
+        for k in range(1, scales):  # half the variance is the square
+            value = value * value
+            mixed += share[k] * value
+        r = chance[f] * mixed
+        if every == 1:
+            ratio[f] = r
+        each, value = chance[f] / (1 + r), first
+        count[0] += each * value
+        for k in range(1, scales):
+            value = value * value
+            count[k] += each * value
+    for k in range(scales):
+        count[k] *= share[k] * every

@@ -1,0 +1,148 @@
+"""M-steps: every parameter group has one owner here, by the expected statistics of a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior
+from ..inference.records import Moments
+from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model.movie import Movie, summed
+from .field import Fields
+
+PRIOR = 5.0
+"""Prior: pseudo-counts of every rate and variance."""
+_RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
+"""Prior: probability of renewal, of clutter, and of one more missed frame."""
+_CORRELATION = -0.95, 0.995
+"""Guard: correlations beyond which steps say nothing of the class."""
+_LEAST_VARIANCE = 1e-6
+"""Guard: variance of the steps of a class, in that of all."""
+_LEAST_SCALE = 1e-3
+"""Guard: square of the step scale of an interval."""
+_NONE = 1e-9
+"""Guard: count that is none."""
+
+
+def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
+    """The model after one M-step."""
+    assert posterior.moments is not None
+    moments = posterior.moments
+    weight = posterior.probability * (posterior.candidates.lag == 1)
+    motion = _steps(model.motion, moments, weight)
+    scale, level = _step_scale(movie, model.motion, posterior, weight)
+    motion = replace(
+        motion, variance=motion.variance * level, step_scale=scale,
+        renewal=_renewal(model.motion, posterior, weight), noise=_noise(model.motion, posterior),
+    )  # fmt: skip
+    surroundings = _surroundings(movie, posterior, fields)
+    return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
+
+
+def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
+    candidates = posterior.candidates
+    p = posterior.probability * (candidates.lag == 1)
+    step = movie.position[candidates.head] - movie.position[candidates.tail]
+    weight = summed(candidates.tail, p, len(movie))
+    sums = [summed(candidates.tail, p * column, len(movie)) for column in step.T]
+    return np.stack(sums, axis=1) / np.maximum(weight, _NONE)[:, None], weight
+
+
+def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -> MotionModel:
+    """Variance, correlation and share of each class: Yule-Walker equations, reversible in time."""
+
+    def total(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.tensordot(weight, values, 1)
+
+    count = total(moments.continued) + total(moments.renewed)
+    late, early, fresh = map(total, (moments.square, moments.before_square, moments.fresh_square))
+    both = (late + early) / 2
+    variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
+    variance = np.maximum(variance, _LEAST_VARIANCE * (late + fresh).sum(axis=0) / max(count.sum(), _NONE))
+    product = (total(moments.product) / variance).sum(axis=1)
+    correlation = np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *_CORRELATION)
+    share = (count + PRIOR / len(count)) / (count.sum() + PRIOR)
+    return replace(motion, variance=variance, correlation=correlation, share=share)
+
+
+def _step_scale(
+    movie: Movie, motion: MotionModel, posterior: LinkPosterior, weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """(F - 1,) scale of the steps over each interval, and the mean square that belongs to the classes.
+
+    Random effects, shrunk by what sampling alone would scatter (DerSimonian and Laird 1986).
+    """
+    moments, intervals = posterior.moments, len(motion.step_scale)
+    assert moments is not None
+    t = np.minimum(movie.frame[posterior.candidates.tail], intervals - 1)
+    each_link = ((moments.square + moments.fresh_square) / motion.variance).sum(axis=(1, 2))
+    square = motion.step_scale[t] ** 2 * each_link / movie.axes
+    count = summed(t, weight, intervals) + _NONE
+    each = summed(t, weight * square, intervals) / count
+    level = float((count * each).sum() / count.sum())
+    if not level > 0:
+        return motion.step_scale, 1.0
+    within = max(float((weight * (square - each[t]) ** 2).sum() / count.sum()), 1e-12)
+    excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
+    between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), _NONE)
+    shrunk = level + between / (between + within / count) * (each - level)
+    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
+
+
+def _renewal(
+    motion: MotionModel, posterior: LinkPosterior, weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(K,) probability of renewal of each class; a class is entered as often as it is left.
+
+    Of the fresh steps those count whose tail has a predecessor.
+    """
+    moments = posterior.moments
+    assert moments is not None
+    begins = posterior.fresh[posterior.candidates.tail]
+    renews = (motion.entry / motion.share) * (motion.renewal @ motion.share) * (1 - begins)[:, None]
+    entered = weight @ (moments.renewed * renews / np.maximum(begins[:, None] + renews, 1e-12))
+    return (entered + PRIOR * _RENEWAL) / (entered + weight @ moments.continued + PRIOR)
+
+
+def _noise(motion: MotionModel, posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(D,) variance of localisation."""
+    assert posterior.moments is not None
+    p = posterior.probability
+    return (p @ posterior.moments.residual + PRIOR * motion.noise) / (p.sum() + PRIOR)
+
+
+def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:
+    """Flow and survival around each detection."""
+    real = 1 - posterior.clutter
+    sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
+    after, before = (fields.survival(alone / np.maximum(real, _NONE), real * might) for alone, might in sides)
+    return Surroundings(fields.flow(*raw_steps(movie, posterior)), after, before)
+
+
+def _association(
+    movie: Movie, model: Model, posterior: LinkPosterior, around: Surroundings
+) -> AssociationModel:
+    """Delays and clutter: one rate for the next frame, one for later ones, whose lags fall off geometrically.
+
+    A rate of its own for each lag would run away where lags are many and evidence is little.
+    """
+    old, candidates = model.association, posterior.candidates
+    lags = np.arange(old.longest - 1)
+    links = summed(candidates.lag - 1, posterior.probability, old.longest)
+    fall = (lags @ links[1:] + PRIOR * _FALL) / ((lags + 1) @ links[1:] + PRIOR)
+    tail = fall**lags * float((candidates.lag > 1).any())
+    real = 1 - posterior.clutter
+    sides = ((old.delay, movie.left, around.survival), (old.delay_back, movie.frame, around.survival_back))
+    delays = []
+    for rate, reach, survival in sides:
+        risk = np.array([(real * survival)[reach > lag].sum() for lag in range(old.longest)])
+        one = (links[0] + PRIOR * rate[0]) / (risk[0] + PRIOR)
+        at_risk = tail @ risk[1:] + PRIOR * tail.sum() + _NONE
+        later = (links[1:].sum() + PRIOR * rate[1:].sum()) / at_risk
+        delays.append(np.concatenate([[one], later * tail]))
+    clutter = (posterior.clutter.sum() + PRIOR * _CLUTTER) / (len(movie) + PRIOR)
+    return AssociationModel(delays[0], delays[1], float(clutter))

@@ -1,0 +1,40 @@
+"""Options of learning: every number that is neither a prior, a guard nor computed from an error level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LearnOptions:
+    """What decides how a model is learned; the sensitivity table says what half and double of each cost.
+
+    Parameters
+    ----------
+    longest_lag : int
+        Largest lag of a link in frames.
+    nearest : int
+        Candidates of each detection and lag, either way.
+    classes : tuple of int
+        Numbers of motion classes that are tried, while the criterion grows.
+    first_rounds, last_rounds : int
+        Rounds of EM of each start, and of the best one with gaps.
+    still : float
+        Change of the marginals, a detection, at which EM stops.
+    dropped : float
+        Link probability below which a candidate is dropped.
+    gaps : bool
+        Whether links over missed frames are sought.
+    workers : int
+        Threads; they do not change the result.
+    """
+
+    longest_lag: int = 6
+    nearest: int = 10
+    classes: tuple[int, ...] = (1, 2, 3)
+    first_rounds: int = 7
+    last_rounds: int = 6
+    still: float = 5e-4
+    dropped: float = 5e-4
+    gaps: bool = True
+    workers: int = 1

@@ -1,0 +1,73 @@
+"""Registration: how far each frame is carried onto the next, by their cross-correlation; no link is known."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+_REACH = 4.0
+"""Guard: shifts that are looked for, in spacings."""
+_BLUR = 0.35
+"""Prior: width of the correlation peak, in spacings."""
+_SHAPE = 4.0
+"""Prior: scale on which the cloud's own shape varies, in widths of the peak; it is filtered out."""
+_SURE = 6.0
+"""Error level: standard deviations above which a peak is no chance; half of it above that of no shift."""
+_CELLS = 4_000_000
+"""Guard: cells of the grid at most."""
+
+
+def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(F, D) displacement of each frame to the next where it is no chance, else 0; the last is 0.
+
+    Parameters
+    ----------
+    position : (N, D) float64 array
+        In spacings.
+    frame_start : (F + 1,) int64 array
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> cloud = rng.uniform(0, 20, (300, 2))
+    >>> frame_shifts(np.concatenate([cloud, cloud + 3]), np.array([0, 300, 600])).round().tolist()
+    [[3.0, 3.0], [0.0, 0.0]]
+    """
+    axes, frames = position.shape[1], len(frame_start) - 1
+    shift = np.zeros((frames, axes))
+    low = position.min(axis=0) - _REACH
+    extent = position.max(axis=0) + _REACH - low
+    cell = max(_BLUR, float((np.prod(extent) / _CELLS) ** (1 / axes)))
+    reach = int(_REACH / cell)
+    shape = [fft.next_fast_len(int(size), True) for size in np.ceil(extent / cell) + 1]
+    passed = _band(shape)
+    single = float(fft.irfftn(passed, shape).max())  # what one pair gives
+    lags = np.arange(-reach, reach + 1)
+    window = np.ix_(*[lags % size for size in shape])
+    before = None
+    for f in range(frames):
+        rows = slice(frame_start[f], frame_start[f + 1])
+        grid = np.zeros(shape, np.float32)
+        np.add.at(grid, tuple(((position[rows] - low) / cell + 0.5).astype(int).T), 1.0)
+        now = fft.rfftn(grid)
+        if before is not None:
+            found = fft.irfftn(np.conj(before) * now * passed, shape)[window] / single
+            peak = np.unravel_index(found.argmax(), found.shape)
+            noise = max(float(found.std()), 1.0)
+            beyond = found[peak] - found[(reach,) * axes]
+            if found[peak] > _SURE * noise and beyond > _SURE / 2 * noise:
+                shift[f - 1] = lags[np.array(peak)] * cell
+        before = now
+    return shift
+
+
+def _band(shape: list[int]) -> NDArray[np.float32]:
+    """Fourier transform of a Gaussian of one cell less a wider one."""
+    last = len(shape) - 1
+    square = np.zeros([1] * len(shape))
+    for axis, size in enumerate(shape):
+        wave = np.fft.rfftfreq(size) if axis == last else np.fft.fftfreq(size)
+        square = square + (wave**2).reshape([-1 if axis == other else 1 for other in range(len(shape))])
+    blur, wide = np.exp(-2 * np.pi**2 * square), np.exp(-2 * np.pi**2 * square * _SHAPE**2)
+    return np.asarray(blur - wide, np.float32)

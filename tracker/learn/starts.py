@@ -1,0 +1,190 @@
+"""Starts: coordinates, candidates and step scales from displacements alone, before any message is sent.
+
+The scales are fitted to pairs as a Poisson process, links on a background of chance pairs of the local
+density, without any matching: wrong links of a soft matching would widen them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
+from ..inference.jpda import marginals, propagate
+from ..inference.posterior import LinkPosterior
+from ..model import AssociationModel, Model, MotionModel, Surroundings
+from ..model.movie import Movie, movie_of
+from .field import Fields
+from .ladder_cpu import link_weights, square_distances
+from .m_steps import PRIOR, raw_steps
+from .options import LearnOptions
+from .registration import frame_shifts
+
+_WHITENINGS = 2
+"""Guard: rounds of whitening; a third changes no axis by 1 %."""
+_FLAT = 1e-6
+"""Guard: share of the largest extent below which an axis is flat."""
+_LEAST_AXIS = 1e-4
+"""Guard: share of the largest variance of a step that an axis has at least."""
+_SCALES = 11
+"""Prior: step variances from 1 down to 2^-10 square spacings, each half of the one before."""
+_ROUNDS = 6
+"""Guard: rounds of the fit to pairs."""
+_PAIRS = 30_000
+"""Guard: pairs to which the scales are fitted."""
+_FIELD_ROUNDS = 3
+"""Guard: rounds of scales, marginals and flow."""
+_FEW_ROUNDS = 4
+"""Guard: rounds of belief propagation in each of them."""
+_HOPELESS = 1e-5
+"""Error level: likelihood ratio below which a pair takes no part in belief propagation."""
+_LOST = 1e-3
+"""Error level: share of the expected links that the first choice of candidates may miss."""
+_LINKED, _MOST_LINKED = 0.9, 0.98
+"""Prior and guard: share of detections with a successor in the next frame."""
+_RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
+"""Where EM starts: probability of renewal, of clutter, and noise in the median variance of a step."""
+_CORRELATION = {1: (0.3,), 2: (0.1, 0.6), 3: (0.1, 0.3, 0.6)}
+"""Where EM starts: slow classes diffuse, fast ones are directed."""
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrder:
+    """What displacements alone say.
+
+    Parameters
+    ----------
+    posterior : LinkPosterior
+        Marginals of the candidates to the next frame.
+    share : (11,) float64 array
+        Of links by the variance of their step: 1, 1/2, 1/4, … square spacings.
+    flow : (N, D) float64 array
+        Step that neighbours predict.
+    """
+
+    posterior: LinkPosterior
+    share: NDArray[np.float64]
+    flow: NDArray[np.float64]
+
+
+def first_order(
+    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], fields: Fields, workers: int = 1
+) -> FirstOrder:
+    """Shares of the step scales, marginals and flow, in turn.
+
+    Parameters
+    ----------
+    movie : Movie
+    candidates : Candidates
+        Pairs of one frame and the next.
+    flow : (N, D) float64 array
+        Where to begin.
+    fields : Fields
+    workers : int
+    """
+    share, linked = np.full(_SCALES, 1 / _SCALES), 0.8
+    posterior = LinkPosterior.unknown(candidates)
+    at_risk = int((movie.left > 0).sum())
+    square, ratio = np.empty(candidates.size), np.empty(candidates.size)
+    norm = (2 * np.pi * 0.5 ** np.arange(_SCALES)) ** (-movie.axes / 2)
+    chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
+    every = 1 + candidates.size // _PAIRS
+    for _ in range(_FIELD_ROUNDS):
+        square_distances(movie.position, movie.position + flow, candidates.tail, candidates.head, square)
+        for _ in range(_ROUNDS):
+            link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
+            share = (count + 1) / (count.sum() + _SCALES)
+            linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
+        link_weights(square, linked * chance, 1.0, share * norm, 1, count, ratio)
+        posterior = _propagated(movie, posterior, ratio, linked, workers)
+        flow = fields.flow(*raw_steps(movie, posterior))
+    return FirstOrder(posterior, share, flow)
+
+
+def _propagated(
+    movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
+) -> LinkPosterior:
+    """The posterior by likelihood ratios that are known."""
+    likely = ratio > _HOPELESS
+    some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
+    none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
+    propagate(some, ratio[likely], none, rivals, rounds=_FEW_ROUNDS, workers=workers)
+    probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
+    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals), rivals
+    return replace(posterior, probability=probability, rivals=all_rivals)
+
+
+def whitened(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
+) -> tuple[Movie, NDArray[np.float64]]:
+    """The movie in coordinates in which inference works, and the flow in it.
+
+    Frames are registered, what is left of the steps beside the flow is isotropic, the spacing is 1, and axes
+    along which nothing varies are gone.
+
+    Parameters
+    ----------
+    position : (N, A) float64 array
+    frame_start : (F + 1,) int64 array
+    options : LearnOptions
+    """
+    centred = position - position.mean(axis=0)
+    _, extent, turn = np.linalg.svd(centred, full_matrices=False)
+    basis = turn[extent >= _FLAT * extent[0]].T if extent[0] > 0 else turn[:1].T
+    movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
+    flow = frame_shifts(movie.position, frame_start)[movie.frame]
+    for _ in range(_WHITENINGS):
+        first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
+        fields = Fields.of(movie, pooled=False, workers=options.workers)
+        found = first_order(movie, first, flow, fields, options.workers)
+        candidates, p = found.posterior.candidates, found.posterior.probability
+        away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
+        if not p.sum() > 0:
+            continue
+        value, vector = np.linalg.eigh((away * p[:, None]).T @ away / p.sum())
+        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], 1e-300)))
+        basis = movie.basis @ to
+        movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
+        flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
+    return _registered(movie, flow)
+
+
+def _registered(movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
+    """The movie and the flow without what whole frames move."""
+    mean = movie.mean_by_frame(flow)
+    gone = np.concatenate([np.zeros((1, movie.axes)), np.cumsum(mean, axis=0)])
+    return replace(movie, position=movie.position - gone[movie.frame]), flow - mean[movie.frame]
+
+
+def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:
+    """Candidates of one frame and the next, near where the flow leads."""
+    search = Search(1, nearest, movie.position + flow)
+    return candidates_of(pairs_near(movie, search, workers=workers), movie.frame)
+
+
+def narrowed(posterior: LinkPosterior) -> LinkPosterior:
+    """The most probable candidates, but for a small share of the expected links."""
+    p = posterior.probability
+    order = np.argsort(p, kind="stable")
+    keep = np.ones(len(p), dtype=bool)
+    keep[order[np.cumsum(p[order]) < _LOST * p.sum()]] = False
+    return posterior.kept(keep)
+
+
+def start_model(movie: Movie, first: FirstOrder, classes: int, options: LearnOptions) -> Model:
+    """Where EM starts with so many motion classes: the slow ones diffuse, the fast ones are directed."""
+    many = (first.share * 1000).astype(int)[::-1]
+    steps = np.repeat(0.5 ** np.arange(_SCALES)[::-1], many)  # a sample of the ladder, ascending
+    mean = np.array([part.mean() for part in np.array_split(steps, classes)])
+    mean = np.maximum(mean, mean[0] * 4.0 ** np.arange(classes))
+    one, axes = np.ones(classes), movie.axes
+    noise = np.full(axes, _NOISE * float(np.median(steps)))
+    motion = MotionModel(
+        np.repeat(mean[:, None], axes, axis=1), np.array(_CORRELATION[classes]), one / classes,
+        _RENEWAL * one, noise, np.ones(max(movie.frames - 1, 1)),
+    )  # fmt: skip
+    delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
+    association = AssociationModel(delay, delay.copy(), _CLUTTER)
+    return Model(motion, association, Surroundings.uniform(first.flow))

@@ -1,0 +1,77 @@
+"""Motion: classes of steps, each a stationary autoregression, with renewals; and localisation noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class MotionModel:
+    r"""How particles move beside the flow that they share, in K classes and along D axes.
+
+    The step s of a particle over the interval t adds ``scale_t s`` to its position. Within a class
+
+    .. math:: s' = a_c s + N(0, S_c (1 - a_c^2)), \quad s \sim N(0, S_c)
+
+    which is stationary and so reversible in time. With probability :math:`\lambda_c` the next step is drawn
+    anew, of class c' with probability :math:`\pi_{c'} \lambda_{c'} / \sum_k \pi_k \lambda_k`: so
+    :math:`\pi` remains the share of the classes. A detection is seen at y = x + N(0, r).
+
+    Parameters
+    ----------
+    variance : (K, D) float64 array
+        S, of a step of one frame.
+    correlation : (K,) float64 array
+        a, of successive steps.
+    share : (K,) float64 array
+        Of the steps; sums to 1.
+    renewal : (K,) float64 array
+        Probability that the next step is drawn anew.
+    noise : (D,) float64 array
+        r, the variance of localisation.
+    step_scale : (F - 1,) float64 array
+        Scale of the steps over each interval, of mean square 1 over the links.
+    """
+
+    variance: NDArray[np.float64]
+    correlation: NDArray[np.float64]
+    share: NDArray[np.float64]
+    renewal: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    step_scale: NDArray[np.float64]
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return len(self.share)
+
+    @property
+    def entry(self) -> NDArray[np.float64]:
+        """(K,) probability of each class after a renewal.
+
+        Examples
+        --------
+        >>> two = np.array([0.5, 0.5])
+        >>> unit = np.ones((2, 1))
+        >>> MotionModel(unit, two, two, np.array([0.3, 0.1]), unit[0], unit[0]).entry.round(2).tolist()
+        [0.75, 0.25]
+        """
+        left = self.share * self.renewal
+        return left / left.sum()
+
+    def displacement_variance(self, lag: int) -> NDArray[np.float64]:
+        """(K, D) variance of the displacement that is seen over `lag` frames, noise at both ends included.
+
+        Examples
+        --------
+        >>> unit = np.ones(1)
+        >>> walk = MotionModel(unit[:, None], 0 * unit, unit, unit, 0.1 * unit, unit)
+        >>> walk.displacement_variance(2).tolist()
+        [[2.2]]
+        """
+        apart = np.abs(np.subtract.outer(np.arange(lag), np.arange(lag)))
+        summed = (self.correlation[:, None, None] ** apart).sum(axis=(1, 2))
+        return self.variance * summed[:, None] + 2 * self.noise

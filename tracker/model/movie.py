@@ -1,0 +1,123 @@
+"""Movie: detections by frame, in coordinates whose unit is their spacing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import gamma, pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..neighbours import nearest
+
+NEIGHBOURS = 10
+"""Prior: neighbours that give the local density; its relative error is a third."""
+_LEAST_DISTANCE = 1e-9
+"""Guard: distance, in spacings, below which neighbours count as this far apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Movie:
+    """Detections as arrays; coordinates are those in which inference works.
+
+    Parameters
+    ----------
+    position : (N, D) float64 array
+        Unit: the mean distance to the nearest detection of the same frame.
+    frame : (N,) int64 array
+        Not decreasing, from 0.
+    frame_start : (F + 1,) int64 array
+        Frame f holds the rows frame_start[f] to frame_start[f + 1].
+    density : (N,) float64 array
+        Detections a unit of volume around each.
+    basis : (A, D) float64 array
+        Displacements (A axes, as they were given) times this are displacements here.
+    """
+
+    position: NDArray[np.float64]
+    frame: NDArray[np.int64]
+    frame_start: NDArray[np.int64]
+    density: NDArray[np.float64]
+    basis: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def frames(self) -> int:
+        """F."""
+        return len(self.frame_start) - 1
+
+    @property
+    def axes(self) -> int:
+        """D."""
+        return self.position.shape[1]
+
+    @cached_property
+    def left(self) -> NDArray[np.int64]:
+        """(N,) frames that follow on each detection's own."""
+        return self.frames - 1 - self.frame
+
+    def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(F, D) means of values (N, D) over the detections of each frame; 0 where there are none."""
+        sums = [summed(self.frame, column, self.frames) for column in values.T]
+        return np.stack(sums, axis=1) / np.maximum(np.diff(self.frame_start), 1)[:, None]
+
+
+def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """(count,) sums of the weights (E,) of each index (E,)."""
+    return np.asarray(np.bincount(index, weight, count), dtype=np.float64)
+
+
+def movie_of(
+    position: NDArray[np.float64],
+    frame_start: NDArray[np.int64],
+    *,
+    basis: NDArray[np.float64] | None = None,
+    workers: int = 1,
+) -> Movie:
+    """A movie in units of its spacing.
+
+    Parameters
+    ----------
+    position : (N, D) float64 array
+        In any unit.
+    frame_start : (F + 1,) int64 array
+    basis : (A, D) float64 array, optional
+        What displacements were multiplied by so far. Default: by nothing.
+    workers : int
+        Threads; they do not change the result.
+
+    Examples
+    --------
+    >>> movie_of(np.array([[0.0], [2.0], [4.0]]), np.array([0, 3])).position.ravel().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    axes = position.shape[1]
+    frame = np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start))
+    density, spacing = _density(position, frame_start, workers)
+    basis = np.eye(axes) if basis is None else basis
+    scaled = np.ascontiguousarray(position / spacing)
+    return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing)
+
+
+def _density(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int
+) -> tuple[NDArray[np.float64], float]:
+    """Detections a unit of volume around each, by the distance to a neighbour; and their mean spacing."""
+    count, axes = len(position), position.shape[1]
+    near, square = nearest(position, frame_start, np.arange(count), NEIGHBOURS, workers=workers)
+    many = (near >= 0).sum(axis=1)
+    seen = many > 0
+    if not seen.any():  # never two in a frame: any density below that of the whole movie will do
+        extent = np.ptp(position, axis=0)
+        spacing = float(extent.max()) or 1.0
+        return np.full(count, spacing**-axes), spacing
+    spacing = float(np.sqrt(square[seen, 0]).mean()) or 1.0
+    farthest = np.sqrt(square[np.arange(count), np.maximum(many - 1, 0)])
+    radius = np.maximum(np.where(seen, farthest, spacing), _LEAST_DISTANCE * spacing)
+    ball = pi ** (axes / 2) / gamma(axes / 2 + 1)
+    density = np.maximum(many - 0.5, 0.5) / (ball * radius**axes)
+    density[~seen] = np.median(density[seen])
+    return density, spacing
