@@ -18,6 +18,7 @@ from outbid.cli import main
 from outbid.cli.track import track as track_command
 from outbid.device import DEVICES
 from outbid.matching import COSTS
+from outbid.reliability import sentence_on
 from outbid.tracking import WORTH_A_GPU
 
 
@@ -91,11 +92,12 @@ def test_track_links_what_is_there(spots: Path, tmp_path: Path) -> None:
     assert summary["worst_gap"] == 0
     assert {"read", "hash", "tracks", "write"} < set(summary["stages"])
     assert 0 < sum(summary["stages"].values()) <= summary["seconds"]
-    (line,) = [line for line in done.stderr.splitlines() if "links" in line]
+    line, sentence = [line for line in done.stderr.splitlines() if "links" in line]
     assert re.fullmatch(
-        rf"{len(found.links)} links, {found.track_count} tracks, worst gap 0, cpu, \d+\.\d\d s: {output}",
+        rf"{len(found.links)} links, optimal for its costs, cpu, \d+\.\d\d s: {output}",
         line,
     )
+    assert sentence == sentence_on(found)
 
 
 def test_quiet_says_nothing(spots: Path, tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
-"""What notebooks show of tracks, scores and assignments."""
+"""What notebooks show of what Outbid returns."""
 
 import defusedxml.ElementTree as ElementTree
 import numpy as np
 
-from outbid import AssignmentProblem, DenseCosts, Detections, Scores, Tracks, assign
+from outbid import AssignmentProblem, DenseCosts, Detections, Scores, Tracks, assign, track
 
 
 def shown(value: object) -> dict[str, str]:
     """The table of a value, read as XML, which bad HTML is not."""
-    rows = ElementTree.fromstring(value._repr_html_()).findall("tr")  # type: ignore[attr-defined]
+    rows = ElementTree.fromstring(value._repr_html_()).iter("tr")  # type: ignore[attr-defined]
     return {row.findtext("th"): row.findtext("td") for row in rows}
 
 
@@ -23,6 +23,39 @@ def test_tracks() -> None:
 def test_no_tracks() -> None:
     none = Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64))
     assert (shown(none)["frames"], shown(none)["tracks"]) == ("none", "0")
+
+
+def test_tracks_are_drawn_each_link_once() -> None:
+    seen = Detections.from_table([0, 1, 2, 3], [[0, 0, 0], [0, 1, 1], [0, 2, 4], [0, 9, 9]])
+    tracks = Tracks(seen, np.array([[0, 1], [1, 2]]))
+    (svg,) = ElementTree.fromstring(tracks._repr_html_()).iter("svg")
+    assert "".join(path.get("d") for path in svg).count("M") == 2
+    assert "<svg" not in Tracks(seen, np.empty((0, 2), np.int64))._repr_html_()
+
+
+def test_a_picture_of_many_tracks_stays_small() -> None:
+    rng = np.random.default_rng(0)
+    seen = Detections.from_table(np.repeat([0, 1], 30_000), rng.random((60_000, 3)))
+    links = np.column_stack([np.arange(30_000), np.arange(30_000, 60_000)])
+    assert len(Tracks(seen, links)._repr_html_()) < 150_000
+
+
+def test_detections() -> None:
+    seen = Detections.from_table([3, 4], [[0, 0, 0], [0, 2, 5]], unit="<µm>", features={"a<b": [1, 2]})
+    table = shown(seen)
+    assert (table["detections"], table["x"], table["unit"], table["features"]) == (
+        "2", "0 to 5", "<µm>", "a<b",
+    )  # fmt: skip
+    assert repr(seen) == "<Detections: 2 in 2 frames, <µm>, features a<b>"
+
+
+def test_a_run_shows_its_warning_first() -> None:
+    rng = np.random.default_rng(0)
+    run = track([rng.random((60, 3)) for _ in range(12)])
+    assert run.warning.startswith("Warning: ")
+    shown_text = "".join(ElementTree.fromstring(run._repr_html_()).itertext())
+    assert shown_text.startswith(run.warning)
+    assert run.summary in shown_text
 
 
 def test_scores_are_those_that_are_printed() -> None:

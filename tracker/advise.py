@@ -9,7 +9,9 @@ counted, for that density, crowding and share of particles lost.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +21,10 @@ from scipy.stats import chi2
 
 from .calibrate.drift import drift_of
 from .calibrate.estimates import first_step, neighbour_distances
-from .detections import Detections, refuse_other
 from .errors import InputError
+from .formats.columns import AS_NAMED
 from .gating import pairs_within
+from .given import DetectionsLike, detections_of
 from .matching import match
 from .refine.movie import movie_of
 
@@ -122,6 +125,10 @@ class Advice:
         ]
         return "\n".join([head, *rows, "", *self.advice()])
 
+    def _repr_html_(self) -> str:
+        """What is printed, for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
+
     def advice(self) -> list[str]:
         """Sentences on what to do."""
         best = self.gates[self.best]
@@ -155,18 +162,22 @@ class Advice:
 
 
 def advise(
-    detections: Detections,
+    detections: DetectionsLike,
     *,
+    columns: Mapping[str, str] = AS_NAMED,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     max_distances: tuple[float, ...] = (),
     seed: int = 0,
     workers: int = 1,
 ) -> Advice:
-    """Say before any linking what gates would mean for a movie.
+    """Predict the effect of gates on a movie, before linking.
 
     Parameters
     ----------
-    detections : Detections
+    detections : Detections, path, data frame, mapping or array
+        See `outbid.given.detections_of` for what holds detections.
+    columns : mapping of str to str
+        As for `outbid.read_detections`, where there are columns.
     spacing : (float, float, float)
         Size of a voxel along z, y, x: positions are multiplied by it.
     max_distances : tuple of float, optional
@@ -183,13 +194,14 @@ def advise(
 
     Examples
     --------
+    >>> from .detections import Detections
     >>> rng = np.random.default_rng(0)
     >>> place = rng.uniform(0, 9, (729, 3)) + np.cumsum(rng.normal(0, 0.1, (5, 729, 3)), axis=0)
     >>> advice = advise(Detections.from_table(np.repeat(np.arange(5), 729), place.reshape(-1, 3)))
     >>> round(advice.kappa, 1), advice.gates[advice.best].error < 0.03
     (0.1, True)
     """
-    refuse_other(detections, "advise")
+    detections = detections_of(detections, columns=columns)
     movie = movie_of(detections, spacing)
     near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
     drift, farthest = drift_of(movie, near, workers=workers), 0.0

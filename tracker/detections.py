@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _MOST_FRAMES = 100_000_000
 """Frames between the first and the last that an index by frame may span (0.8 GB of offsets)."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Detections:
     """Points seen in the frames of a movie, sorted by frame, as a struct of arrays.
 
@@ -139,6 +144,47 @@ class Detections:
     def __len__(self) -> int:
         return len(self.frame)
 
+    def __repr__(self) -> str:
+        features = f", features {', '.join(self.features)}" if self.features else ""
+        return f"<Detections: {len(self):,} in {self.frame_count:,} frames, {self.unit}{features}>"
+
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        low, high = (self.position.min(axis=0), self.position.max(axis=0)) if len(self) else np.zeros((2, 3))
+        facts = {
+            "detections": f"{len(self):,}",
+            "frames": f"{self.first_frame} to {self.first_frame + self.frame_count - 1}"
+            if len(self)
+            else "none",
+            **{axis: f"{low[k]:.4g} to {high[k]:.4g}" for k, axis in enumerate("zyx")},
+            "unit": escape(self.unit),
+            "features": escape(", ".join(self.features)) or "none",
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
+        return f"<table><caption>Detections</caption>{rows}</table>"
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table, one row a detection: frame, z, y, x and the features."""
+        from .tables import table_of_detections
+
+        return table_of_detections(self)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame, one row a detection: frame, z, y, x and the features.
+
+        Raises
+        ------
+        ResourceError
+            If pandas is not installed; for polars, ``polars.DataFrame(detections)``.
+        """
+        from .tables import pandas_of
+
+        return pandas_of(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to polars, DuckDB and whatever else takes Arrow data (its PyCapsule interface)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     @property
     def first_frame(self) -> int:
         """Number of the first frame that has a detection; 0 if there is none."""
@@ -192,26 +238,4 @@ class Detections:
             kept.position,
             kept.unit,
             kept.features,
-        )
-
-
-def refuse_other(given: object, door: str) -> None:
-    """Refuse what is no `Detections`, and name the way in.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-
-    Examples
-    --------
-    >>> refuse_other(np.zeros((5, 4)), "track")
-    Traceback (most recent call last):
-    TypeError: track() takes Detections, not ndarray. Detections.from_table(frame, position) makes them of \
-numbers, outbid.read_detections(path) reads a file.
-    """
-    if not isinstance(given, Detections):
-        raise TypeError(
-            f"{door}() takes Detections, not {type(given).__name__}. Detections.from_table(frame, position) "
-            "makes them of numbers, outbid.read_detections(path) reads a file."
         )

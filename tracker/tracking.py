@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from html import escape
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,15 +20,20 @@ from .batches import account
 from .calibrate import calibrate
 from .calibrate.calibration import Calibration
 from .calibrate.known import check_known
-from .detections import Detections, refuse_other
+from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
+from .formats.columns import AS_NAMED
 from .gaps import close_gaps
+from .given import DetectionsLike, detections_of
 from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_costs
+from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
+from .setting_values import TrackingValues, with_values
 from .tracks import Tracks
 
+_LOG = logging.getLogger("outbid")
 _HEURISTIC = ("greedy", "greedy_switching")
 """Solvers whose answers need not be optimal."""
 
@@ -154,7 +162,7 @@ def cost_at_gate(max_distance: float | None, cost: str) -> float:
         return math.inf
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrackingRun:
     """What `track` returns.
 
@@ -192,25 +200,54 @@ class TrackingRun:
         said = at_first_sight(seen, max_distance=used.max_distance, max_gap=used.max_gap)
         return (*said, *doubled(seen).said())
 
+    @property
+    def summary(self) -> str:
+        """How many tracks there are, and how far to trust them, as a sentence."""
+        return sentence_on(self.tracks)
+
+    @property
+    def warning(self) -> str:
+        """A warning if more than a tenth of the links are expected to be wrong; else empty."""
+        return warning_on(self.tracks)
+
+    def __repr__(self) -> str:
+        return f"<TrackingRun: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """The summary, a warning if there is one, and the tracks, for notebooks."""
+        warning = f"<p><strong>{escape(self.warning)}</strong></p>" if self.warning else ""
+        return f"<div>{warning}{self.tracks._repr_html_()}</div>"
+
+    def to_dataframe(self) -> Any:
+        """The tracks as a pandas DataFrame, as `Tracks.to_dataframe`."""
+        return self.tracks.to_dataframe()
+
 
 def track(
-    detections: Detections,
+    detections: DetectionsLike,
     settings: TrackingSettings | None = None,
     *,
+    columns: Mapping[str, str] = AS_NAMED,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **values: Unpack[TrackingValues],
 ) -> TrackingRun:
     """Link detections to tracks: frame to frame by optimal assignment, then over gaps.
 
     Parameters
     ----------
-    detections : Detections
+    detections : Detections, path, data frame, mapping or array
+        See `outbid.given.detections_of` for what holds detections.
     settings : TrackingSettings, optional
         Default: all is learned.
+    columns : mapping of str to str
+        As for `outbid.read_detections`, where there are columns.
     workers : int, optional
         Threads; they do not change the result. Default: one a core.
     progress : callable, optional
         Called with (detections done, detections in all) as frames are linked.
+    **values
+        Fields of `TrackingSettings`, which replace those of `settings`: ``max_distance=5.0``.
 
     Returns
     -------
@@ -219,7 +256,7 @@ def track(
     Raises
     ------
     TypeError
-        If these are no `Detections` or no `TrackingSettings`.
+        If there are no detections, no `TrackingSettings` or no setting of that name.
     SettingsError
         If `workers` is less than 1.
     ResourceError
@@ -228,13 +265,15 @@ def track(
     Examples
     --------
     >>> seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [0, 9, 9], [0, 9, 8], [0, 0, 1]])
-    >>> run = track(seen, TrackingSettings(max_distance=3.0))
+    >>> run = track(seen, max_distance=3.0)
     >>> run.tracks.track_id.tolist(), run.stats["worst_gap"]
     ([0, 1, 1, 0], 0.0)
     >>> track(seen).tracks.track_id.tolist()  # no settings at all
     [0, 1, 1, 0]
+    >>> track({"frame": [0, 1], "y": [5, 5], "x": [1, 2]}, max_distance=3.0)
+    <TrackingRun: 1 track from 2 detections; 1 link, without probabilities.>
     """
-    refuse_other(detections, "track")
+    detections = detections_of(detections, columns=columns)
     if settings is not None and not isinstance(settings, TrackingSettings):
         raise TypeError(
             f"settings are TrackingSettings, not {type(settings).__name__}. For a gate of 3: "
@@ -244,7 +283,21 @@ def track(
         workers = os.cpu_count() or 1
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
-    settings = settings or TrackingSettings()
+    settings = with_values(settings or TrackingSettings(), values, "track")
+    run = _tracked(detections, settings, workers, progress)
+    _LOG.info("%s", run.summary)
+    if run.warning:
+        _LOG.warning("%s", run.warning)
+    return run
+
+
+def _tracked(
+    detections: Detections,
+    settings: TrackingSettings,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> TrackingRun:
+    """Tracks by a gate of the user's own, or by what is learned."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     device = device_for(settings.device, len(detections), WORTH_A_GPU)

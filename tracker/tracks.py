@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import kernels
 from .detections import Detections
+from .drawn import svg_of
 from .errors import InputError
+from .reliability import sentence_on
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LINK_MEASURES = ("link_cost", "link_margin", "link_probability")
 """What may be known of every link; files name their columns so."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tracks:
     """Detections and the links between them: a graph whose edges run forward in time.
 
@@ -212,8 +217,11 @@ class Tracks:
         parent_of_track[self.track_id[target]] = self.track_id[source]
         return parent_of_track[self.track_id]
 
+    def __repr__(self) -> str:
+        return f"<Tracks: {sentence_on(self)}>"
+
     def _repr_html_(self) -> str:
-        """A short table, for notebooks."""
+        """A short table and a picture of the tracks, for notebooks."""
         seen = self.detections
         facts = {
             "detections": len(seen),
@@ -226,7 +234,34 @@ class Tracks:
             "unit": escape(seen.unit),
         }
         rows = "".join(f"<tr><th>{name}</th><td>{fact}</td></tr>" for name, fact in facts.items())
-        return f"<table><caption>Tracks</caption>{rows}</table>"
+        table = f"<table><caption>Tracks</caption>{rows}</table>"
+        return f"<div>{table}<p>{sentence_on(self)}</p>{svg_of(self)}</div>"
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table, one row a detection, as `outbid.write_tracks` writes it.
+
+        Columns track_id, frame, z, y, x, parent (if tracks divide), features, and cost, margin and
+        probability of the link that reaches the detection, null where there is none.
+        """
+        from .tables import table_of_tracks
+
+        return table_of_tracks(self)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with the columns of `to_arrow`.
+
+        Raises
+        ------
+        ResourceError
+            If pandas is not installed; for polars, ``polars.DataFrame(tracks)``.
+        """
+        from .tables import pandas_of
+
+        return pandas_of(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to polars, DuckDB and whatever else takes Arrow data (its PyCapsule interface)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @cached_property
     def _of_chains(self) -> NDArray[np.int64] | None:
@@ -242,23 +277,6 @@ class Tracks:
     def _inside_track(self) -> NDArray[np.bool_]:
         """(E,) bool: the links that continue a track, in contrast to divisions and merges."""
         return (self.successors[self.links[:, 0]] == 1) & (self.predecessors[self.links[:, 1]] == 1)
-
-
-def refuse_others(given: Mapping[str, object], door: str) -> None:
-    """Refuse what are no `Tracks`, by the names of the arguments, and name the way in.
-
-    Raises
-    ------
-    TypeError
-        If one is not.
-    """
-    for name, value in given.items():
-        if not isinstance(value, Tracks):
-            raise TypeError(
-                f"{door}() takes Tracks; {name} is of type {type(value).__name__}. "
-                "Tracks.from_track_ids(detections, track_id) makes them of numbers, "
-                "outbid.read_tracks(path) reads a file."
-            )
 
 
 def _dense(label: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

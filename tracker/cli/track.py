@@ -22,7 +22,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..tracking import TrackingSettings
+    from ..tracking import TrackingRun, TrackingSettings
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -185,12 +185,17 @@ def track(
     with stages_timed() as (stages, beside):
         files = source, output, columns, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
+    spoken = summary.pop("summary", "")
     report = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
     if as_json:
         click.echo(json.dumps(report))
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
-    line = "{links} links, {tracks} tracks, worst gap {worst_gap:g}, {device}, {seconds:.2f} s: {output}"
+    proved = "optimal for its costs" if not report["worst_gap"] else "optimality gap {worst_gap:g}"
+    counted = "{links} links" if spoken else "{links} links, {tracks} tracks"
+    line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s: {{output}}"
     say(f"{line.format_map(report)}{sentence(report)}")
+    if spoken:
+        say(str(spoken))
 
 
 def _refuse_what_is_learned() -> None:
@@ -215,7 +220,7 @@ def _in_memory(
     settings: TrackingSettings,
     workers: int | None,
     overwrite: bool,
-) -> Mapping[str, object]:
+) -> dict[str, object]:
     """Link a file as a whole; the summary."""
     from .. import formats
     from .._threads import begun
@@ -249,7 +254,18 @@ def _in_memory(
         nothing = _NOTHING_SO.format(", ".join(settings.known)) if settings.known else _NOTHING
         learnt = run.learned if run.stats["links"] else nothing
         say(f"{learnt}\nDivisions: {run.stats['divisions']}.{merges}")
-    return {**run.stats, **learned}
+    return {**run.stats, **learned, **_trust(run)}
+
+
+def _trust(run: TrackingRun) -> dict[str, object]:
+    """How far to trust the tracks, as text and as numbers."""
+    from ..reliability import reliability_of
+
+    found = reliability_of(run.tracks)
+    numbers = (
+        {} if found is None else {"expected_wrong_links": found.wrong, "doubtful_tracks": found.doubtful}
+    )
+    return {"summary": run.summary, **numbers}
 
 
 def _stream(
@@ -260,7 +276,7 @@ def _stream(
     workers: int | None,
     overwrite: bool,
     resume: bool,
-) -> Mapping[str, object]:
+) -> dict[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from .. import formats
     from .._threads import begun
@@ -280,7 +296,7 @@ def _stream(
         )  # fmt: skip
     if "remark" in stats:
         say(str(stats.pop("remark")))
-    return stats
+    return dict(stats)
 
 
 def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:

@@ -18,11 +18,11 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from .._timing import lap, timed_beside
+from ..arrow import column_of, integers_of
 from ..detections import Detections
 from ..errors import InputError, SettingsError
 from ..tracks import Tracks
 from . import table
-from .arrow import column_of, integers_of
 from .atomic import move_whole, write_whole, write_whole_folder
 from .outputs import refuse_output
 from .parquet import RECORD, packed

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .._arrays import kernels
-from .._threads import in_threads
+from .. import tables
+from ..arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
-from .arrow import column_of, feature_column, feature_of, floats_of, integers_of, is_number, packed_column
 from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import feature_names, missing_roles, plain, roles_of
 from .units import unit_of
@@ -113,57 +112,34 @@ def holds_tracks(roles: dict[str, str]) -> bool:
 
 
 def table_of_detections(detections: Detections) -> pa.Table:
-    """Columns frame, z, y, x, then features; a unit goes with z, y, x.
+    """The table that is written: see `outbid.tables`; it is read back as what it is.
 
-    Examples
-    --------
-    >>> seen = Detections.from_table([4], [[1, 2, 3]], features={"mass": [9.5]})
-    >>> table_of_detections(seen).to_pylist()
-    [{'frame': 4, 'z': 1.0, 'y': 2.0, 'x': 3.0, 'mass': 9.5}]
+    Raises
+    ------
+    InputError
+        If the name of a feature would be read back as something else.
     """
-    return _table({}, detections, {}, {})
+    _refuse_what_is_read_otherwise(detections, [*tables.place_columns(detections)], [])
+    return tables.table_of_detections(detections)
 
 
 def table_of_tracks(tracks: Tracks) -> pa.Table:
-    """Columns track_id, frame, z, y, x, parent (if a track divides or merges), features, costs of links.
+    """The table that is written: see `outbid.tables`; it is read back as what it is.
 
-    Every row has the number of its track's parent, or null, and cost, margin and probability of the link
-    that reaches it, or null. Further links that reach a detection (a merge) stand in parent_2, link_cost_2, …
-
-    Examples
-    --------
-    >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
-    >>> split = Tracks(seen, np.array([[0, 1], [0, 2]]))
-    >>> table_of_tracks(split).select(["track_id", "parent"]).to_pydict()
-    {'track_id': [0, 1, 2], 'parent': [None, 0, 0]}
+    Raises
+    ------
+    InputError
+        As `table_of_detections`.
     """
-    rank = _rank_among_incoming(tracks)
-    parents, of_links = {}, {}
-    for k in range(int(rank.max(initial=0)) + 1):
-        suffix = f"_{k + 1}" if k else ""
-        chosen = rank == k if rank.any() else slice(None)
-        parent = _parents(tracks, chosen)
-        if parent is not None:
-            parents["parent" + suffix] = column_of(parent, parent < 0)
-        for name, of_link in tracks.measures.items():
-            of_links[name + suffix] = tracks, chosen, of_link
-    columns = in_threads(lambda given: _at_targets(*given), of_links.values(), len(of_links))
-    measures = dict(zip(of_links, columns, strict=True))
-    return _table({"track_id": column_of(tracks.track_id)}, tracks.detections, parents, measures)
+    own, measures = tables.track_columns(tracks)
+    _refuse_what_is_read_otherwise(tracks.detections, [*own], [*measures])
+    return tables.together(own, tracks.detections, measures)
 
 
-def _table(
-    before: dict[str, pa.Array],
-    detections: Detections,
-    middle: dict[str, pa.Array],
-    after: dict[str, pa.Array],
-) -> pa.Table:
-    """Put the columns side by side, and see to it that they are read back as what they are."""
+def _refuse_what_is_read_otherwise(detections: Detections, own: list[str], after: list[str]) -> None:
+    """Refuse negative frames, and features whose names mean something else to who reads the file."""
     if len(detections) and detections.frame[0] < 0:
         raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
-    position = np.ascontiguousarray(detections.position.T)
-    place = {axis: column_of(values) for axis, values in zip("zyx", position, strict=True)}
-    own = before | {"frame": column_of(detections.frame)} | place | middle
     taken = roles_of([*own, *after])
     for name in detections.features:
         names = [*own, *after, *detections.features]
@@ -172,45 +148,6 @@ def _table(
         )
         if not clear or name != name.strip() or not name.isprintable():
             raise InputError(f"A feature called {name!r} would be read back as something else. Rename it.")
-    columns = own | {name: feature_column(name, of) for name, of in detections.features.items()} | after
-    unit = {b"unit": detections.unit.encode()}
-    fields = [
-        pa.field(name, column.type, metadata=unit if name in place else None)
-        for name, column in columns.items()
-    ]
-    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
-
-
-def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDArray[np.float64]) -> pa.Array:
-    """What is known of the chosen links as a column of the detections that they reach."""
-    count = len(tracks.detections)
-    column, known = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
-    kernels("outbid.tracks", column).at_targets(tracks.links[chosen], of_link[chosen], column, known)
-    return packed_column(column, known)
-
-
-def _rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
-    """(E,) int64: 0 for the first link that reaches a detection, 1 for the second, …, by source."""
-    if not tracks.branches or tracks.predecessors.max(initial=0) <= 1:
-        return np.zeros(len(tracks.links), dtype=np.int64)
-    order = np.lexsort((tracks.links[:, 0], tracks.links[:, 1]))
-    first = np.concatenate([[0], np.cumsum(tracks.predecessors)])[tracks.links[order, 1]]
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - first
-    return rank
-
-
-def _parents(tracks: Tracks, chosen: NDArray[np.bool_] | slice) -> NDArray[np.int64] | None:
-    """(N,) int64: the track from which each detection's track comes by one of the chosen links, or -1."""
-    if not tracks.branches:
-        return None
-    source, target = tracks.links[chosen].T
-    between = (tracks.successors[source] > 1) | (tracks.predecessors[target] > 1)
-    if not between.any():
-        return None
-    parent_of_track = np.full(tracks.track_count, -1, dtype=np.int64)
-    parent_of_track[tracks.track_id[target[between]]] = tracks.track_id[source[between]]
-    return parent_of_track[tracks.track_id]
 
 
 def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slice]:
@@ -381,7 +318,7 @@ def _of_links(
     """What a column, and those numbered after it, say of each link by the detection that it reaches."""
     if name not in rows.table.column_names:
         return None
-    rank = _rank_among_incoming(tracks)
+    rank = tables.rank_among_incoming(tracks)
     values = np.full(len(tracks.links), np.nan)
     for k in range(int(rank.max(initial=0)) + 1):
         column = f"{name}_{k + 1}" if k else name

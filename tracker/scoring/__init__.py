@@ -14,7 +14,8 @@ from importlib.metadata import version
 from typing import Any
 
 from ..errors import ResourceError, SettingsError
-from ..tracks import Tracks, refuse_others
+from ..given import TracksLike, tracks_of
+from ..tracks import Tracks
 from .divisions import division_scores
 from .gate import Gate, gate_for
 from .identity import identity_scores
@@ -39,7 +40,7 @@ _WHY = "unmatched_because"
 """Place in the provenance of the reason why nothing was matched, or little, where there is one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores:
     """Scores and where they come from; printed, they are a table.
 
@@ -62,6 +63,10 @@ class Scores:
     values: dict[str, float]
     provenance: dict[str, Any]
 
+    def __getitem__(self, name: str) -> float:
+        """One score, by its name."""
+        return self.values[name]
+
     def __str__(self) -> str:
         shown = self._shown()
         left = max((len(name) for name in shown), default=0)
@@ -74,6 +79,25 @@ class Scores:
             f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in self._shown().items()
         )
         return f"<table><caption>Scores</caption>{rows}</table>"
+
+    def __repr__(self) -> str:
+        return (
+            f"<Scores: {', '.join(f'{name} {value}' for name, value in list(self._shown().items())[:6])}, …>"
+        )
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame of one row, with a column for each score: runs stack with `pandas.concat`.
+
+        Raises
+        ------
+        ResourceError
+            If pandas is not installed.
+        """
+        import pyarrow as pa
+
+        from ..tables import pandas_of
+
+        return pandas_of(pa.table({name: [value] for name, value in self.values.items()}))
 
     @property
     def remark(self) -> str:
@@ -116,8 +140,8 @@ class Scores:
 
 
 def score(
-    tracks: Tracks,
-    truth: Tracks,
+    tracks: TracksLike,
+    truth: TracksLike,
     *,
     gate: float | None = None,
     families: Sequence[str] = tuple(FAMILIES),
@@ -131,9 +155,9 @@ def score(
 
     Parameters
     ----------
-    tracks : Tracks
-        What was found.
-    truth : Tracks
+    tracks : Tracks, TrackingRun, path, data frame, mapping or array
+        What was found; see `outbid.given.tracks_of` for what holds tracks.
+    truth : the same
         What is true, in the same unit and with the same frame numbers.
     gate : float, optional
         Detections this far apart or farther are never the same, in the unit of the positions. Default: half
@@ -150,7 +174,7 @@ def score(
     Raises
     ------
     TypeError
-        If either is no `Tracks`.
+        If either holds no tracks.
     SettingsError
         If the gate is not positive and finite, or a family is unknown.
     ResourceError
@@ -166,7 +190,7 @@ def score(
     >>> round(found.values["link_f1"], 3), found.values["alpha"], found.values["idf1"]
     (0.667, 0.6666666666666666, 0.6666666666666666)
     """
-    refuse_others({"tracks": tracks, "truth": truth}, "score")
+    tracks, truth = tracks_of(tracks), tracks_of(truth, "truth")
     unknown = [name for name in families if name not in FAMILIES]
     if unknown:
         raise SettingsError(f"There are no scores {unknown[0]!r}. Choose from: {', '.join(FAMILIES)}.")

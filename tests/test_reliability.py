@@ -1,0 +1,72 @@
+"""How far to trust tracks: expected wrong links against the truth, and warnings where they are many."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from commands import run
+
+import outbid
+from outbid import Detections, Tracks
+from outbid.data import sample
+from outbid.reliability import reliability_of, sentence_on, warning_on
+from outbid.viewers.judged import judge_links
+
+LINE = Detections.from_table(range(4), [[0, 0, x] for x in range(4)])
+LINKS = np.array([[0, 1], [1, 2], [2, 3]])
+
+
+def with_probability(*values: float) -> Tracks:
+    return Tracks(LINE, LINKS, link_probability=np.array(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            (1, 1, 1),
+            "detections; none of 3 links is expected to be wrong; no track is doubtful.",
+        ),
+        ((1, 0, 1), "about 1 of 3 links is expected to be wrong; 1 track is doubtful."),
+        ((0.2, 0.1, np.nan), "about 2 of 2 links are expected to be wrong; 1 track is doubtful."),
+        ((np.nan,) * 3, "1 track from 4 detections; 3 links, without probabilities."),
+    ],
+)
+def test_the_sentence(values: tuple[float, ...], said: str) -> None:
+    assert sentence_on(with_probability(*values)).endswith(said)
+
+
+def test_single_detections_are_no_tracks_of_the_sentence() -> None:
+    said = sentence_on(Tracks(LINE, LINKS[:1]))
+    assert said == "1 track from 4 detections, 2 of them unlinked; 1 link, without probabilities."
+
+
+def test_a_warning_above_a_tenth() -> None:
+    assert warning_on(with_probability(0.9, 0.9, 0.91)) == ""
+    assert "13 % of the links" in warning_on(with_probability(0.9, 0.9, 0.8))
+    assert warning_on(Tracks(LINE, LINKS)) == ""
+
+
+def test_expected_wrong_links_are_about_those_that_are_wrong() -> None:
+    truth = outbid.read_tracks(sample("walks"))
+    tracks = outbid.track(truth.detections).tracks
+    judged = judge_links(tracks, truth)
+    found = reliability_of(tracks)
+    assert found is not None
+    wrong = int((~judged.right).sum())
+    assert abs(found.wrong - wrong) < 3 * np.sqrt(wrong)
+
+
+def test_random_points_are_not_linked_without_a_word(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    points = Detections.from_table(np.repeat(np.arange(20), 60), rng.random((1200, 3)))
+    found = outbid.track(points)
+    assert found.warning
+    assert found.warning in [one.message for one in caplog.records if one.levelno == logging.WARNING]
+    outbid.formats.write_detections(tmp_path / "points.csv", points)
+    done = run("track", tmp_path / "points.csv")
+    lines = done.stderr.splitlines()
+    assert lines[-1] == found.summary
+    assert lines.count(found.warning) == 1

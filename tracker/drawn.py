@@ -1,0 +1,81 @@
+"""Tracks as a small picture in a notebook: SVG made of text, without a library for plots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .tracks import Tracks
+
+_MOST_LINKS = 4000
+"""Links drawn: some 100 kB in a notebook. Of more, whole tracks are left out evenly."""
+_COLOURS = 24
+"""Hues; tracks share them in turn."""
+_WIDTH = 360
+"""Pixels; the height follows from the positions."""
+_GOLDEN = 0.6180339887498949
+"""Turn between the hues of consecutive tracks: neighbours in number differ in colour."""
+
+
+def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
+    """All tracks in a projection, each in one of 24 colours; empty if there is no link.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    axes : str
+        Which of z, y, x run down and to the right.
+    width : int
+        In pixels.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .tracks import Tracks
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 1, 2]])
+    >>> svg_of(Tracks(seen, np.array([[0, 1]])))[:31]
+    '<svg class="outbid" width="360"'
+    """
+    kept = links_to_draw(tracks, _MOST_LINKS)
+    if not len(kept):
+        return ""
+    down, right = ("zyx".index(axis) for axis in axes)
+    place = tracks.detections.position[:, [right, down]]
+    low = place.min(axis=0)
+    span = place.max(axis=0) - low
+    scale = width / (max(span[0], span[1] / 2) or 1.0)  # no more than twice as high as wide
+    size = np.maximum(span * scale, 20)
+    ends = (place[tracks.links[kept]] - low) * scale
+    hue = np.floor(tracks.track_id[tracks.links[kept, 1]] * _GOLDEN % 1 * _COLOURS).astype(int)
+    lines = "".join(
+        f'<path stroke="hsl({360 * one // _COLOURS},70%,45%)" d="{path_of(ends[hue == one])}"/>'
+        for one in np.unique(hue).tolist()
+    )
+    return (
+        f'<svg class="outbid" width="{size[0]:.0f}" height="{size[1]:.0f}" '
+        f'viewBox="-3 -3 {size[0] + 6:.0f} {size[1] + 6:.0f}" fill="none" stroke-width="1.2" role="img" '
+        f'aria-label="tracks, {axes[0]} down and {axes[1]} to the right">{lines}</svg>'
+    )
+
+
+def path_of(ends: NDArray[np.float64]) -> str:
+    """(E, 2, 2) ends of lines, x and y, as the data of a path.
+
+    Examples
+    --------
+    >>> path_of(np.array([[[0, 0], [1, 2.25]]]))
+    'M0 0L1 2.2'
+    """
+    return "".join(
+        f"M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}".replace(".0", "") for a, b, c, d in ends.reshape(-1, 4).tolist()
+    )
+
+
+def links_to_draw(tracks: Tracks, most: int) -> NDArray[np.int64]:
+    """Rows of the links to be drawn: all, or of evenly chosen tracks so many that they are at most `most`."""
+    every = -(-len(tracks.links) // most) if len(tracks.links) else 1
+    rows = np.arange(len(tracks.links))
+    return rows if every == 1 else rows[tracks.track_id[tracks.links[:, 1]] % every == 0][:most]

@@ -1,0 +1,196 @@
+"""What users hand in as detections or tracks: objects, paths, data frames, dicts of columns, arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import formats
+from .detections import Detections
+from .errors import InputError
+from .formats.columns import AS_NAMED, checked_columns
+from .tracks import Tracks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .formats.table import Rows
+
+Columnar = object
+"""A pandas, polars or other data frame, an Arrow table, or whatever else hands out Arrow data."""
+DetectionsLike = Detections | Tracks | str | os.PathLike[str] | Mapping[str, ArrayLike] | ArrayLike | Columnar
+TracksLike = DetectionsLike
+
+_WAYS = (
+    "Give {}, a path, a data frame (pandas, polars, Arrow), a dict of columns, or an array with the "
+    "columns {}."
+)
+
+
+def detections_of(
+    given: DetectionsLike, name: str = "detections", *, columns: Mapping[str, str] = AS_NAMED
+) -> Detections:
+    """Detections from whatever holds them.
+
+    Parameters
+    ----------
+    given : Detections, Tracks, path, data frame, mapping or array
+        `Detections` are returned as they are; of `Tracks` (or a `TrackingRun`), their detections. A path is
+        read by `read_detections`. A pandas or polars data frame, an Arrow table or a dict of columns has columns
+        frame, y, x and perhaps z, under these or other usual names. An array has the columns frame, z, y, x
+        or frame, y, x, as points in napari do. A list or tuple has one (n, 3) or (n, 2) array of positions a
+        frame.
+    name : str
+        What messages call it.
+    columns : mapping of str to str
+        As for `read_detections`, where there are columns.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    InputError
+        If a value makes no sense, as `read_detections`.
+
+    Examples
+    --------
+    >>> detections_of({"t": [0, 1], "x": [1.0, 2.0], "y": [0.0, 0.0]}).position.tolist()
+    [[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]]
+    >>> len(detections_of(np.array([[0, 1.0, 2.0, 3.0]])))
+    1
+    """
+    known = given if isinstance(given, Detections | Tracks) else getattr(given, "tracks", None)
+    if isinstance(known, Detections):
+        return known
+    if isinstance(known, Tracks):
+        return known.detections
+    if isinstance(given, str | os.PathLike):
+        return formats.read_detections(given, columns=columns)
+    from .formats.table import detections_of as detections_in_table
+
+    table = _table_of(given)
+    if table is not None:
+        return detections_in_table(_rows(table, name, columns))
+    numbers = _numbers_of(given, name, "Detections", "frame, z, y, x or frame, y, x")
+    if numbers.shape[1] not in (3, 4):
+        raise InputError(
+            f"{name} has shape {numbers.shape}; an array of detections has the columns frame, z, y, x or "
+            "frame, y, x. Name the columns in a dict or a data frame."
+        )
+    return Detections.from_table(numbers[:, 0], numbers[:, 1:])
+
+
+def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+    """Tracks from whatever holds them.
+
+    Parameters
+    ----------
+    given : Tracks, TrackingRun, path, data frame, mapping or array
+        As for `detections_of`, with a column track_id; an array has the columns track_id, frame, z, y, x or
+        track_id, frame, y, x, as tracks in napari do.
+    name, columns
+        As for `detections_of`.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    InputError
+        If a value makes no sense, as `read_tracks`.
+
+    Examples
+    --------
+    >>> tracks_of(np.array([[7, 0, 1.0, 2.0], [7, 1, 1.0, 2.5]])).links.tolist()
+    [[0, 1]]
+    """
+    known = given if isinstance(given, Tracks) else getattr(given, "tracks", None)
+    if isinstance(known, Tracks):
+        return known
+    if isinstance(given, Detections):
+        raise TypeError(f"{name} is of type Detections, which states no tracks. Give what track() returns.")
+    if isinstance(given, str | os.PathLike):
+        return formats.read_tracks(given, columns=columns)
+    import pyarrow as pa
+
+    from .formats.table import tracks_of as tracks_in_table
+
+    table = _table_of(given)
+    if table is not None:
+        return tracks_in_table(_rows(table, name, columns))
+    numbers = _numbers_of(given, name, "Tracks", "track_id, frame, z, y, x or track_id, frame, y, x")
+    if numbers.shape[1] not in (4, 5):
+        raise InputError(
+            f"{name} has shape {numbers.shape}; an array of tracks has the columns track_id, frame, z, y, x "
+            "or track_id, frame, y, x. Name the columns in a dict or a data frame."
+        )
+    names = ["track_id", "frame", *"zyx"[5 - numbers.shape[1] :]]
+    columns_of = dict(zip(names, np.ascontiguousarray(numbers.T), strict=True))
+    return tracks_in_table(_rows(pa.table(columns_of), name, AS_NAMED))
+
+
+def _table_of(given: object) -> pa.Table | None:
+    """Columns with names as an Arrow table; None if it has none."""
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, np.ndarray) and given.dtype.names:
+        return pa.table({name: np.ascontiguousarray(given[name]) for name in given.dtype.names})
+    if isinstance(given, Mapping):
+        return pa.table({str(name): np.asarray(values) for name, values in given.items()})
+    if hasattr(given, "iloc") and hasattr(given, "columns"):
+        return _of_pandas(given)
+    if hasattr(given, "__arrow_c_stream__"):
+        return pa.table(given)
+    return None
+
+
+def _of_pandas(frame: object) -> pa.Table:
+    """A pandas data frame; an index that has a name of its own, as a groupby leaves, is a column as well."""
+    import pyarrow as pa
+
+    index = [name for name in frame.index.names if name is not None]  # type: ignore[attr-defined]
+    of_its_own = bool(index) and not set(index) & set(frame.columns)  # type: ignore[attr-defined]
+    flat = frame.reset_index(drop=not of_its_own)  # type: ignore[attr-defined]
+    flat.columns = [str(name) for name in flat.columns]
+    return pa.Table.from_pandas(flat, preserve_index=False)
+
+
+def _rows(table: pa.Table, name: str, columns: Mapping[str, str]) -> Rows:
+    """The table as the readers of files take it; messages name the argument and count rows from 0."""
+    from .formats.table import Rows
+
+    def cell(row: int, column: str) -> str:
+        value = table[column][row].as_py()
+        return f"row {row}: {column} is {'blank' if value is None else repr(value)[:60]}"
+
+    return Rows(Path(name), table, cell, _unit_of(table), checked_columns(columns))
+
+
+def _unit_of(table: pa.Table) -> str | None:
+    """The unit that our own tables carry with x."""
+    at = table.schema.get_field_index("x")
+    kept = (table.schema.field(at).metadata or {}) if at >= 0 else {}
+    return kept[b"unit"].decode() if b"unit" in kept else None
+
+
+def _numbers_of(given: object, name: str, wanted: str, layout: str) -> NDArray[np.float64]:
+    """A matrix of numbers, or an array of positions for each frame, as one matrix."""
+    ways = _WAYS.format(wanted, layout)
+    if isinstance(given, Sequence) and len(given) and all(np.ndim(one) == 2 for one in given):
+        parts = [np.asarray(one, dtype=np.float64) for one in given]
+        return np.concatenate(
+            [np.column_stack([np.full(len(part), frame), part]) for frame, part in enumerate(parts)]
+        )
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is of type {type(given).__name__}. {ways}") from None
+    if numbers.ndim != 2:
+        raise TypeError(f"{name} is of type {type(given).__name__}. {ways}")
+    return numbers

@@ -1,0 +1,118 @@
+"""How far tracks can be trusted: links expected to be wrong, and tracks that are doubtful."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .tracks import Tracks
+
+DOUBTFUL = 0.5
+"""Probability of a link below which it is more likely wrong than right, and its track doubtful."""
+MANY_WRONG = 0.1
+"""Share of links expected to be wrong from which on a run warns: then a track of ten links has one wrong."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """What the probabilities of the links state about all of them together.
+
+    Parameters
+    ----------
+    links : int
+        Links with a probability.
+    wrong : float
+        How many of them are expected to be wrong: the sum of 1 - probability.
+    doubtful : int
+        Tracks that have a link with a probability below `DOUBTFUL`.
+    """
+
+    links: int
+    wrong: float
+    doubtful: int
+
+    @property
+    def share(self) -> float:
+        """Share of the links that are expected to be wrong."""
+        return self.wrong / max(self.links, 1)
+
+
+def reliability_of(tracks: Tracks) -> Reliability | None:
+    """What the probabilities of the links state; None if no link has one.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .tracks import Tracks
+    >>> seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in range(4)])
+    >>> links = np.array([[0, 1], [1, 2], [2, 3]])
+    >>> reliability_of(Tracks(seen, links, link_probability=np.array([0.9, 0.4, 0.7])))
+    Reliability(links=3, wrong=1.0, doubtful=1)
+    """
+    probability = tracks.link_probability
+    if probability is None or not np.isfinite(probability).any():
+        return None
+    known = np.isfinite(probability)
+    unlikely = known & (probability < DOUBTFUL)
+    of = tracks.track_id[tracks.links[unlikely, 1]]
+    return Reliability(int(known.sum()), float((1 - probability[known]).sum()), len(np.unique(of)))
+
+
+def sentence_on(tracks: Tracks) -> str:
+    """What a user wants first: how many tracks, from how much, and how far to trust them.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .tracks import Tracks
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 2]])
+    >>> links = np.array([[0, 1], [1, 2]])
+    >>> sentence_on(Tracks(seen, links, link_probability=np.array([0.7, 0.4])))
+    '1 track from 3 detections; about 1 of 2 links is expected to be wrong; 1 track is doubtful.'
+    >>> sentence_on(Tracks(seen, links))
+    '1 track from 3 detections; 2 links, without probabilities.'
+    """
+    found = reliability_of(tracks)
+    alone = int(((tracks.successors == 0) & (tracks.predecessors == 0)).sum())
+    tracked = _counted(tracks.track_count - alone, "track")
+    head = f"{tracked} from {_counted(len(tracks.detections), 'detection')}"
+    head += f", {alone:,} of them unlinked" if alone else ""
+    if found is None:
+        links = _counted(len(tracks.links), "link")
+        return f"{head}; {links}{', without probabilities' if len(tracks.links) else ''}."
+    wrong = round(found.wrong)
+    of = f"{wrong:,} of {_counted(found.links, 'link')}" if wrong else f"none of {found.links:,} links"
+    about = "about " if wrong else ""
+    doubtful = _counted(found.doubtful, "track") if found.doubtful else "no track"
+    return (
+        f"{head}; {about}{of} {'is' if wrong <= 1 else 'are'} expected to be wrong; "
+        f"{doubtful} {'is' if found.doubtful <= 1 else 'are'} doubtful."
+    )
+
+
+def warning_on(tracks: Tracks) -> str:
+    """A warning if more than a tenth of the links are expected to be wrong; else empty.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> from .tracks import Tracks
+    >>> seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]])
+    >>> print(warning_on(Tracks(seen, np.array([[0, 1]]), link_probability=np.array([0.25]))))
+    Warning: 75 % of the links are expected to be wrong. Do not rely on single tracks; outbid advise shows \
+which distance, or which shorter frame interval, would do better.
+    """
+    found = reliability_of(tracks)
+    if found is None or found.share <= MANY_WRONG:
+        return ""
+    return (
+        f"Warning: {100 * found.share:.0f} % of the links are expected to be wrong. Do not rely on single "
+        "tracks; outbid advise shows which distance, or which shorter frame interval, would do better."
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"

@@ -1,0 +1,58 @@
+"""The settings that functions take by keyword, with their types, and how they become a settings object."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    _Settings = TypeVar("_Settings", bound=DataclassInstance)
+
+
+class TrackingValues(TypedDict, total=False):
+    """Keywords of `outbid.track`: the fields of `outbid.TrackingSettings`, which has their meaning."""
+
+    max_distance: float | None
+    cost: str
+    unmatched_cost: float | None
+    spacing: tuple[float, float, float]
+    max_gap: int | None
+    gap_distance: float | None
+    divisions: bool
+    merges: bool
+    known: Mapping[str, float | tuple[float, ...]]
+    forward_only: bool
+    exact_margins: bool
+    solver: str
+    device: str
+
+
+def with_values(settings: _Settings, values: Mapping[str, object], door: str) -> _Settings:
+    """The settings with some values replaced; they are checked as if all were given at once.
+
+    Raises
+    ------
+    TypeError
+        If there is no such setting; the message names the nearest.
+
+    Examples
+    --------
+    >>> from .errors import OutbidError
+    >>> from .tracking import TrackingSettings
+    >>> with_values(TrackingSettings(), {"max_distance": 5.0}, "track").max_distance
+    5.0
+    >>> with_values(TrackingSettings(), {"max_dist": 5.0}, "track")
+    Traceback (most recent call last):
+    TypeError: track() has no setting 'max_dist'. Did you mean 'max_distance'?
+    """
+    known = [field.name for field in fields(settings)]
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"Did you mean {near[0]!r}?" if near else f"Settings are: {', '.join(known)}."
+            raise TypeError(f"{door}() has no setting {name!r}. {meant}")
+    return replace(settings, **values) if values else settings
