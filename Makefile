@@ -17,6 +17,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+# Recipes are not echoed; make V=1 shows them.
+ifndef V
+.SILENT:
+endif
 
 PYTHON ?= python3
 VENV ?= .venv

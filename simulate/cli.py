@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from outbid.cli.piped import OutputFile, refuse_json_beside_data, shown
 from outbid.cli.terminal import Stopwatch, common_options, config_option, say
 
 _FILE = click.Path(path_type=Path)
@@ -31,7 +32,11 @@ _FILE = click.Path(path_type=Path)
     """,
 )
 @click.option(
-    "-o", "--output", type=_FILE, required=True, help="True tracks: .csv, .tsv, .parquet, .xml or .geff."
+    "-o",
+    "--output",
+    type=OutputFile(),
+    required=True,
+    help="True tracks: .csv, .tsv, .parquet, .xml or .geff; - is stdout.",
 )
 @click.option("--detections", type=_FILE, metavar="FILE", help="The same rows without identities, to track.")
 @click.option("--particles", type=int, default=500, show_default=True, help="Particles in the first frame.")
@@ -145,6 +150,7 @@ def simulate(
         motions[motion], particles, frames, box, boundary, birth_rate, death_rate, seed, unit
     )
     microscope = Microscope(noise, miss, clutter)
+    refuse_json_beside_data(as_json)
     formats.check_output(output, overwrite=overwrite)
     if detections is not None:
         formats.check_output(detections, overwrite=overwrite)
@@ -176,7 +182,7 @@ def simulate(
     if detections is not None:
         formats.write_detections(detections, seen.detections, record=record, overwrite=overwrite)
     summary = {
-        "output": str(output), "detections": len(seen.detections), "links": len(seen.links),
+        "output": shown(output), "detections": len(seen.detections), "links": len(seen.links),
         "true_tracks": truth.track_count, "frames": frames, "seed": seed, "seconds": clock.seconds,
     }  # fmt: skip
     if as_json:

@@ -21,6 +21,17 @@ def forget() -> None:
     _asked.clear()
 
 
+def asked() -> bool:
+    """Whether a signal has come.
+
+    Examples
+    --------
+    >>> asked()
+    False
+    """
+    return _asked.is_set()
+
+
 def end_if_asked() -> None:
     """Raise KeyboardInterrupt if a signal has come, in the main thread, which ends the others.
 

@@ -41,10 +41,10 @@ def detections_of(
     ----------
     given : Detections, Tracks, path, data frame, mapping or array
         `Detections` are returned as they are; of `Tracks` (or a `TrackingRun`), their detections. A path is
-        read by `read_detections`. A pandas or polars data frame, an Arrow table or a dict of columns has columns
-        frame, y, x and perhaps z, under these or other usual names. An array has the columns frame, z, y, x
-        or frame, y, x, as points in napari do. A list or tuple has one (n, 3) or (n, 2) array of positions a
-        frame.
+        read by `read_detections`. A pandas or polars data frame, an Arrow table or a dict of columns has
+        the columns frame, y, x and perhaps z, under these or other usual names. An array has the columns
+        frame, z, y, x or frame, y, x, as points in napari do. A list or tuple has one (n, 3) or (n, 2) array
+        of positions for each frame.
     name : str
         What messages call it.
     columns : mapping of str to str

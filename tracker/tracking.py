@@ -284,20 +284,20 @@ def track(
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
     settings = with_values(settings or TrackingSettings(), values, "track")
-    run = _tracked(detections, settings, workers, progress)
+    run = tracked(detections, settings, workers, progress)
     _LOG.info("%s", run.summary)
     if run.warning:
         _LOG.warning("%s", run.warning)
     return run
 
 
-def _tracked(
+def tracked(
     detections: Detections,
     settings: TrackingSettings,
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
-    """Tracks by a gate of the user's own, or by what is learned."""
+    """Tracks by a gate that is set, or by what is learned; nothing is logged."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     device = device_for(settings.device, len(detections), WORTH_A_GPU)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from outbid.cli.piped import InputFile
 from outbid.cli.terminal import (
     Stopwatch,
     columns_option,
@@ -32,8 +33,8 @@ _FILE = click.Path(path_type=Path)
     `outbid score` does.
     """,
 )
-@click.argument("tracks", type=_FILE)
-@click.argument("truth", type=_FILE, required=False)
+@click.argument("tracks", type=InputFile())
+@click.argument("truth", type=InputFile(), required=False)
 @click.option("-o", "--output", type=_FILE, help="The page.  [default: TRACKS_report.html]")
 @click.option(
     "--gate", type=float, metavar="D",

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from .piped import InputFile
 from .terminal import columns_option, common_options, compilation_reported
 
 
 @click.command(
     no_args_is_help=True,
-    help="""Say before any linking what a gate would mean.
+    help="""Preview the effect of a linking distance, before linking.
 
     \b
     Examples:
@@ -20,12 +21,13 @@ from .terminal import columns_option, common_options, compilation_reported
       outbid advise spots.csv --spacing 0.8 0.2 0.2 --max-distance 2 --max-distance 3
       outbid advise spots.csv --json
 
-    INPUT is a table of detections. For some gates (max distances): how many candidates each particle has,
-    how many particles hang together through them, and the share of wrong and missing links to expect,
-    counted on frames of INPUT whose particles take random steps. Then what to record otherwise.
+    INPUT is a table of detections. For several linking distances (gates) the table shows how many
+    candidates each particle has, how large the largest connected group of particles is, and the expected
+    shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
+    by random steps. The last lines recommend what to change in the recording.
     """,
 )
-@click.argument("source", metavar="INPUT", type=click.Path(path_type=Path))
+@click.argument("source", metavar="INPUT", type=InputFile())
 @click.option(
     "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
     help="Size of a voxel: positions are multiplied by it.",
@@ -44,7 +46,7 @@ def advise(
     columns: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Say what a gate would mean."""
+    """Preview the effect of a linking distance."""
     from .. import formats
     from ..advise import advise as run_advise
     from ..tracking import TrackingSettings

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .piped import OutputFile, refuse_json_beside_data, shown
 from .terminal import Stopwatch, common_options, config_option, progress_bar, run_record, say
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _FILE = click.Path(path_type=Path)
     """,
 )
 @click.argument("source", metavar="MOVIE", type=_FILE)
-@click.option("-o", "--output", type=_FILE, help="Table of detections, or .geff or .xml.")
+@click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
 @click.option(
     "--radius", type=float, metavar="R",
     help="Radius of a spot, in the unit of the voxel size.  [default: estimated]",
@@ -111,6 +112,7 @@ def detect(
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
     if not preview and output is None:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
+    refuse_json_beside_data(as_json)
     if output is not None:
         formats.check_output(output, overwrite=overwrite, inputs=[source])
     movie = open_movie(source, axes=axes, channel=channel, scene=scene, spacing=spacing)
@@ -137,7 +139,7 @@ def detect(
     record = run_record("detect", formats.input_of(source)) | used
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
-        "output": str(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
+        "output": shown(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
         "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
         "device": settings.device, "seconds": clock.seconds,
     }  # fmt: skip

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
+from .piped import InputFile
 from .terminal import columns_option, common_options, compilation_reported, config_option, say
-
-_FILE = click.Path(path_type=Path)
 
 
 def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -36,8 +35,8 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     of the truth that are not those of TRACKS are paired with them by distance, up to the gate.
     """,
 )
-@click.argument("tracks", type=_FILE)
-@click.argument("truth", type=_FILE)
+@click.argument("tracks", type=InputFile())
+@click.argument("truth", type=InputFile())
 @click.option(
     "--gate", type=float, metavar="D",
     help="Detections this far apart or farther are never the same, in the unit of the positions.  "

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from .._interrupt import end_if_asked, forget, interrupt
+from .._interrupt import asked, end_if_asked, forget, interrupt
 from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -355,7 +355,11 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def compilation_reported() -> Iterator[None]:
-    """Say once when kernels are being compiled, which happens at the first use on a machine."""
+    """Say once when kernels are being compiled, which happens at the first use on a machine.
+
+    A signal ends the compilation, in whichever thread it is, before its next pass: a pass takes up to two
+    seconds, a kernel many.
+    """
     from numba.core import event
 
     context = click.get_current_context()
@@ -372,5 +376,16 @@ def compilation_reported() -> Iterator[None]:
         def on_end(self, _event: object) -> None:
             """Nothing to say."""
 
-    with event.install_listener("numba:compile", Announcer()):
+    class Ender(event.Listener):
+        def on_start(self, _event: object) -> None:
+            if asked():
+                raise KeyboardInterrupt
+
+        def on_end(self, _event: object) -> None:
+            """Nothing to end."""
+
+    with (
+        event.install_listener("numba:compile", Announcer()),
+        event.install_listener("numba:run_pass", Ender()),
+    ):
         yield

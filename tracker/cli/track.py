@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .terminal import (
     Stopwatch,
     columns_option,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ..tracking import TrackingRun, TrackingSettings
 
 _LOG = logging.getLogger("outbid")
-_FILE = click.Path(path_type=Path)
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
 _NOTHING_SO = (
     "Nothing was linked with {} as given. Give other values by --set, or leave out those you do not know."
@@ -56,7 +56,7 @@ def _known(
 
 @click.command(
     no_args_is_help=True,
-    help="""Link detections to tracks, proved optimal.
+    help="""Link detections to tracks by optimal assignment.
 
     \b
     Examples:
@@ -65,20 +65,23 @@ def _known(
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
+      outbid track huge.csv --dry-run
+      outbid simulate -o - | outbid track - -o - | outbid filter - -o long.csv --min-length 10
 
-    INPUT is a table (.csv, .tsv, .parquet) with columns frame, z, y, x, or a file of TrackMate, ISBI or
-    GEFF; the names that TrackMate, Imaris and trackpy use are understood, others with --columns. Track
-    numbers are ignored.
+    INPUT is a table (.csv, .tsv, .parquet, .xlsx) with columns frame, z, y, x, or a file of TrackMate, ISBI
+    or GEFF; - is stdin. Column names of TrackMate, Imaris and trackpy are recognised; for other names use
+    --columns. Track numbers in INPUT are ignored.
 
-    Without --max-distance all is learned from the detections: how particles move, how often they are
-    missed, begin and end; it is printed, and written to the run record. What you know better, --set: step,
-    noise, gate, persistence, end, start, miss or clutter.
+    Without --max-distance the model is learned from the detections: how particles move, and how often they
+    are missed, appear and disappear. It is printed and written to the run record. Use --set to fix values
+    that you know: step, noise, gate, persistence, end, start, miss or clutter.
     """,
 )
-@click.argument("source", metavar="INPUT", type=_FILE)
+@click.argument("source", metavar="INPUT", type=InputFile())
 @click.option(
-    "-o", "--output", type=_FILE,
-    help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff.  [default: INPUT_tracks.csv]",
+    "-o", "--output", type=OutputFile(),
+    help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff; - is stdout.  "
+    "[default: INPUT_tracks.csv]",
 )  # fmt: skip
 @click.option(
     "--max-distance", type=float, metavar="D",
@@ -136,6 +139,9 @@ def _known(
     help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
 )  # fmt: skip
 @columns_option("--columns", "INPUT")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
+)
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run with --stream stopped.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
@@ -160,6 +166,7 @@ def track(
     workers: int | None,
     stream: bool,
     columns: dict[str, str],
+    dry_run: bool,
     resume: bool,
     overwrite: bool,
     as_json: bool,
@@ -180,13 +187,23 @@ def track(
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
         known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
-    output = output or source.with_name(f"{source.stem}_tracks.csv")
+    output = output or default_output(source, "_tracks.csv")
+    refuse_json_beside_data(as_json)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
+    if dry_run:
+        _estimate(source, output, columns, settings, workers, as_json)
+        return
     with stages_timed() as (stages, beside):
         files = source, output, columns, settings, workers, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
     spoken = summary.pop("summary", "")
-    report = {"output": str(output), **summary, "seconds": clock.seconds, "stages": stages, "beside": beside}
+    report = {
+        "output": shown(output),
+        **summary,
+        "seconds": clock.seconds,
+        "stages": stages,
+        "beside": beside,
+    }
     if as_json:
         click.echo(json.dumps(report))
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
@@ -211,6 +228,31 @@ def _refuse_what_is_learned() -> None:
                 f"{option} needs what is learned from the movie, which --max-distance rules out. "
                 "Leave out one of the two."
             )
+
+
+def _estimate(
+    source: Path,
+    output: Path,
+    columns: Mapping[str, str],
+    settings: TrackingSettings,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Print what would be done, and what it would take."""
+    from dataclasses import asdict
+
+    from .. import formats
+    from ..estimate import estimate
+
+    detections = formats.read_detections(source, columns=columns)
+    with compilation_reported():
+        expected = estimate(detections, settings, workers)
+    if as_json:
+        plan = {"output": shown(output), "settings": settings.as_dict(), **asdict(expected)}
+        click.echo(json.dumps(plan))
+        return
+    gate = "all is learned" if settings.max_distance is None else f"max distance {settings.max_distance:g}"
+    click.echo(f"Would link {source.name} to {shown(output)}; {gate}. Nothing was written.\n{expected}")
 
 
 def _in_memory(

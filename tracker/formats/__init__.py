@@ -27,8 +27,8 @@ from .records import record_from, record_path, sha256_of
 from .unknown import advice
 
 __all__ = [
-    "FORMATS", "READERS", "check_input", "check_output", "holds_tracks", "input_of", "read_detections",
-    "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
+    "FORMATS", "READERS", "check_input", "check_output", "format_of", "holds_tracks", "input_of",
+    "read_detections", "read_record", "read_tracks", "takes_columns", "write_detections", "write_tracks",
 ]  # fmt: skip
 
 FORMATS: Mapping[str, str] = {
@@ -40,7 +40,7 @@ FORMATS: Mapping[str, str] = {
 READERS: Sequence[tuple[str, str]] = [
     ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
     ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
-    ("particles*", "myptv"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
+    ("particles*", "myptv"), ("*.xlsx", "excel"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
 ]  # fmt: skip
 """Modules that are asked before whether a file, or folder (``*/``), of such a name is theirs."""
 
@@ -344,6 +344,11 @@ def _form(name: str, columns: Mapping[str, str]) -> Reader:
 
 def _is_table(form: object) -> bool:
     return getattr(form, "TAKES_COLUMNS", False)
+
+
+def format_of(path: _Path) -> str | None:
+    """The module in `FORMATS` of a file with that name; None if no suffix fits."""
+    return _by_suffix(Path(path))
 
 
 def _by_suffix(path: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -16,6 +17,7 @@ from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
 from .graph import families, refuse_hidden
+from .images import Movie
 from .records import record_bytes
 
 RECORD_MARK = "Run record of Outbid:"
@@ -51,23 +53,90 @@ def key_of(name: str) -> str:
     return key if plain else f"_{key}"
 
 
-def write_model(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+@dataclass(frozen=True)
+class _Image:
+    """What the file states of the image under the tracks; lengths in the unit of the positions.
+
+    Parameters
+    ----------
+    folder, name : str
+        Where the image is; empty for none: then TrackMate makes an empty one.
+    shape : (int, int, int)
+        Voxels along z, y, x.
+    frames : int
+    spacing : (float, float, float)
+        Size of a voxel.
+    interval : float
+        Time from a frame to the next.
+    clock : str
+        Unit of time.
+    """
+
+    folder: str
+    name: str
+    shape: tuple[int, int, int]
+    frames: int
+    spacing: tuple[float, ...] = (1.0, 1.0, 1.0)
+    interval: float = 1.0
+    clock: str = "frame"
+
+
+def write_with_image(
+    path: Path, tracks: Tracks, image: Path, movie: Movie, *, record: Mapping[str, object] | None,
+    overwrite: bool,
+) -> None:  # fmt: skip
+    """Write tracks that TrackMate opens together with their image.
+
+    Parameters
+    ----------
+    path : Path
+    tracks : Tracks
+        Positions in pixels are multiplied by the image's voxel size: TrackMate has them in its unit.
+    image : Path
+        The image file.
+    movie : Movie
+        What the image file states.
+    record, overwrite
+        As for `outbid.formats.write_tracks`.
+    """
+    seen = tracks.detections
+    if seen.unit == "pixel":
+        scaled = Detections(seen.frame, seen.position * movie.spacing, movie.unit, seen.features)
+        tracks = replace(tracks, detections=scaled)
+    interval = float(movie.interval or 1.0)
+    size = tuple(float(length) for length in movie.spacing)
+    place = image.resolve()
+    shown = _Image(
+        f"{place.parent}/", place.name, movie.shape, movie.frame_count, size, interval,
+        "sec" if movie.interval else "frame",
+    )  # fmt: skip
+    write_model(path, tracks, record, overwrite, shown)
+
+
+def write_model(
+    path: Path,
+    tracks: Tracks,
+    record: Mapping[str, object] | None,
+    overwrite: bool,
+    image: _Image | None = None,
+) -> None:
     """Write tracks; see `outbid.formats.write_tracks`."""
     seen = tracks.detections
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
     refuse_hidden(seen.features)
     columns = _columns(seen.features)
+    image = image or _empty_image(seen)
 
     def pieces() -> Iterator[str]:
         yield f'<?xml version="1.0" encoding="UTF-8"?>\n<TrackMate version="{_VERSION}">\n'
         yield f"  <Log>Written by Outbid.{_record(record)}</Log>\n"
-        yield f'  <Model spatialunits={quoteattr(_printable(seen.unit))} timeunits="frame">\n'
+        yield f'  <Model spatialunits={quoteattr(_printable(seen.unit))} timeunits="{image.clock}">\n'
         yield from _declarations(columns, seen.features)
-        yield from _spots(seen, columns)
+        yield from _spots(seen, columns, image.interval)
         yield from _tracks(tracks)
         yield "  </Model>\n"
-        yield _settings(seen)
+        yield _settings(image)
         yield '  <GUIState state="ConfigureViews" />\n</TrackMate>\n'
 
     write_whole(path, lambda file: file.writelines(piece.encode() for piece in pieces()), overwrite=overwrite)
@@ -123,7 +192,7 @@ def _declarations(columns: Mapping[str, str], features: Mapping[str, NDArray]) -
     yield "      </TrackFeatures>\n    </FeatureDeclarations>\n"
 
 
-def _spots(seen: Detections, columns: Mapping[str, str]) -> Iterator[str]:
+def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Iterator[str]:
     yield f'    <AllSpots nspots="{len(seen)}">\n'
     basic = {"QUALITY": "-1.0", "RADIUS": str(_RADIUS)}
     constant = "".join(f' {key}="{value}"' for key, value in basic.items() if key not in columns)
@@ -137,7 +206,7 @@ def _spots(seen: Detections, columns: Mapping[str, str]) -> Iterator[str]:
             measured = "".join(f'{key}{value}"' for key, value in zip(keys, values, strict=True))
             yield (
                 f'        <Spot ID="{spot}" name="ID{spot}" POSITION_X="{x!r}" POSITION_Y="{y!r}" '
-                f'POSITION_Z="{z!r}" POSITION_T="{float(frame)!r}" FRAME="{frame}" '
+                f'POSITION_Z="{z!r}" POSITION_T="{frame * interval!r}" FRAME="{frame}" '
                 f'VISIBILITY="1"{constant}{measured} />\n'
             )
         yield "      </SpotsInFrame>\n"
@@ -178,16 +247,22 @@ def _tracks(tracks: Tracks) -> Iterator[str]:
     yield "    </FilteredTracks>\n"
 
 
-def _settings(seen: Detections) -> str:
+def _empty_image(seen: Detections) -> _Image:
     """An image of the size of the data: TrackMate makes an empty one of it to show the tracks on."""
     far = np.maximum(seen.position.max(axis=0, initial=0), 0)
     depth, height, width = np.minimum(np.floor(far) + 1, 2**31 - 1).astype(np.int64).tolist()
-    frames = int(seen.frame[-1]) + 1 if len(seen) else 1
+    return _Image("", "", (depth, height, width), int(seen.frame[-1]) + 1 if len(seen) else 1)
+
+
+def _settings(image: _Image) -> str:
+    depth, height, width = image.shape
+    z, y, x = image.spacing
     return f"""  <Settings>
-    <ImageData filename="" folder="" width="{width}" height="{height}" nslices="{depth}" nframes="{frames}" \
-pixelwidth="1.0" pixelheight="1.0" voxeldepth="1.0" timeinterval="1.0" />
+    <ImageData filename={quoteattr(image.name)} folder={quoteattr(image.folder)} width="{width}" \
+height="{height}" nslices="{depth}" nframes="{image.frames}" pixelwidth="{x!r}" pixelheight="{y!r}" \
+voxeldepth="{z!r}" timeinterval="{image.interval!r}" />
     <BasicSettings xstart="0" xend="{width - 1}" ystart="0" yend="{height - 1}" \
-zstart="0" zend="{depth - 1}" tstart="0" tend="{frames - 1}" />
+zstart="0" zend="{depth - 1}" tstart="0" tend="{image.frames - 1}" />
     <DetectorSettings DETECTOR_NAME="MANUAL_DETECTOR" RADIUS="{_RADIUS}" />
     <InitialSpotFilter feature="QUALITY" value="0.0" isabove="true" />
     <SpotFilterCollection />

@@ -12,7 +12,7 @@ _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
     (("*.tif", "*.tiff", "*.btf", "*.png"), _IMAGE),
     (("*.nd2", "*.czi", "*.lif", "*.ims", "*.dv", "*.oir"), "Export it as OME-TIFF, for outbid detect."),
     (("*.zip", "*.tar", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.7z"), "It is an archive: unpack it first."),
-    (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as CSV."),
+    (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as .xlsx or CSV."),
     (("*.h5", "*.hdf5"), "Export images as OME-TIFF, tracks as CSV."),
     (("*.mat", "*.npz", "*.pkl", "*.pickle", "*.json"), "Save its table of points as CSV."),
     (
@@ -31,7 +31,7 @@ def advice(path: Path) -> str:
     Examples
     --------
     >>> advice(Path("tracks.XLS"))
-    'It is a spreadsheet: save its table as CSV.'
+    'It is a spreadsheet: save its table as .xlsx or CSV.'
     >>> advice(Path("notes.md"))
     ''
     """

@@ -1,0 +1,84 @@
+"""The command `outbid filter`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .piped import InputFile, OutputFile, default_output, shown
+from .terminal import columns_option, common_options, config_option, run_record, say
+
+
+@click.command(
+    "filter",
+    no_args_is_help=True,
+    help="""Keep the tracks that fulfil all conditions.
+
+    \b
+    Examples:
+      outbid filter tracks.csv -o long.csv --min-length 10
+      outbid filter tracks.csv -o safe.csv --cut-below 0.5 --min-length 5
+      outbid filter tracks.csv -o sure.csv --min-confidence 0.9
+      outbid filter tracks.csv -o bright.csv --where "mean(quality) > 20" --where "z < 40"
+
+    The conditions act in the order of the list below. A track that is cut becomes two. A condition
+    of --where is on single detections, or with mean(), min() or max() on whole tracks; columns are frame, z,
+    y, x, length, link_probability and those of INPUT.
+    """,
+)
+@click.argument("source", metavar="INPUT", type=InputFile())
+@click.option("-o", "--output", type=OutputFile(), help="Tracks.  [default: INPUT_filtered.csv]")
+@click.option(
+    "--cut-below", type=click.FloatRange(0, 1), metavar="P", help="Cut links with a probability below P."
+)
+@click.option("--where", "conditions", multiple=True, metavar="CONDITION", help="COLUMN SIGN NUMBER.")
+@click.option(
+    "--min-confidence", type=click.FloatRange(0, 1), metavar="P",
+    help="Keep tracks whose links all have at least this probability.",
+)  # fmt: skip
+@click.option(
+    "--min-length", type=click.IntRange(1), metavar="N", help="Keep tracks of N detections or more."
+)
+@click.option(
+    "--max-length", type=click.IntRange(1), metavar="N", help="Keep tracks of at most N detections."
+)
+@columns_option("--columns", "INPUT")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@config_option
+@common_options
+def filter_tracks(
+    source: Path,
+    output: Path | None,
+    cut_below: float | None,
+    conditions: tuple[str, ...],
+    min_confidence: float | None,
+    min_length: int | None,
+    max_length: int | None,
+    columns: dict[str, str],
+    overwrite: bool,
+) -> None:
+    """Keep some tracks."""
+    from .. import filtering, formats
+
+    output = output or default_output(source, "_filtered.csv")
+    wanted = [filtering.condition_from(text) for text in conditions]
+    formats.check_output(output, overwrite=overwrite, inputs=[source])
+    tracks = kept = formats.read_tracks(source, columns=columns)
+    if cut_below is not None:
+        kept = filtering.cut_below(kept, cut_below)
+    for condition in wanted:
+        kept = filtering.where(kept, condition)
+    if min_confidence is not None:
+        kept = filtering.of_confidence(kept, min_confidence)
+    kept = filtering.of_length(kept, min_length or 1, max_length)
+    settings = {
+        "cut_below": cut_below, "conditions": list(conditions), "min_confidence": min_confidence,
+        "min_length": min_length, "max_length": max_length,
+    }  # fmt: skip
+    record = run_record("filter", formats.input_of(source, columns)) | {"settings": settings, "seed": None}
+    formats.write_tracks(output, kept, record=record, overwrite=overwrite)
+    say(
+        f"{kept.track_count:,} of {tracks.track_count:,} tracks, {len(kept.detections):,} of "
+        f"{len(tracks.detections):,} detections: {shown(output)}"
+    )

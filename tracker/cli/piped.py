@@ -1,0 +1,113 @@
+"""`-` in the place of a file: stdin for an input, stdout for an output."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+STDIN = STDOUT = "-"
+_HEAD = 1024
+"""Bytes of stdin by which its format is recognised."""
+_MAGIC = ((b"PAR1", ".parquet"), (b"PK\x03\x04", ".xlsx"))
+
+
+class InputFile(click.Path):
+    """A path; ``-`` is what stands on stdin, kept in a temporary file as long as the command runs."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        if value != STDIN or ctx is None:
+            return Path(str(super().convert(value, param, ctx)))
+        if "outbid.stdin" in ctx.meta:
+            self.fail("stdin can be read once only.", param, ctx)
+        ctx.meta["outbid.stdin"] = True
+        return _spooled(ctx)
+
+
+class OutputFile(click.Path):
+    """A path; ``-`` is stdout, to which the command's output, a CSV, goes when the command has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        if value != STDOUT or ctx is None:
+            return Path(str(super().convert(value, param, ctx)))
+        return to_stdout(ctx)
+
+
+def to_stdout(ctx: click.Context) -> Path:
+    """A file whose content is copied to stdout at the end, if the command wrote it."""
+    file = _folder(ctx) / "stdout.csv"
+    ctx.meta["outbid.stdout"] = file
+
+    def copy() -> None:
+        if file.exists():
+            with file.open("rb") as content:
+                shutil.copyfileobj(content, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+    ctx.call_on_close(copy)
+    return file
+
+
+def default_output(source: Path, ending: str) -> Path:
+    """The output of a command where none is named: beside its input, or stdout if that is stdin."""
+    ctx = click.get_current_context()
+    return to_stdout(ctx) if "outbid.stdin" in ctx.meta else source.with_name(f"{source.stem}{ending}")
+
+
+def shown(output: Path) -> str:
+    """The name of an output in a message."""
+    return "stdout" if click.get_current_context().meta.get("outbid.stdout") == output else str(output)
+
+
+def refuse_json_beside_data(as_json: bool) -> None:
+    """Refuse a summary on stdout where the data go.
+
+    Raises
+    ------
+    click.UsageError
+        If so.
+    """
+    if as_json and "outbid.stdout" in click.get_current_context().meta:
+        raise click.UsageError("--json prints on stdout, where the output goes: name a file with -o.")
+
+
+def _spooled(ctx: click.Context) -> Path:
+    stream = sys.stdin.buffer
+    if sys.stdin.isatty():
+        click.echo("Reading a table from the terminal; end it with Ctrl-D.", err=True)
+    head = stream.read(_HEAD)
+    file = _folder(ctx) / f"stdin{_suffix_of(head)}"
+    with file.open("wb") as copy:
+        copy.write(head)
+        shutil.copyfileobj(stream, copy)
+    return file
+
+
+def _suffix_of(head: bytes) -> str:
+    """The suffix of what begins so: Parquet, Excel, XML, else a table of text."""
+    for magic, suffix in _MAGIC:
+        if head.startswith(magic):
+            return suffix
+    return ".xml" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else ".csv"
+
+
+def _folder(ctx: click.Context) -> Path:
+    """A temporary folder, removed when the command has ended."""
+    folder = Path(tempfile.mkdtemp(prefix="outbid-"))
+    # What is asked for first is done last: the output is copied before.
+    ctx.call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return folder

@@ -1,0 +1,99 @@
+"""What is added to tracks on request: positions in gaps, and the time of each detection."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .detections import Detections
+from .errors import SettingsError
+from .tracks import Tracks
+
+FILLED = "filled"
+"""Name of the feature that flags a position which was interpolated."""
+TIME = "time"
+"""Name of the feature that holds the time."""
+
+
+def with_gaps_filled(tracks: Tracks) -> Tracks:
+    """The tracks with a position in every frame of a gap, on the straight line between its two ends.
+
+    Parameters
+    ----------
+    tracks : Tracks
+
+    Returns
+    -------
+    Tracks
+        With the feature ``filled``: 1 for a position that was interpolated, else 0. Other features are NaN
+        there. The links over a gap are divided into steps, which share the probability of the link; cost
+        and margin are those of the whole link.
+
+    Examples
+    --------
+    >>> seen = Detections.from_table([0, 3], [[0, 0, 0], [0, 0, 6]])
+    >>> filled = with_gaps_filled(Tracks(seen, np.array([[0, 1]])))
+    >>> filled.detections.position[:, 2].tolist(), filled.detections.features["filled"].tolist()
+    ([0.0, 2.0, 4.0, 6.0], [0, 1, 1, 0])
+    """
+    seen, frame = tracks.detections, tracks.detections.frame.astype(np.int64)
+    source, target = tracks.links.T
+    steps = frame[target] - frame[source]
+    link = np.repeat(np.arange(len(steps)), steps - 1)
+    nth = np.arange(len(link)) - np.repeat(np.cumsum(steps - 1) - (steps - 1), steps - 1) + 1
+    weight = (nth / steps[link])[:, None]
+    place = (1 - weight) * seen.position[source[link]] + weight * seen.position[target[link]]
+    count = len(seen)
+    order = np.argsort(np.concatenate([frame, frame[source[link]] + nth]), kind="stable")
+    new_row = np.empty(len(order), dtype=np.int64)
+    new_row[order] = np.arange(len(order))
+    detections = Detections(
+        np.concatenate([frame, frame[source[link]] + nth])[order].astype(np.int32),
+        np.concatenate([seen.position, place])[order],
+        seen.unit,
+        {name: _padded(values, len(link))[order] for name, values in seen.features.items()}
+        | {FILLED: np.repeat([0, 1], [count, len(link)])[order]},
+    )
+    of_step = np.repeat(np.arange(len(steps)), steps)
+    step = np.arange(len(of_step)) - np.repeat(np.cumsum(steps) - steps, steps)
+    added = count + np.repeat(np.cumsum(steps - 1) - (steps - 1), steps) + step
+    begin = np.where(step == 0, source[of_step], added - 1)
+    end = np.where(step == steps[of_step] - 1, target[of_step], added)
+    links = np.column_stack([new_row[begin], new_row[end]])
+    sort = np.lexsort((links[:, 1], links[:, 0]))
+    measures = {name: values[of_step][sort] for name, values in tracks.measures.items()}
+    return Tracks(detections, links[sort], **measures)
+
+
+def with_time(detections: Detections, interval: float) -> Detections:
+    """The detections with the feature ``time``: frame number times the interval between frames.
+
+    Parameters
+    ----------
+    detections : Detections
+    interval : float
+        From a frame to the next, in seconds or any other unit.
+
+    Raises
+    ------
+    SettingsError
+        If the interval is not above 0.
+
+    Examples
+    --------
+    >>> with_time(Detections.from_table([0, 4], [[0, 0, 0], [0, 0, 1]]), 0.5).features["time"].tolist()
+    [0.0, 2.0]
+    """
+    if not 0 < interval < np.inf:
+        raise SettingsError(f"The frame interval is {interval}; it must be above 0.")
+    features = dict(detections.features) | {TIME: detections.frame * float(interval)}
+    return Detections(detections.frame, detections.position, detections.unit, features)
+
+
+def _padded(values: NDArray, count: int) -> NDArray:
+    """The values, and NaN for as many more; text is empty there."""
+    if count == 0:
+        return values
+    if values.dtype.kind in "fiub":
+        return np.concatenate([values.astype(np.float64), np.full(count, np.nan)])
+    return np.concatenate([values, np.zeros(count, values.dtype)])

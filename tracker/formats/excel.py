@@ -1,0 +1,92 @@
+"""Excel's .xlsx: the table on the first sheet, with a header in its first row that is not empty."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..detections import Detections
+from ..errors import InputError, ResourceError
+from ..tracks import Tracks
+from . import table
+from .columns import AS_NAMED, is_nameless, roles_of
+
+TAKES_COLUMNS = True
+
+
+def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - as other tables
+    """Whether the file is a zipped workbook."""
+    return path.is_file() and zipfile.is_zipfile(path)
+
+
+def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
+    """See `outbid.formats.read_detections`."""
+    return table.detections_of(_read(path, columns))
+
+
+def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
+    """See `outbid.formats.read_tracks`."""
+    return table.tracks_of(_read(path, columns))
+
+
+def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
+    """See `outbid.formats.holds_tracks`."""
+    return table.holds_tracks(roles_of(_read(path, columns).table.column_names, columns))
+
+
+def read_record(path: Path) -> dict[str, Any] | None:  # noqa: ARG001 - it has none
+    """See `outbid.formats.read_record`."""
+    return None
+
+
+def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
+    header, rows, first = _cells(path)
+    named = [at for at, name in enumerate(header) if not is_nameless(name)]
+    made = pa.table({header[at]: _column([row[at] for row in rows]) for at in named})
+
+    def cell(row: int, column: str) -> str:
+        value = rows[row][header.index(column)]
+        return f"row {first + row}: {column} is {'blank' if value is None else repr(value)[:60]}"
+
+    return table.Rows(path, made, cell, None, columns)
+
+
+def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
+    """Header, rows that are not empty, and the number of the first of them, as Excel counts."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise ResourceError(
+            "Excel files need openpyxl. Install it: pip install 'outbid[excel]'; or save the table as CSV."
+        ) from None
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        kept = [
+            (number, row)
+            for number, row in enumerate(sheet.iter_rows(values_only=True), 1)
+            if any(value is not None for value in row)
+        ]
+        book.close()
+    except (KeyError, ValueError, IndexError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is damaged or no workbook: {error}. Save it again in Excel.") from None
+    if not kept:
+        raise InputError(f"{path}: the first sheet is empty. Let the table be on the first sheet.")
+    header = ["" if name is None else str(name).strip() for name in kept[0][1]]
+    number = kept[1][0] if len(kept) > 1 else kept[0][0] + 1
+    return header, [row for _, row in kept[1:]], number
+
+
+def _column(values: list[object]) -> pa.Array:
+    """Numbers as numbers; else text, which the reader refuses where a number is needed."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        numbers = all(value is None or isinstance(value, int | float) for value in values)
+        if numbers:
+            return pa.array([None if value is None else float(str(value)) for value in values])
+        return pa.array([None if value is None else str(value) for value in values])

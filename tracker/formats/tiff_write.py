@@ -1,0 +1,49 @@
+"""Writes a movie of images as OME-TIFF, plane by plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+from pathlib import Path
+from typing import BinaryIO
+
+from numpy.typing import DTypeLike, NDArray
+
+from .atomic import write_whole
+from .images import Movie
+
+_BIG = 2e9
+"""Voxels above which the file needs offsets of 64 bits."""
+
+
+def write_like(
+    path: Path, frames: Iterable[NDArray], movie: Movie, dtype: DTypeLike, overwrite: bool
+) -> None:
+    """Write images of the shape, voxel size and number of those of a movie; the memory is that of one frame.
+
+    Raises
+    ------
+    SettingsError
+        If the output exists, or its folder does not.
+    """
+    import tifffile
+
+    def planes() -> Iterator[NDArray]:
+        for image in frames:
+            yield from image
+
+    metadata: dict[str, object] = {"axes": "TZYX"}
+    for axis, size in zip("ZYX", movie.spacing, strict=True):
+        metadata |= {f"PhysicalSize{axis}": size, f"PhysicalSize{axis}Unit": _ome(movie.unit)}
+    shape = (movie.frame_count, *movie.shape)
+
+    def write(file: BinaryIO) -> None:
+        with tifffile.TiffWriter(file, ome=True, bigtiff=prod(shape) > _BIG) as tiff:
+            tiff.write(planes(), shape=shape, dtype=dtype, photometric="minisblack", metadata=metadata)
+
+    write_whole(path, write, overwrite=overwrite)
+
+
+def _ome(unit: str) -> str:
+    """The sign of a unit in OME-XML."""
+    return {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(unit, unit)
