@@ -19,7 +19,7 @@ REFUSED = {  # files that hold no points, or not in a form that is read: what th
     "*/particle_tracking_config.txt": "unknown format",
     "*_TMtoCTC.txt": "give the folder of its label images",  # tables of the challenge
     "*/fiber_orientations": "unknown format",
-    "*.xls": "save its table as CSV",
+    "*.xls": "save its table as .xlsx or CSV",
     "*.json": "save its table of points as CSV",
     "*.npz": "save its table of points as CSV",
     "*.zip": "unpack it first",

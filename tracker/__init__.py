@@ -4,11 +4,12 @@ The folder ``tracker/`` is the package `outbid` itself; ``simulate/`` is importe
 ``viewers/`` as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map. Imports run downwards
 only. The map of a folder is the docstring of its ``__init__``.
 
-8   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
+9   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
+8   `estimate`           the time and the memory that a run would take
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
-    `advise`             says before any linking what a gate would mean, and what to record otherwise
+    `advise`             previews the effect of a linking distance; what to change in the recording
 6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
 5   `inference`          the posterior over links under a model: joint probabilistic data association
@@ -20,6 +21,8 @@ only. The map of a folder is the docstring of its ``__init__``.
     `scoring`            tracks against the truth, one family of scores a file
     `detection`          image stacks to detections: spots, or centroids of labels
     `formats`            files in and out, one format a file
+    `given`              detections and tracks in whatever form users have them
+    `filtering`, `filling`, `relabel`  some of the tracks; positions in gaps; label images by track
 3   `matching`           two point clouds: gate, cost, assign; which point of one is which of the other
     `model`              what `learn` and `inference` assume: motion, association, movie, gate
     `motion`             how particles move: predict, update, and how likely two ends are one track
@@ -29,6 +32,9 @@ only. The map of a folder is the docstring of its ``__init__``.
     `gating`             all pairs nearer than a radius, by a cell list
     `neighbours`         the nearest few points of each point, by a cell list
     `detections`         `Detections`: where particles were seen, frame by frame
+    `tables`             both as Arrow tables, for files and data frames (`arrow`: arrays as columns)
+    `reliability`, `drawn`  how far to trust tracks; a picture of them in a notebook
+    `setting_values`     settings by keyword
 1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
     `_cuda`              .cu files compiled and launched
     `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
