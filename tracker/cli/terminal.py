@@ -145,7 +145,8 @@ def _signals_as_interrupts() -> Iterator[None]:
     complain = sys.unraisablehook
 
     def unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):  # that one is remembered
+        # That one is remembered; what it cut short in llvmlite's constructors, their finalisers report.
+        if not (issubclass(lost.exc_type, KeyboardInterrupt) or asked()):
             complain(lost)
 
     caught = [signal.SIGTERM]
@@ -156,7 +157,8 @@ def _signals_as_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = complain
+        if not asked():  # finalisers run later than this
+            sys.unraisablehook = complain
         for number, handler in before.items():
             signal.signal(number, handler)
 
