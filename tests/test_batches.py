@@ -103,7 +103,7 @@ def movie(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [["--max-gap", "2"], ["--stream"]])
-@pytest.mark.parametrize("solver", ["hungarian", "jonker_volgenant", "greedy"])
+@pytest.mark.parametrize("solver", ["jonker_volgenant", "greedy"])
 @pytest.mark.usefixtures("gpu")
 def test_a_solver_without_kernels_is_counted_and_named(solver, mode, movie):
     out = movie.with_name("out.parquet")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .assignment.components import matrix_bytes
 from .gating import pairs_within
 
 PAIR_BYTES = 16
@@ -196,6 +197,32 @@ def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) 
     taken = sorted((int(before[last] - before[first]) + BATCH_BYTES for first, last in cuts), reverse=True)
     at_once = min(at_once, max(1, len(taken)))
     return Plan(cuts, at_once, sum(taken[:at_once]))
+
+
+def plan_pairs(frame_start: NDArray[np.int64], pairs_a_detection: float, *, as_matrix: bool) -> Plan:
+    """Every frame pair by itself, one after the other, for solvers that take one at a time.
+
+    Examples
+    --------
+    >>> plan_pairs(np.array([0, 1000, 2000, 3000]), 14.5, as_matrix=True)
+    Plan(runs=[(0, 1), (1, 2)], at_once=1, planned_bytes=156530000)
+    """
+    needed = int(bytes_of_frames(frame_start, pairs_a_detection).max(initial=0)) + BATCH_BYTES
+    if as_matrix:
+        needed += largest_matrix(frame_start)
+    return Plan(runs(frame_start, 0), 1, needed)
+
+
+def largest_matrix(frame_start: NDArray[np.int64]) -> int:
+    """Bytes of the largest matrix that a frame and the next make.
+
+    Examples
+    --------
+    >>> largest_matrix(np.array([0, 1000, 2000]))
+    20000000
+    """
+    size = np.diff(frame_start)
+    return matrix_bytes(1, int((size[1:] * size[:-1]).max(initial=0)))
 
 
 def bytes_of_frames(frame_start: NDArray[np.int64], pairs_a_detection: float) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 Frame pairs are independent problems. Runs of consecutive frames are solved together, several runs
 at once in threads; neither the length of a run nor the number of threads changes a link. On a GPU
-every thread has a stream of its own: one run is copied there or back while another is solved.
+every thread has a stream of its own: one run is copied there or back while another is solved. Solvers
+whose time grows faster than the problem does are given one frame pair at a time, on the GPU as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ._arrays import free_memory, on_device, release_device_memory, to_host
 from ._lanes import in_lanes
 from ._threads import in_threads
 from ._timing import lap
-from .batches import Batches, candidates_each, plan, room_for_candidates, runs
+from .assignment import AbstractAssignmentSolver, solver_named
+from .batches import Batches, candidates_each, largest_matrix, plan, plan_pairs, room_for_candidates, runs
 from .detections import Detections
 from .errors import ResourceError
 from .matching import match
@@ -79,8 +81,17 @@ class LinkCosts:
     max_distance: float
     cost: str = "euclidean"
     unmatched_cost: float | None = None
-    solver: str = "bid_and_augment"
+    solver: str | AbstractAssignmentSolver = "bid_and_augment"
     exact_margins: bool = False
+
+    @property
+    def chosen(self) -> AbstractAssignmentSolver:
+        """The solver itself."""
+        return solver_named(self.solver) if isinstance(self.solver, str) else self.solver
+
+    def with_workers(self, workers: int) -> LinkCosts:
+        """The same with a solver of so many threads."""
+        return replace(self, solver=self.chosen.with_workers(max(1, workers)))
 
 
 def link_frames(
@@ -129,19 +140,27 @@ def link_frames(
     [[0, 3], [1, 2]]
     """
     start = detections.frame_start
+    solver = costs.chosen
     movie = detections, position, costs
     if place is np.asarray:
-        cuts = runs(start, _RUN)
+        cuts = runs(start, _RUN if solver.is_near_linear else 0)
+        threads = workers
+        if solver.needs_matrix:
+            threads = min(workers, max(1, memory // max(1, largest_matrix(start))))
         # As many as can be done in equal rounds: 19 of a million on 16 cores ten at a time, for all share
         # the way to the memory.
-        rounds = -(-len(cuts) // workers) or 1
+        rounds = -(-len(cuts) // threads) or 1
         at_once = -(-len(cuts) // rounds) or 1
+        movie = detections, position, costs.with_workers(workers // at_once)
         work = partial(_link_run, movie, place, workers // at_once, int(CANDIDATE_SHARE * memory / at_once))
         batches = Batches()
         solved: Iterator[Links | None] = in_threads(work, cuts, at_once)
     else:
         each = candidates_each(position, start, costs.max_distance)
-        cuts, at_once, planned = plan(start, each, memory)
+        if solver.is_near_linear:
+            cuts, at_once, planned = plan(start, each, memory)
+        else:
+            cuts, at_once, planned = plan_pairs(start, each, as_matrix=solver.needs_matrix)
         lap("planning")
         batches = Batches(planned_bytes=planned)
         solved = in_lanes(partial(_tried, movie, place, workers, memory // at_once), cuts, at_once)

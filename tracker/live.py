@@ -65,7 +65,7 @@ class Live:
     spacing : (float, float, float)
         Size of a voxel along z, y, x; that of the calibration.
     solver : str
-        A name in `outbid.assignment.SOLVERS`.
+        As in `TrackingSettings`.
 
     Raises
     ------

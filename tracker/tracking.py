@@ -15,7 +15,7 @@ import numpy as np
 
 from ._arrays import free_device_memory, free_memory, to_device
 from ._timing import lap
-from .assignment import SOLVERS
+from .assignment import SOLVERS, solver_named
 from .batches import account
 from .calibrate import calibrate
 from .calibrate.calibration import Calibration
@@ -34,8 +34,6 @@ from .setting_values import TrackingValues, with_values
 from .tracks import Tracks
 
 _LOG = logging.getLogger("outbid")
-_HEURISTIC = ("greedy", "greedy_switching")
-"""Solvers whose answers need not be optimal."""
 
 WORTH_A_GPU = 3_000_000
 """Detections below which `auto` stays on the CPU.
@@ -87,7 +85,9 @@ class TrackingSettings:
         Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
         needs an exact solver.
     solver : str
-        A name in `outbid.assignment.SOLVERS`.
+        A name in `outbid.assignment.SOLVERS`, or that of a variant with settings, such as
+        ``auction:fixed(epsilon=1)``. Costs of links are whole numbers then, of which 2^26 make the smaller of
+        the unmatched cost and the cost at the gate.
     device : {"auto", "cpu", "gpu"}
         Where to compute.
 
@@ -135,9 +135,13 @@ class TrackingSettings:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
             raise SettingsError(f"max_gap is {self.max_gap}; it must be 0 or more frames, a whole number.")
+        # Others are asked their settings, for which their modules are loaded.
         if self.solver not in SOLVERS:
-            raise SettingsError(f"There is no solver {self.solver!r}. Choose one of: {', '.join(SOLVERS)}.")
-        if self.exact_margins and self.solver in _HEURISTIC:
+            try:
+                solver_named(self.solver)
+            except ValueError as error:
+                raise SettingsError(str(error)) from None
+        if self.exact_margins and not solver_named(self.solver).is_exact:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
         refuse_unknown(self.device)
 

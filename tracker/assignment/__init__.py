@@ -1,13 +1,12 @@
 """Assignment: check, solve, certify. This package knows no frame, particle or micrometre.
 
 A solver is one module with one class; `SOLVERS` names them, and the name of a solver is that of its
-module.
+module. Variants and settings have names, too: see `variants`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 from numpy.typing import NDArray
 
@@ -15,10 +14,12 @@ from .._arrays import on_device, release_device_memory
 from . import certificate
 from .assignment import Assignment, Status
 from .check import check_problem
+from .components import in_batches, is_split
 from .lowered import with_lowered_costs
 from .points import with_stored_costs
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, as_kernels_read, on_host
 from .solver import AbstractAssignmentSolver, Answer
+from .variants import SOLVERS, solver_named
 
 __all__ = [
     "SOLVERS",
@@ -35,37 +36,8 @@ __all__ = [
     "solver_named",
 ]
 
-SOLVERS = (
-    "bid_and_augment",
-    "sparsified",
-    "auction",
-    "hungarian",
-    "greedy_switching",
-    "jonker_volgenant",
-    "greedy",
-)
-
 _MANY = 400
 """Rows from which it pays on a CPU to choose candidates among all pairs."""
-
-
-def solver_named(name: str) -> AbstractAssignmentSolver:
-    """The solver of that name with its default settings.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message lists those there are.
-
-    Examples
-    --------
-    >>> type(solver_named("greedy")).__name__
-    'Greedy'
-    """
-    if name not in SOLVERS:
-        raise ValueError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
-    module = import_module(f".{name}", __package__)
-    return getattr(module, name.title().replace("_", ""))()
 
 
 def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | None = None) -> Assignment:
@@ -76,8 +48,9 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     problem : AssignmentProblem
         R rows and C columns.
     solver : str or AbstractAssignmentSolver, optional
-        A name in `SOLVERS`, or a solver with settings of its own. By default ``sparsified`` for matrices and
-        points, ``bid_and_augment`` for sparse costs and, on the host, for small matrices.
+        A name in `SOLVERS`, that of a variant such as ``hungarian:classical`` or, with settings,
+        ``auction:fixed(epsilon=1)``; or an object. By default ``sparsified`` for matrices and points,
+        ``bid_and_augment`` for sparse costs and, on the host, for small matrices.
 
     Returns
     -------
@@ -156,7 +129,10 @@ def solve_and_certify(
 
 def _solved(problem: AssignmentProblem, chosen: AbstractAssignmentSolver) -> Assignment:
     """The solver's answer with its certificate, or the one that stands in its place."""
-    answer = chosen.compute(problem if chosen.works_on_points else with_stored_costs(problem))
+    if chosen.needs_matrix and is_split(problem):
+        answer = in_batches(problem, chosen.compute)
+    else:
+        answer = chosen.compute(problem if chosen.works_on_points else with_stored_costs(problem))
     proved = _proved(problem, answer)
     better = answer.finish()
     return proved if better is None else _proved(problem, better)

@@ -68,6 +68,8 @@ class Auction(AbstractAssignmentSolver):
     scaling: float = 5.0
     most_rounds: int = 1 << 40
 
+    is_near_linear = False
+
     def compute(self, problem: AssignmentProblem) -> Answer:
         xp = array_module(problem.array)
         rows, cols = problem.shape

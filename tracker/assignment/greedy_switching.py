@@ -78,6 +78,8 @@ class GreedySwitching(AbstractAssignmentSolver):
 
     is_exact = False
     works_on_points = True
+    needs_matrix = True
+    is_near_linear = False
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
         """All problems."""

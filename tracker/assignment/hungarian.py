@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,8 +69,15 @@ class Hungarian(AbstractAssignmentSolver):
     variant: str = "tree"
     workers: int | None = None
 
-    def works_on_device(self, problem: AssignmentProblem) -> bool:
-        return not isinstance(problem.costs, SparseCosts)
+    needs_matrix = True
+    is_near_linear = False
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
+        """All problems; of sparse costs a matrix is made there."""
+        return True
+
+    def with_workers(self, workers: int) -> Hungarian:
+        return self if self.workers else replace(self, workers=workers)
 
     def compute(self, problem: AssignmentProblem) -> Answer:
         if self.variant not in ("tree", "classical"):
@@ -324,8 +331,8 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     u = xp.minimum(other.col_dual, row_unmatched)
     v = v.copy()
     if isinstance(problem.costs, SparseCosts):
-        costs = problem.costs
-        np.minimum.at(v, costs.indices, (costs.values - u[costs.rows]).astype(v.dtype))
+        turned, on = problem.costs.transposed(), kernels("outbid.assignment.certificate", v)
+        on.lower_to_slack(turned.indptr, turned.indices, readable(turned.values), u, v)
     else:
         matrix_of(problem.costs.transposed()).lower_to_slack(u, v)
     return Answer(col_of_row, v, other.stats)

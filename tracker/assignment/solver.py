@@ -54,6 +54,16 @@ class AbstractAssignmentSolver(ABC):
     works_on_points = False
     """Whether `compute` takes `PointCosts`; else they are made a matrix before."""
 
+    needs_matrix = False
+    """Whether it makes a matrix of sparse costs; large ones are given to it in parts, see `components`."""
+
+    is_near_linear = True
+    """Whether its time grows about as the problem does, so that several problems may be solved as one."""
+
+    def with_workers(self, workers: int) -> AbstractAssignmentSolver:  # noqa: ARG002
+        """The same solver with so many threads, if it has a number of them and none was chosen."""
+        return self
+
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
         """Whether there are GPU kernels for this problem; without, it is solved on the host."""
         return False

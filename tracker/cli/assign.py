@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 
 
+def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        from ..assignment.variants import described
+
+        click.echo(described())
+        ctx.exit()
+
+
 @click.command(
     no_args_is_help=True,
     help="""Solve one assignment problem, proved.
@@ -29,6 +38,7 @@ _FILE = click.Path(path_type=Path)
       outbid assign costs.npy
       outbid assign costs.npy --solver auction --unmatched-cost 5
       outbid assign a.csv b.csv --cost squared
+      outbid assign costs.npy --solver 'auction:fixed(epsilon=0.1)'
 
     COSTS is a matrix (.npy), in which +inf forbids a pair. With TARGET both are points: tables with
     columns frame, z, y, x, or .npy with a row for each point; their costs are distances.
@@ -36,7 +46,14 @@ _FILE = click.Path(path_type=Path)
 )
 @click.argument("source", metavar="COSTS", type=_FILE)
 @click.argument("target", metavar="[TARGET]", type=_FILE, required=False)
-@click.option("--solver", default="sparsified", show_default=True, help="Solver of the problem.")
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list,
+    help="List solvers, their variants and settings.",
+)  # fmt: skip
+@click.option(
+    "--solver", default="sparsified", show_default=True, metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
+    help="Solver of the problem: one of --list.",
+)  # fmt: skip
 @click.option(
     "--cost", "metric", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
     help="Cost of a pair of points: its distance, or that squared.",
@@ -120,21 +137,23 @@ def _problem(
     return problem
 
 
-def _solver(name: str, deadline: float | None) -> AbstractAssignmentSolver:
-    """The solver of that name."""
-    from ..assignment import SOLVERS, solver_named
+def _solver(text: str, deadline: float | None) -> AbstractAssignmentSolver:
+    """The solver, variant and settings that a text names."""
+    from ..assignment import solver_named
     from ..assignment.greedy_switching import GreedySwitching
     from ..errors import SettingsError
 
-    if name not in SOLVERS:
-        raise SettingsError(f"There is no solver {name!r}. Choose one of: {', '.join(SOLVERS)}.")
+    try:
+        chosen = solver_named(text)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     if deadline is None:
-        return solver_named(name)
+        return chosen
     if math.isnan(deadline):
         raise SettingsError("The deadline is no number; give seconds.")
-    if name != "greedy_switching":
-        raise SettingsError(f"Solver {name} has no answer before its end. Choose --solver greedy_switching.")
-    return GreedySwitching(deadline=deadline)
+    if not isinstance(chosen, GreedySwitching):
+        raise SettingsError(f"Solver {text} has no answer before its end. Choose --solver greedy_switching.")
+    return replace(chosen, deadline=deadline)
 
 
 def _solve(

@@ -125,7 +125,10 @@ def _known(
     help="Find for each link how much worse the whole would be without it, instead of a lower bound of that.",
 )  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
-@click.option("--solver", default="bid_and_augment", show_default=True, help="Solver of the assignments.")
+@click.option(
+    "--solver", default="bid_and_augment", show_default=True, metavar="NAME[:VARIANT][(SETTING=VALUE,…)]",
+    help="Solver of the assignments: one of outbid assign --list.",
+)  # fmt: skip
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
     help="auto takes a GPU from 3 million detections on.",

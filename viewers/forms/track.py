@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from napari.layers import Image, Labels, Points
-from qtpy.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
-from outbid.assignment import SOLVERS
+from outbid.assignment.variants import names
 from outbid.calibrate.known import known_of, text_of
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
@@ -67,7 +67,9 @@ class TrackForm(Form):
         self.cost = choice_box(COSTS)
         self.unmatched_cost = NumberBox(None, automatic="half of the gate's")
         self.gap_distance = NumberBox(None, automatic="as max. distance")
-        self.solver = choice_box(SOLVERS)
+        self.solver = choice_box(names())
+        self.solver.setEditable(True)  # settings may follow: auction:fixed(epsilon=1)
+        self.solver.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.device = choice_box(DEVICES)
         self.colour = choice_box(COLOURS)
         self.live.setText("preview around this frame")
@@ -262,6 +264,7 @@ class TrackForm(Form):
         for box in (self.divisions, self.merges, self.forward_only, self.exact_margins):
             box.toggled.connect(self.changed)
         self.known.editingFinished.connect(self.changed)
+        self.solver.lineEdit().editingFinished.connect(self.changed)
         self.max_distance.valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)
