@@ -6,6 +6,7 @@ module. Variants and settings have names, too: see `variants`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from numpy.typing import NDArray
@@ -40,7 +41,13 @@ _MANY = 400
 """Rows from which it pays on a CPU to choose candidates among all pairs."""
 
 
-def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | None = None) -> Assignment:
+def assign(
+    problem: AssignmentProblem,
+    solver: str | AbstractAssignmentSolver | None = None,
+    *,
+    devices: Sequence[int] | None = None,
+    shards: int | None = None,
+) -> Assignment:
     """Solve an assignment problem and prove the answer.
 
     Parameters
@@ -51,6 +58,12 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
         A name in `SOLVERS`, that of a variant such as ``hungarian:classical`` or, with settings,
         ``auction:fixed(epsilon=1)``; or an object. By default ``sparsified`` for matrices and points,
         ``bid_and_augment`` for sparse costs and, on the host, for small matrices.
+    devices : sequence of int, optional
+        GPUs, by number, over which a matrix or points are divided; each reads its own part. For solvers
+        ``hungarian`` and, the default then, ``sparsified``.
+    shards : int, optional
+        The same for so many parts that take turns where the problem lives: the answer, the messages and
+        their bytes are those of so many devices, the time is not.
 
     Returns
     -------
@@ -86,6 +99,10 @@ def assign(problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | 
     if isinstance(problem, AssignmentProblem) and isinstance(problem.costs, DenseCosts):
         # What costs remember of themselves is of this call: the array may change before the next.
         problem = replace(problem, costs=DenseCosts(problem.costs.values))
+    if devices is not None or shards is not None:
+        from .shards import divided
+
+        solver = divided(solver, devices, shards)
     try:
         check_problem(problem)
         problem = as_kernels_read(problem)

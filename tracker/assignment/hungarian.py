@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,22 +83,37 @@ class Hungarian(AbstractAssignmentSolver):
     def compute(self, problem: AssignmentProblem) -> Answer:
         if self.variant not in ("tree", "classical"):
             raise ValueError(f"There is no variant {self.variant!r}. Choose one of: tree, classical.")
-        rows, cols = problem.shape
-        if not problem.is_perfect and rows > cols:
-            other = self.compute(problem.transposed())
-            return _exchanged(problem, other)
-        if rows == 0:
-            return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
-        search = _Search(_to_match_all_rows(problem), self.workers or _processors())
+        return answered(problem, self._searched)
+
+    def _searched(self, costs: NDArray) -> Found:
+        search = _Search(costs, self.workers or _processors())
         if self.variant == "tree":
             search.tree()
         else:
             search.classical()
-        v = search.forest.col_dual
-        # Of as many rows as columns none has to keep a dual of 0.
-        v = v.astype(problem.unmatched()[1].dtype) - (v.max() if rows == cols else 0)
-        answer = _without_unmatched(problem, search.forest.col_of_row)
-        return Answer(answer, v + problem.unmatched()[1], search.stats())
+        return Found(search.forest.col_of_row, search.forest.col_dual, search.stats())
+
+
+class Found(NamedTuple):
+    """A matching of all rows, the duals of the columns and what was counted."""
+
+    col_of_row: NDArray[np.int32]
+    col_dual: NDArray
+    stats: dict[str, int | float]
+
+
+def answered(problem: AssignmentProblem, search: Callable[[NDArray], Found]) -> Answer:
+    """The answer to a problem by a search that matches all rows of a matrix with at least as many columns."""
+    rows, cols = problem.shape
+    if not problem.is_perfect and rows > cols:
+        return _exchanged(problem, answered(problem.transposed(), search))
+    if rows == 0:
+        return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
+    found = search(_to_match_all_rows(problem))
+    # Of as many rows as columns none has to keep a dual of 0.
+    v = found.col_dual.astype(problem.unmatched()[1].dtype)
+    v -= v.max() if rows == cols else 0
+    return Answer(_without_unmatched(problem, found.col_of_row), v + problem.unmatched()[1], found.stats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +186,12 @@ class _Search:
         low, high = xp.empty((2, rows), costs.dtype)
         limit = np.finfo(costs.dtype).max if costs.dtype.kind == "f" else np.iinfo(costs.dtype).max
         self.on.row_extremes(costs, low, high, costs.dtype.type(limit), self.workers)
-        largest = max(abs(float(low.min())), abs(float(high.max())))
-        key: Any = np.dtype(np.float64 if costs.dtype.kind == "f" else np.int64)
-        if key.kind == "i" and largest < _NARROW:
-            key = np.dtype(np.int32)
+        types = types_of(costs.dtype, max(abs(float(low.min())), abs(float(high.max()))))
+        key, self.never, self.tie = types.key, types.never, types.tie
+        if types.is_narrow:
             costs = costs.astype(key, copy=False)
-        self.never = key.type(_NEVER[key.str[1:]])
-        # More than the rounding of any slack, all of which are differences of rounded sums.
-        self.tie = key.type(2e-13 * largest if key.kind == "f" else 0)
         if bool((low >= self.never).any()):
-            self._refuse(int(xp.argmax(low)))
+            refuse(int(xp.argmax(low)))
         row_dual, col_dual = low.astype(key), xp.zeros(cols, key)
         if rows == cols:
             self.on.column_reduction(costs, row_dual, col_dual, self.workers)
@@ -205,7 +217,9 @@ class _Search:
         pairs = None
         while self.waiting:
             if pairs is None:
-                pairs = self.on.compress(self.costs, self.forest, self._tie_of_duals(), self.workers)
+                pairs = self.on.compress(
+                    self.costs, self.forest, tie_of_duals(self.tie, self.forest), self.workers
+                )
                 self.clock.lap("compress")
             self._check()
             self.on.forward_pass(*pairs, self.forest)
@@ -217,13 +231,6 @@ class _Search:
             self.clock.lap("dual_update")
             self._count(_UPDATES)
             pairs = None
-
-    def _tie_of_duals(self) -> Any:
-        """The largest slack that counts as none: the rounding of pairs that cost what their duals sum to."""
-        if not self.tie:
-            return self.tie
-        duals = self.forest.row_dual, self.forest.col_dual
-        return type(self.tie)(2e-13 * sum(float(abs(dual).max()) for dual in duals))
 
     def _check(self) -> None:
         self.on.optimality_check(self.forest)
@@ -241,7 +248,7 @@ class _Search:
         """Adds up what an iteration counted; refuses if it has none of what is wanted."""
         words = to_host(self.forest.words[:16])
         if not words[wanted]:
-            self._refuse(int(self.forest.waiting[0]))
+            refuse(int(self.forest.waiting[0]))
         if not self.totals[_UPDATES]:
             self.waiting_first = self.waiting if words[_UPDATES] else 0
         self.totals += words
@@ -254,25 +261,65 @@ class _Search:
             search, update = (int(self.totals[place]) for place in (_SEARCH_TIME, _UPDATE_TIME))
             share = seconds.pop("search") / max(search + update, 1)
             seconds |= {"forward_pass": share * search, "dual_update": share * update}
-        initial = len(self.costs) - self.waiting_first
-        counts = {
-            "iterations": len(self.paths),
-            "paths": sum(self.paths),
-            "initial_assignments": initial,
-            "dual_updates": int(self.totals[_UPDATES]),
-            "passes": int(self.totals[_ROUNDS]),
-            "rows_scanned": int(self.totals[_SCANNED]),
-        }
-        later = self.paths[int(np.searchsorted(np.cumsum(self.paths), initial)) + (initial > 0) :]
-        fives = [sum(later[start : start + 5]) for start in range(0, len(later), 5)]
-        table = {f"paths_{5 * k + 1}_to_{5 * k + 5}": count for k, count in enumerate(fives[:_FIVES])}
-        return counts | table | {f"{name}_seconds": value for name, value in seconds.items()}
+        counts = counts_of(self.paths, self.totals, len(self.costs) - self.waiting_first)
+        return counts | {f"{name}_seconds": value for name, value in seconds.items()}
 
-    def _refuse(self, row: int) -> None:
-        raise ValueError(
-            f"The problem is infeasible: not every row can be matched (row {row} is left over). "
-            "Allow more pairs, or give unmatched costs."
-        )
+
+class Types(NamedTuple):
+    """Of duals and slacks: their type, what is above each slack of an allowed pair, what counts as none."""
+
+    key: np.dtype
+    never: Any
+    tie: Any
+    is_narrow: bool
+
+
+def types_of(dtype: np.dtype, largest: float) -> Types:
+    """Types for costs of a type whose magnitudes are at most `largest`.
+
+    Examples
+    --------
+    >>> types_of(np.dtype(np.int64), 1000.0).key
+    dtype('int32')
+    """
+    key: Any = np.dtype(np.float64 if dtype.kind == "f" else np.int64)
+    is_narrow = key.kind == "i" and largest < _NARROW
+    if is_narrow:
+        key = np.dtype(np.int32)
+    # More than the rounding of any slack, all of which are differences of rounded sums.
+    tie = key.type(2e-13 * largest if key.kind == "f" else 0)
+    return Types(key, key.type(_NEVER[key.str[1:]]), tie, is_narrow)
+
+
+def tie_of_duals(tie: Any, forest: Forest) -> Any:
+    """The largest slack that counts as none: the rounding of pairs that cost what their duals sum to."""
+    if not tie:
+        return tie
+    duals = forest.row_dual, forest.col_dual
+    return type(tie)(2e-13 * sum(float(abs(dual).max()) for dual in duals))
+
+
+def counts_of(paths: list[int], totals: NDArray[np.int64], initial: int) -> dict[str, int | float]:
+    """Counts of a search: `paths` of each iteration, `totals` as in `Forest.words`, rows matched at first."""
+    counts = {
+        "iterations": len(paths),
+        "paths": sum(paths),
+        "initial_assignments": initial,
+        "dual_updates": int(totals[_UPDATES]),
+        "passes": int(totals[_ROUNDS]),
+        "rows_scanned": int(totals[_SCANNED]),
+    }
+    later = paths[int(np.searchsorted(np.cumsum(paths), initial)) + (initial > 0) :]
+    fives = [sum(later[start : start + 5]) for start in range(0, len(later), 5)]
+    return counts | {f"paths_{5 * k + 1}_to_{5 * k + 5}": count for k, count in enumerate(fives[:_FIVES])}
+
+
+def refuse(row: int) -> NoReturn:
+    """Report a row that no column is left for."""
+    raise ValueError(
+        f"The problem is infeasible: not every row can be matched (row {row} is left over). "
+        "Allow more pairs, or give unmatched costs."
+    )
 
 
 def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
