@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -38,15 +39,20 @@ class Core:
     """The candidates, the matching and the duals of one computation.
 
     On a GPU, where the costs are there and the problem is a square perfect matching; else on the host, from
-    where a matrix on the GPU is asked.
+    where a matrix on the GPU is asked. `matrix` makes what answers questions about all pairs.
     """
 
-    def __init__(self, problem: AssignmentProblem, costs: DenseCosts | PointCosts) -> None:
+    def __init__(
+        self,
+        problem: AssignmentProblem,
+        costs: DenseCosts | PointCosts,
+        matrix: Callable[[DenseCosts | PointCosts], Any] = matrix_of,
+    ) -> None:
         rows, cols = problem.shape
         # In a square perfect matching any dual will do for a free column: none stays free.
         self.is_square = problem.is_perfect and rows == cols
         self.is_perfect = problem.is_perfect
-        self.matrix: Any = matrix_of(costs)
+        self.matrix = matrix(costs)
         self.row_unmatched, self.col_unmatched = problem.unmatched()
         self.answer_on_device = on_device(problem.array)
         if self.answer_on_device and not self.is_square:

@@ -28,6 +28,8 @@ class DenseMatrix:
         Copied only if it is not int32, int64, float32 or float64, or not row after row.
     extremes : (least, largest), optional
         If they are known already.
+    place : (int, int), optional
+        The number of the first row among so many, if these are some rows of a larger matrix.
 
     Attributes
     ----------
@@ -42,9 +44,15 @@ class DenseMatrix:
     ([1, 2], [2, 1])
     """
 
-    def __init__(self, values: NDArray, extremes: tuple[int | float, int | float] | None = None) -> None:
+    def __init__(
+        self,
+        values: NDArray,
+        extremes: tuple[int | float, int | float] | None = None,
+        place: tuple[int, int] | None = None,
+    ) -> None:
         self.values = readable(values)
         self._extremes = extremes
+        self._place = place or (0, len(values))
 
     def lower_to_slack(self, v: NDArray, u: NDArray) -> None:
         """u_i := min(u_i, min_j (c_ij - v_j)).
@@ -87,7 +95,7 @@ class DenseMatrix:
         rows, cols = self.values.shape
         nearest, count = np.empty((rows, min(most, cols)), np.int32), np.zeros(rows, np.int32)
         dtype = self._key_dtype(v)
-        arrays = (self.values, v.astype(dtype), limit_in(limit, dtype), nearest, count)
+        arrays = (self.values, v.astype(dtype), limit_in(limit, dtype), *self._place, nearest, count)
         in_blocks(dense_cpu.nearest_of_rows, rows, *arrays)
         return nearest, count
 

@@ -58,25 +58,26 @@ def _insert(keys, places, count, key, place):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def nearest_of_rows(costs, v, limit, nearest, count, first, last):  # pragma: no cover
+def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # pragma: no cover
     """For each row of a block the columns of least c_ij - v_j below a limit.
 
-    v (C,); limit (R,). Written: nearest (R,k) i4, columns in ascending order of c_ij - v_j; count (R,) i4.
-    Among equals a row takes the columns after its own place, so that rows with the same costs differ.
+    v (C,); limit (R,); row, of: the number of the first row among so many of a larger matrix. Written:
+    nearest (R,k) i4, columns in ascending order of c_ij - v_j; count (R,) i4. Among equals a row takes the
+    columns after its own place, so that rows with the same costs differ.
     """
-    rows, cols = costs.shape
+    cols = costs.shape[1]
     room = nearest.shape[1]
     keys = np.empty(room, v.dtype)
     for i in range(first, last):
-        row, highest, found = costs[i], limit[i], 0
-        turn = i * cols // rows
+        cost, highest, found = costs[i], limit[i], 0
+        turn = (row + i) * cols // of
         for part in range(2):
             begin, end = (turn, cols) if part == 0 else (0, turn)
             for start in range(begin, end, _STRIDE):
                 stop = min(start + _STRIDE, end)
-                if _least(row[start:stop], v[start:stop]) < highest:
+                if _least(cost[start:stop], v[start:stop]) < highest:
                     for j in range(start, stop):
-                        key = v.dtype.type(row[j] - v[j])
+                        key = v.dtype.type(cost[j] - v[j])
                         if key < highest:
                             _insert(keys, nearest[i], found, key, j)
                             found = min(found + 1, room)

@@ -85,8 +85,8 @@ class Hungarian(AbstractAssignmentSolver):
             raise ValueError(f"There is no variant {self.variant!r}. Choose one of: tree, classical.")
         return answered(problem, self._searched)
 
-    def _searched(self, costs: NDArray) -> Found:
-        search = _Search(costs, self.workers or _processors())
+    def _searched(self, problem: AssignmentProblem) -> Found:
+        search = _Search(to_match_all_rows(problem), self.workers or processors())
         if self.variant == "tree":
             search.tree()
         else:
@@ -102,14 +102,14 @@ class Found(NamedTuple):
     stats: dict[str, int | float]
 
 
-def answered(problem: AssignmentProblem, search: Callable[[NDArray], Found]) -> Answer:
-    """The answer to a problem by a search that matches all rows of a matrix with at least as many columns."""
+def answered(problem: AssignmentProblem, search: Callable[[AssignmentProblem], Found]) -> Answer:
+    """The answer by a search that matches all rows of a problem with at least as many columns."""
     rows, cols = problem.shape
     if not problem.is_perfect and rows > cols:
         return _exchanged(problem, answered(problem.transposed(), search))
     if rows == 0:
         return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
-    found = search(_to_match_all_rows(problem))
+    found = search(problem)
     # Of as many rows as columns none has to keep a dual of 0.
     v = found.col_dual.astype(problem.unmatched()[1].dtype)
     v -= v.max() if rows == cols else 0
@@ -167,6 +167,18 @@ class Forest:
     words: NDArray[np.int64]
 
 
+def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
+    """No pair and no tree, where the duals live."""
+    xp, rows, cols = array_module(row_dual), len(row_dual), len(col_dual)
+    of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
+    return Forest(
+        *(row_dual, col_dual, of_rows[0], of_cols[0]),
+        *(of_rows[1], of_rows[2], of_rows[3], xp.empty(cols, np.int64)),
+        *(xp.empty(cols, row_dual.dtype), of_rows[4], of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
+        *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(32 + 3 * 1024, np.int64)),
+    )
+
+
 class _Search:
     """The stages in their order; counts and times of each."""
 
@@ -196,13 +208,7 @@ class _Search:
         if rows == cols:
             self.on.column_reduction(costs, row_dual, col_dual, self.workers)
             col_dual[col_dual >= self.never] = 0
-        of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
-        return costs, Forest(
-            *(row_dual, col_dual, of_rows[0], of_cols[0]),
-            *(of_rows[1], of_rows[2], of_rows[3], xp.empty(cols, np.int64), xp.empty(cols, key), of_rows[4]),
-            *(of_cols[1], of_cols[2], of_cols[3], of_rows[5]),
-            *(xp.empty(cols, np.int64), of_cols[4], xp.empty(cols, bool), xp.empty(32 + 3 * 1024, np.int64)),
-        )
+        return costs, unmatched_forest(row_dual, col_dual)
 
     def tree(self) -> None:
         """Every search goes on, through dual updates, until it reaches an unassigned column."""
@@ -322,7 +328,7 @@ def refuse(row: int) -> NoReturn:
     )
 
 
-def _to_match_all_rows(problem: AssignmentProblem) -> NDArray:
+def to_match_all_rows(problem: AssignmentProblem) -> NDArray:
     """Costs for which all rows must be matched: those of optional rows with the cost of staying unmatched.
 
     Raises
@@ -385,5 +391,6 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
     return Answer(col_of_row, v, other.stats)
 
 
-def _processors() -> int:
+def processors() -> int:
+    """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -28,12 +28,12 @@ _OPEN, _COVERED, _REACHED = 0, 1, 2
 
 def row_extremes(costs, low, high, limit, workers):
     """Least cost of each row, and its largest that is not above `limit`. Written: low, high (R,)."""
-    _in_blocks(_row_extremes, len(low), costs.size, workers, costs, low, high, limit)
+    in_parts(_row_extremes, len(low), costs.size, workers, costs, low, high, limit)
 
 
 def column_reduction(costs, row_dual, col_dual, workers):
     """Second part of Algorithm 1: the least of what is left of each column. Written: col_dual (C,)."""
-    _in_blocks(_column_reduction, len(col_dual), costs.size, workers, costs, row_dual, col_dual)
+    in_parts(_column_reduction, len(col_dual), costs.size, workers, costs, row_dual, col_dual)
 
 
 def optimality_check(forest):
@@ -54,7 +54,7 @@ def grow_trees(costs, forest, never, tie, workers):
     ends and predecessors; words: 1 ends, 3 passes over a frontier, 4 dual updates, 5 rows scanned, 6 and 7
     time of search and of updates.
     """
-    cols, dtype, words, far = costs.shape[1], forest.col_dual.dtype, forest.words, _far(never)
+    cols, dtype, words, far = costs.shape[1], forest.col_dual.dtype, forest.words, far_of(never)
     level, first, last = dtype.type(0), 0, int(words[0])
     forest.joined[:last] = forest.roots[:last] = forest.waiting[:last]
     forest.bases[:last] = forest.row_dual[forest.waiting[:last]]
@@ -74,7 +74,7 @@ def grow_trees(costs, forest, never, tie, workers):
             if first < last:
                 words[3] += 1
                 part = (costs, trees, columns, forest.col_dual, tie, first, last, words[3])
-                _in_blocks(_scan, cols, (last - first) * cols, workers, *part)
+                in_parts(_scan, cols, (last - first) * cols, workers, *part)
                 first, last = last, _join(trees, columns, far, joining, level, last)
         after = time.perf_counter_ns()
         words[6] += after - start
@@ -96,10 +96,10 @@ def compress(costs, forest, tie, workers):
     """Pairs without slack as CSR: indptr (R+1,) i8, indices (P,) i4."""
     indptr = np.zeros(len(costs) + 1, np.int64)
     duals = (forest.row_dual, forest.col_dual, tie)
-    _in_blocks(_count_tight, len(costs), costs.size, workers, costs, *duals, indptr[1:])
+    in_parts(_count_tight, len(costs), costs.size, workers, costs, *duals, indptr[1:])
     np.cumsum(indptr, out=indptr)
     indices = np.empty(indptr[-1], np.int32)
-    _in_blocks(_fill_tight, len(costs), costs.size, workers, costs, *duals, indptr, indices)
+    in_parts(_fill_tight, len(costs), costs.size, workers, costs, *duals, indptr, indices)
     return indptr, indices
 
 
@@ -118,14 +118,26 @@ def forward_pass(indptr, indices, forest):
 def dual_update(costs, forest, never, workers):
     """Algorithms 7 and 8: the least uncovered slack, to joined rows and from the columns they hold."""
     joined = forest.joined[: forest.words[5]]
-    least = np.full(len(joined), never, forest.row_dual.dtype)
-    arrays = (costs, forest.row_dual, forest.col_dual, forest.covered, joined, least)
-    _in_blocks(_least_slack, len(joined), len(joined) * costs.shape[1], workers, *arrays)
-    if least.min() < never:
+    duals = (forest.row_dual, forest.col_dual)
+    shift_duals(forest, least_uncovered(costs, duals, forest.covered, joined, never, workers), never)
+
+
+def least_uncovered(costs, duals, covered, joined, never, workers):
+    """Algorithm 7: the least slack between joined rows and uncovered columns, `never` if there is none."""
+    least = np.full(len(joined), never, duals[0].dtype)
+    arrays = (costs, *duals, covered, joined, least)
+    in_parts(_least_slack, len(joined), len(joined) * costs.shape[1], workers, *arrays)
+    return least.min(initial=never)
+
+
+def shift_duals(forest, least, never):
+    """Algorithm 8: gives the least slack to joined rows and takes it from the columns they hold."""
+    if least < never:
+        joined = forest.joined[: forest.words[5]]
         forest.words[4] = 1
-        forest.row_dual[joined] += least.min()
+        forest.row_dual[joined] += least
         held = forest.col_of_row[joined]
-        forest.col_dual[held[held >= 0]] -= least.min()
+        forest.col_dual[held[held >= 0]] -= least
 
 
 def reverse_pass(forest):
@@ -142,7 +154,7 @@ def augmentation_pass(forest):
     )
 
 
-def _in_blocks(kernel, length, work, workers, *arrays):
+def in_parts(kernel, length, work, workers, *arrays):
     """Run a kernel on blocks of rows or columns, in threads where there is enough to do."""
     count = min(workers, length) if work > _MANY else 1
     bounds = [length * k // count for k in range(count + 1)]
@@ -151,7 +163,7 @@ def _in_blocks(kernel, length, work, workers, *arrays):
         pass
 
 
-def _far(never):
+def far_of(never):
     """A bar that every cost stays below; its negative is one that none does."""
     if never == np.iinfo(np.int32).max:
         return np.int32(2**30)
@@ -159,7 +171,7 @@ def _far(never):
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def _least_above(row, shift):  # pragma: no cover
+def least_above(row, shift):  # pragma: no cover
     """min_j (row_j - shift_j): the loop that the compiler turns into vector instructions."""
     least = shift.dtype.type(row[0] - shift[0])
     for j in range(len(row)):
@@ -169,7 +181,7 @@ def _least_above(row, shift):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def _after(row, col, rows):  # pragma: no cover
+def after(row, col, rows):  # pragma: no cover
     """How far a row comes after a column's own place, as 32 bits without sign."""
     return (row - (col if col < rows else col % rows)) & 0xFFFFFFFF
 
@@ -207,7 +219,7 @@ def _scan(costs, trees, columns, dual, tie, first, last, number, begin, end):  #
         row = costs[i]
         for start in range(begin, end, _STRIDE):
             stop = min(start + _STRIDE, end)
-            if _least_above(row[start:stop], bar[start:stop]) > base:
+            if least_above(row[start:stop], bar[start:stop]) > base:
                 continue
             for j in range(start, stop):
                 if state[j] != _OPEN:
@@ -216,7 +228,7 @@ def _scan(costs, trees, columns, dual, tie, first, last, number, begin, end):  #
                 if key < slack[j] or (
                     key == slack[j]
                     and found_in[j] == number
-                    and _after(i, j, rows) < _after(col_before[j], j, rows)
+                    and after(i, j, rows) < after(col_before[j], j, rows)
                 ):
                     slack[j], col_before[j], col_root[j], found_in[j] = key, i, roots[k], number
                     bar[j] = key + dual[j] + tie
@@ -283,7 +295,7 @@ def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  
                 break
             stop = min(start + _STRIDE, len(row))
             # Twice the tie, for this difference is rounded otherwise.
-            if _least_above(row[start:stop], col_dual[start:stop]) > row_dual[i] + 2 * tie:
+            if least_above(row[start:stop], col_dual[start:stop]) > row_dual[i] + 2 * tie:
                 continue
             for j in range(start, stop):
                 if row_dual.dtype.type(row[j] - row_dual[i] - col_dual[j]) <= tie:
@@ -331,7 +343,7 @@ def _forward_pass(
             roots[i] = root
             for p in range(indptr[i], indptr[i + 1]):
                 j = indices[p]
-                key = level << 32 | _after(i, j, rows)
+                key = level << 32 | after(i, j, rows)
                 if claim[j] == unclaimed:
                     gathered[words[9]] = j
                     words[9] += 1

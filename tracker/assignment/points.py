@@ -25,6 +25,8 @@ class PointMatrix:
     ----------
     costs : PointCosts
         On the host.
+    place : (int, int), optional
+        As of `DenseMatrix`.
 
     Examples
     --------
@@ -35,11 +37,12 @@ class PointMatrix:
     array([1., 2.])
     """
 
-    def __init__(self, costs: PointCosts) -> None:
+    def __init__(self, costs: PointCosts, place: tuple[int, int] | None = None) -> None:
         self.source = np.ascontiguousarray(costs.source)
         self.by_axis = np.ascontiguousarray(costs.target.T)
         self.squared = costs.metric == "squared"
         self.shape = costs.shape
+        self._place = place or (0, self.shape[0])
 
     def block(self, first: int, last: int) -> NDArray[np.float64]:
         """(last - first, C) distances of some rows."""
@@ -72,8 +75,11 @@ class PointMatrix:
         self, v: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The columns of least c_ij - v_j below a limit, row by row; see `DenseMatrix`."""
+        row, of = self._place
         found = [
-            DenseMatrix(self.block(first, last)).nearest_of_rows(v, limit[first:last], most)
+            DenseMatrix(self.block(first, last), None, (row + first, of)).nearest_of_rows(
+                v, limit[first:last], most
+            )
             for first, last in self._blocks()
         ]
         nearest, count = zip(*found, strict=True)
@@ -99,14 +105,16 @@ class PointMatrix:
         return ((first, min(first + step, rows)) for first in range(0, rows, step))
 
 
-def matrix_of(costs: DenseCosts | PointCosts) -> DenseMatrix | PointMatrix:
-    """What answers questions about all pairs, where the costs or points live."""
+def matrix_of(
+    costs: DenseCosts | PointCosts, place: tuple[int, int] | None = None
+) -> DenseMatrix | PointMatrix:
+    """What answers questions about all pairs, where the costs or points live; `place` as of `DenseMatrix`."""
     if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
         on_gpu: Any = import_module(".dense_gpu", __package__)
         return on_gpu.DeviceMatrix(costs)
     if isinstance(costs, PointCosts):
-        return PointMatrix(costs)
-    return DenseMatrix(costs.values, costs.extremes if costs.values.dtype == np.int32 else None)
+        return PointMatrix(costs, place)
+    return DenseMatrix(costs.values, costs.extremes if costs.values.dtype == np.int32 else None, place)
 
 
 def dense_of(costs: PointCosts) -> DenseCosts:

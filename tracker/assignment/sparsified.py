@@ -56,13 +56,13 @@ class Sparsified(AbstractAssignmentSolver):
         if isinstance(problem.costs, SparseCosts) or min(problem.shape) == 0:
             return self._at_home(problem)
         core = Core(problem, problem.costs)
-        answer = core.in_order() or self._from_candidates(problem, core)
+        answer = core.in_order() or self.from_candidates(problem, core)
         if answer is None and core.is_square:
             core.begin_again(rough_duals(problem), self.rounds)
-            answer = self._from_candidates(problem, core)
+            answer = self.from_candidates(problem, core)
         return answer or self._everywhere(problem, core)
 
-    def _from_candidates(self, problem: AssignmentProblem, core: Core) -> Answer | None:
+    def from_candidates(self, problem: AssignmentProblem, core: Core) -> Answer | None:
         """Candidates by the duals as they are, solved, and more of them while others break the duals."""
         core.choose_candidates(self.of_row, self.of_col)
         stuck, passes = core.solve(self.of_row), 0

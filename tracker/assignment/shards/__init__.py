@@ -1,0 +1,22 @@
+"""Shards: one matrix divided over several GPUs, or over parts that take turns (Date & Nagi 2016, section 5).
+
+Every shard runs the same program on its own rows or columns. Nothing goes through a root: what the paper's
+root does every shard does alike, for ties are settled by rule.
+
+`communicator`   three calls, gather, least and total; `Alone`, `Virtual`, and threads that run shards
+`nccl`           the same between GPUs, of one host or of several
+`sockets`        the same between processes, for tests
+`blocks`         readers of rows and columns: arrays, .npy files, Zarr, points
+`search`         a Hungarian search by one shard: reduction, search and proof
+`tree`           columns divided; `tree_cpu` and `tree_device` are its kernels
+`classical`      rows divided; `classical_device`
+`state`          what every shard keeps and counts
+`sparsified`     rows divided; the candidates are alike in all shards
+`divided`        a solver for `assign`, whose matrix is divided
+"""
+
+from __future__ import annotations
+
+from .divided import divided
+
+__all__ = ["divided"]

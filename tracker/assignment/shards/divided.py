@@ -1,0 +1,138 @@
+"""A solver whose matrix is divided over GPUs, or over shards that take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ..._arrays import cupy_module, on_device, to_device
+from ..hungarian import Found, Hungarian, answered, processors, to_match_all_rows
+from ..problem import AssignmentProblem, PointCosts, SparseCosts
+from ..solver import AbstractAssignmentSolver, Answer
+from ..sparsified import Sparsified
+from ..variants import solver_named
+from .blocks import ArrayBlocks, Blocks, PointBlocks
+from .communicator import Communicator, Virtual, run_ranks
+from .search import Work, found
+from .sparsified import solved
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class Divided(AbstractAssignmentSolver):
+    """A solver of matrices and points, by shards.
+
+    Parameters
+    ----------
+    inner : Hungarian or Sparsified
+        Whose matching, duals and counts these are, to the bit.
+    devices : tuple of int
+        GPUs; none if shards take turns.
+    shards : int
+    """
+
+    inner: Hungarian | Sparsified
+    devices: tuple[int, ...] = ()
+    shards: int = 1
+
+    works_on_points = True
+
+    def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
+        """Where shards take turns; GPUs of their own read from the host."""
+        return not self.devices
+
+    def compute(self, problem: AssignmentProblem) -> Answer:
+        if isinstance(problem.costs, SparseCosts):
+            raise ValueError("Shards divide matrices and points. Give a sparse problem without them.")
+        if isinstance(self.inner, Hungarian):
+            return answered(problem, self._searched)
+        inner = self.inner
+        answers = self.in_shards(lambda way: solved(problem, inner, way, bool(self.devices)), problem)
+        return answers[0]
+
+    def _searched(self, problem: AssignmentProblem) -> Found:
+        assert isinstance(self.inner, Hungarian)
+        blocks: Blocks
+        if isinstance(problem.costs, PointCosts) and problem.is_perfect:
+            blocks = PointBlocks(problem.costs)
+        else:
+            blocks = ArrayBlocks(to_match_all_rows(problem))
+        is_on_gpu = bool(self.devices) or on_device(problem.array)
+        work = Work(self.inner.variant, is_on_gpu, self.threads())
+        answer = self.in_shards(partial(found, blocks, work=work), problem)[0]
+        if not on_device(problem.array):
+            return answer
+        return Found(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
+
+    def threads(self) -> int:
+        """Threads of one shard on the CPU."""
+        wanted = self.inner.workers if isinstance(self.inner, Hungarian) else None
+        return max(1, (wanted or processors()) // max(1, self.shards))
+
+    def in_shards(
+        self, work: Callable[[Communicator], _Made], problem: AssignmentProblem | None = None
+    ) -> list[_Made]:
+        """What each shard makes, in a thread with a GPU of its own, or with that of the problem."""
+        ways = _ways(self.devices, self.shards)
+        own = None if problem is None or not on_device(problem.array) else int(problem.array.device.id)  # type: ignore[attr-defined]
+
+        def run(way: Communicator) -> _Made:
+            number = self.devices[way.rank] if self.devices else own
+            with _on_gpu(number):
+                return work(way)
+
+        return run_ranks(ways, run)
+
+
+def divided(
+    solver: str | AbstractAssignmentSolver | None, devices: Sequence[int] | None, shards: int | None
+) -> Divided:
+    """The solver, by default ``sparsified``, with its matrix divided.
+
+    Raises
+    ------
+    ValueError
+        If it is another than ``sparsified`` and ``hungarian``, or the numbers make no sense.
+
+    Examples
+    --------
+    >>> divided("hungarian:classical", None, 3).shards
+    3
+    """
+    chosen = solver_named(solver or "sparsified") if isinstance(solver, str | None) else solver
+    if not isinstance(chosen, Hungarian | Sparsified):
+        raise ValueError(
+            f"{solver} works on one device. Choose one of: sparsified, hungarian:tree, hungarian:classical."
+        )
+    if devices is not None and shards is not None:
+        raise ValueError("Give devices or shards, not both: each device has one shard.")
+    if devices is not None:
+        numbers = tuple(devices)
+        if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
+            raise ValueError(f"devices are {list(numbers)}; give different numbers of GPUs, such as 0,1.")
+        return Divided(chosen, numbers, len(numbers))
+    if shards is None or shards < 1:
+        raise ValueError(f"shards is {shards}; it must be 1 or more.")
+    return Divided(chosen, (), shards)
+
+
+def _ways(devices: tuple[int, ...], shards: int) -> list[Communicator]:
+    if not devices:
+        return Virtual.all_of(shards)
+    from .nccl import Nccl
+
+    return Nccl.of_host(list(devices))
+
+
+@contextmanager
+def _on_gpu(number: int | None) -> Iterator[None]:
+    """With a GPU as the current one of this thread."""
+    place: AbstractContextManager = nullcontext()
+    if number is not None:
+        place = cupy_module().cuda.Device(number)
+    with place:
+        yield
