@@ -307,7 +307,7 @@ def tie_of_duals(tie: Any, forest: Forest) -> Any:
 
 def counts_of(paths: list[int], totals: NDArray[np.int64], initial: int) -> dict[str, int | float]:
     """Counts of a search: `paths` of each iteration, `totals` as in `Forest.words`, rows matched at first."""
-    counts = {
+    counts: dict[str, int | float] = {
         "iterations": len(paths),
         "paths": sum(paths),
         "initial_assignments": initial,

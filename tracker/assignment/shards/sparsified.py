@@ -80,7 +80,7 @@ class DividedMatrix:
 
 
 def _merged(keys: NDArray, rows: NDArray, limit: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Of each column the nearest rows of all shards, (P, C, most) keys and rows; on a GPU one of each class."""
+    """Of each column the nearest of all shards' rows, (P, C, most); on a GPU one of each class."""
     xp, (size, cols, most) = array_module(keys), keys.shape
     keys = xp.ascontiguousarray(keys.transpose(1, 0, 2)).reshape(cols, size * most)
     rows = xp.ascontiguousarray(rows.transpose(1, 0, 2)).reshape(cols, size * most)

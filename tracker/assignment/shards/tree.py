@@ -60,11 +60,10 @@ def columns_of(costs: NDArray, first: int, dual: NDArray) -> Columns:
     xp = array_module(costs)
     dual = to_device(dual) if on_device(costs) else dual
     width = costs.shape[1]
-    return Columns(
-        *(costs, first, dual, xp.empty_like(dual), xp.zeros(width, np.int8)),
-        *(xp.zeros((2, width), np.int32)),
-        *(xp.zeros(width, np.int64), xp.empty_like(dual)),
-    )
+    before, root = xp.zeros((2, width), np.int32)
+    found_in, bar = xp.zeros(width, np.int64), xp.empty_like(dual)
+    state = xp.zeros(width, np.int8)
+    return Columns(costs, first, dual, xp.empty_like(dual), state, before, root, found_in, bar)
 
 
 def search_trees(start: Reduced, way: Communicator, tally: Tally) -> NDArray:
