@@ -188,3 +188,24 @@ def test_an_array_that_is_cut_short_or_promises_too_much(tmp_path: Path) -> None
     file.write_bytes(content.replace(b"(100, 4)", b"(9**9,4)").replace(b"9**9", b"9999"))
     with pytest.raises(InputError):
         read_detections(file)
+
+
+SPOTS = "ID,FRAME,POSITION_X,POSITION_Y,POSITION_Z\n1,0,1,1,1\n2,1,1,1,1\n"
+EDGES = "SPOT_SOURCE_ID,SPOT_TARGET_ID,LINK_COST\n"
+ODD_NUMBERS = {  # underscores, and digits of other scripts, which Python's int and float take
+    "trajectories": "0\t1\t2\t1_0\t0\t0\t0\t0\t1\n", "ptv_is.1": "1\n -1 1 1.0 2_0 3.0\n",
+    "a.xml": '<Tracks><particle><detection t="1_0" x="1" y="1" z="1"/></particle></Tracks>',
+    "b.xml": '<Tracks><particle><detection t="1" x="\u0661" y="1" z="1"/></particle></Tracks>',
+    "c-edges.csv": EDGES + "1,2_0,0\n", "d-edges.csv": EDGES + "1,x,0\n", "e-edges.csv": EDGES + "1,2,1_0\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NUMBERS)
+def test_numbers_are_plain_decimal(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(ODD_NUMBERS[name], encoding="utf-8")
+    if name.endswith("-edges.csv"):
+        path = tmp_path / name.replace("edges", "spots")
+        path.write_text(SPOTS)
+    with pytest.raises(InputError, match=name[:4]):
+        read_tracks(path)

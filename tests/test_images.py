@@ -367,3 +367,18 @@ def test_three_planes_written_without_a_word_are_no_colours(tmp_path: Path) -> N
         open_movie(tmp_path / "few.tif")
     np.testing.assert_array_equal(frames(open_movie(tmp_path / "few.tif", axes="TYX"))[:, 0], stack)
     np.testing.assert_array_equal(frames(open_movie(tmp_path / "few.tif", axes="ZYX"))[0], stack)
+
+
+def test_what_tifffile_logs_is_not_printed_before_our_error(tmp_path: Path) -> None:
+    """Where nobody has set up logging, Python prints warnings to stderr."""
+    path = write(tmp_path / "a.tif", "pages")
+    content = bytearray(path.read_bytes())
+    (first,) = struct.unpack_from("<I", content, 4)
+    struct.pack_into("<H", content, first + 2 + 4 * 12 + 2, 77)  # a tag of a type that there is not
+    path.write_bytes(content)
+    loud = f"import tifffile; tifffile.TiffFile({str(path)!r}).pages[0].tags"
+    ours = f"from pathlib import Path; from outbid.formats.images import open_movie; p = Path({str(path)!r})"
+    ours += "\ntry: [*open_movie(p).frames()]\nexcept ValueError: pass"
+    for code, said in ((loud, True), (ours, False)):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert bool(done.stderr) == said, done.stderr

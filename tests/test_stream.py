@@ -145,6 +145,16 @@ def test_what_needs_the_whole_movie_is_refused(movie, tmp_path, settings):
     assert not (tmp_path / "out.parquet.parts").exists()
 
 
+def test_a_table_that_is_refused_at_the_first_look_leaves_nothing(tmp_path):
+    path, out = tmp_path / "movie.parquet", tmp_path / "out.parquet"
+    for columns in ({"frame": [0, 1], "y": [0.0, 1.0]}, {"frame": [1, 0], "y": [0.0] * 2, "x": [0.0] * 2}):
+        pa.parquet.write_table(pa.table(columns), path)
+        for _ in range(2):
+            with pytest.raises(InputError, match=r"No column for x|must not decrease"):
+                track_stream(path, out, SETTINGS, record=RECORD)
+            assert list(tmp_path.iterdir()) == [path]
+
+
 def test_frames_that_decrease_are_refused_with_the_row(tmp_path):
     path = tmp_path / "movie.parquet"
     pa.parquet.write_table(pa.table({"frame": [0, 1, 1, 3, 2], "y": [0.0] * 5, "x": [0.0] * 5}), path)

@@ -109,8 +109,8 @@ def track_stream(
     """
     used = settings_for(source, output, settings)
     check_output(output, overwrite=overwrite, inputs=[source])
-    parts = Parts(output, record, overwrite=overwrite, resume=resume)
     total, done = row_count(source), 0
+    parts = Parts(output, record, overwrite=overwrite, resume=resume)
     # Numbers of the tracks in the frame before, and how many have begun.
     ended, begun = np.empty(0, np.int64), 0
     twice, frames = Doubled(), set[int]()

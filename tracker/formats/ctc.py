@@ -22,7 +22,7 @@ from .graph import detections_of
 from .images import open_movie
 
 _TABLES = ("res_track.txt", "man_track.txt")
-_IMAGE = re.compile(r"(?:mask|man_track)(\d+)\.tiff?")
+_IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
 def recognises(path: Path) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
+from .decimals import decimal
 from .graph import detections_of
 
 _COUNTS = {8: 0, 9: 1, 11: 1}  # columns of a file, and how many stand before x
@@ -23,9 +24,9 @@ def recognises(path: Path) -> bool:
     if not path.is_file() or path.suffix:
         return False
     with path.open("rb") as file:
-        first = file.readline(1000).split()
+        first = file.readline(1000).decode("ascii", "replace").split()
     try:
-        return len(first) in _COUNTS and all(np.isfinite(float(field)) for field in first)
+        return len(first) in _COUNTS and all(np.isfinite(decimal(field)) for field in first)
     except ValueError:
         return False
 
@@ -67,7 +68,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray
     rows = np.empty((len(lines), wide))
     for index, line in enumerate(lines):
         try:
-            rows[index] = [float(field) for field in line.split()]
+            rows[index] = [decimal(field) for field in line.split()]
         except ValueError:
             raise InputError(
                 f"{path}, line {index + 1}: {line[:60]!r}; {wide} numbers are needed. Fix it."

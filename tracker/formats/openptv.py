@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
+from .decimals import decimal
 from .graph import detections_of, tracks_of
 
 _LINKED_FIELDS = 5
-_NAME = re.compile(r"(rt_is|ptv_is)\.(\d{1,9})")
+_NAME = re.compile(r"(rt_is|ptv_is)\.([0-9]{1,9})")
 
 
 def recognises(path: Path) -> bool:
@@ -100,7 +101,7 @@ def _rows(path: Path, least: int) -> NDArray[np.float64]:
     values = np.empty((len(rows), least))
     for index, row in enumerate(rows):
         try:
-            values[index] = [float(field) for field in row[:least]]
+            values[index] = [decimal(field) for field in row[:least]]
         except ValueError:
             raise InputError(
                 f"{path}, line {index + 2}: {' '.join(row)[:60]!r}; {least} numbers are needed. Fix it."

@@ -105,10 +105,12 @@ class Parts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop writing the output, unless it is complete; the parts stay."""
+        """Stop writing the output, unless it is complete; the parts stay, a folder without any does not."""
         with suppress(Exception):  # what went wrong there was raised, or something else is being raised
             self._hand_over(None)
         self._pool.shutdown()
+        if not self._path(0).is_file():  # such as of an input that is refused at the first look
+            shutil.rmtree(self.folder, ignore_errors=True)
         self._held.close()
 
     def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ declares is compared with what is there before anything is read.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import struct
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, OutbidError, ResourceError
+from .decimals import decimal
 from .tiff_scenes import Scene, planes_of, scene_of
 from .units import unit_of
 
@@ -69,11 +71,13 @@ class _opened:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._unheard = logging.NullHandler()  # else Python prints what tifffile logs before our error
 
     def __enter__(self) -> Any:
         import tifffile
 
         self._tiff = None
+        logging.getLogger("tifffile").addHandler(self._unheard)
         try:
             # Files that an OME header names may lie anywhere: only this one is opened.
             self._tiff = tifffile.TiffFile(self._path, _multifile=False)
@@ -85,6 +89,7 @@ class _opened:
         return self._tiff
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        logging.getLogger("tifffile").removeHandler(self._unheard)
         if self._tiff is not None:
             self._tiff.close()
         # tifffile and the codecs raise anything about bytes that make no sense.
@@ -226,7 +231,7 @@ def _with_ome(header: Header, tiff: Any, scene: Scene, path: Path) -> Header:
 
 def _positive(text: str | None) -> float | None:
     try:
-        value = float(text or "nan")
+        value = decimal(text or "nan")
     except ValueError:
         return None
     return value if math.isfinite(value) and value > 0 else None

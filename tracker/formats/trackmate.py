@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
+from .decimals import decimal
 from .graph import detections_of, tracks_of
 from .records import record_from
 from .trackmate_write import RECORD_MARK, key_of, write_model
@@ -217,6 +218,6 @@ class _Model:
 
 def _float(value: str) -> float:
     try:
-        return float(value)
+        return decimal(value)
     except ValueError:
         return float("nan")

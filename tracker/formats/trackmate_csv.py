@@ -18,6 +18,7 @@ from ..tracks import Tracks
 from . import csv as csv_format
 from .columns import AS_NAMED, plain
 from .csv_layout import as_utf8
+from .decimals import decimal, whole
 from .graph import tracks_of
 
 _ENDS = ("spot_source_id", "spot_target_id")
@@ -72,6 +73,14 @@ def _edges_beside(path: Path) -> Path:
     return path.with_name(f"{head}{edges}{path.name[-4:]}")
 
 
+def _is_number(field: str) -> bool:
+    try:
+        decimal(field)
+    except ValueError:
+        return False
+    return True
+
+
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """(E, 2) spot numbers, and (E,) costs, NaN where there is none."""
     rows = csv.reader(as_utf8(path.read_bytes(), path).decode("utf-8", "replace").splitlines())
@@ -83,10 +92,10 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
     ends, costs = [], []
     for line, row in enumerate(rows, 2):
         try:
-            ends.append((int(row[source]), int(row[target])))
-            costs.append(float(row[cost_at]) if cost_at is not None else np.nan)
+            ends.append((whole(row[source]), whole(row[target])))
+            costs.append(decimal(row[cost_at]) if cost_at is not None else np.nan)
         except (ValueError, IndexError):
-            if line > 4:  # the lines under the header say what the columns are
+            if line > 4 or any(map(_is_number, row)):  # lines under the header say what the columns are
                 raise InputError(
                     f"{path}, line {line}: {row[:6]} is no edge between spots. Fix it."
                 ) from None

@@ -13,6 +13,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from ..errors import InputError
+from .decimals import decimal
 from .memory import refuse_if_larger_than_memory
 
 _DEEPEST = 64
@@ -106,7 +107,7 @@ def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name
     if given is None:
         raise InputError(f"{path}, line {line}: {what} has no {name}. Add it, or remove the {what}.")
     try:
-        return float(given)
+        return decimal(given)
     except ValueError:
         raise InputError(
             f"{path}, line {line}: {name} of {what} is {given[:60]!r}; a number is needed. Fix it."

@@ -1,0 +1,45 @@
+"""Numbers as files write them: plain decimal, and not all that Python's own syntax allows."""
+
+from __future__ import annotations
+
+
+def decimal(text: str) -> float:
+    """A number, perhaps infinite or not a number.
+
+    Raises
+    ------
+    ValueError
+        If it is none: Python's underscores and the digits of other scripts are not for data.
+
+    Examples
+    --------
+    >>> decimal(" -1.5e3"), decimal("inf")
+    (-1500.0, inf)
+    >>> decimal("1_0")
+    Traceback (most recent call last):
+    ValueError: '1_0' is no decimal number
+    """
+    _refuse_python(text)
+    return float(text)
+
+
+def whole(text: str) -> int:
+    """A whole number.
+
+    Raises
+    ------
+    ValueError
+        As `decimal`; or if it is not whole.
+
+    Examples
+    --------
+    >>> whole("-7")
+    -7
+    """
+    _refuse_python(text)
+    return int(text)
+
+
+def _refuse_python(text: str) -> None:
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text[:60]!r} is no decimal number")
