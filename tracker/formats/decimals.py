@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ..errors import InputError
+
 
 def decimal(text: str) -> float:
     """A number, perhaps infinite or not a number.
@@ -38,6 +42,25 @@ def whole(text: str) -> int:
     """
     _refuse_python(text)
     return int(text)
+
+
+def row_of(path: Path, number: int, line: str, least: int, most: int | None = None) -> list[float]:
+    """The numbers that begin a line of text, `least` of them, of no more than `most` fields.
+
+    Raises
+    ------
+    InputError
+        Naming the line.
+    """
+    fields = line.split()
+    try:
+        if len(fields) < least or (most is not None and len(fields) > most):
+            raise ValueError
+        return [decimal(field) for field in fields[:least]]
+    except ValueError:
+        raise InputError(
+            f"{path}, line {number}: {line[:60]!r}; {least} numbers are needed. Fix it."
+        ) from None
 
 
 def _refuse_python(text: str) -> None:

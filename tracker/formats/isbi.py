@@ -106,18 +106,18 @@ def read_record(path: Path) -> dict[str, Any] | None:
 def _read(path: Path) -> tuple[Detections, np.ndarray]:
     """The detections, and the number of each one's particle."""
     values, particle = array("d"), array("q")
-    current = -1
+    count, current = 0, -1
     inside = False
 
     def begin(name: str, attributes: Mapping[str, str], line: int) -> None:
-        nonlocal current, inside
+        nonlocal count, current, inside
         if not inside and name not in _ROOTS:
             raise InputError(
                 f"{path} is XML of another kind (<{name[:40]}>), not ISBI's. Rename it to end in .xml."
             )
         inside = True
         if name in _PARTICLE:
-            current += 1
+            count, current = count + 1, count
         elif name == "detection":
             if current < 0:
                 raise InputError(f"{path}, line {line}: a detection outside any particle. Put it in one.")
@@ -130,8 +130,13 @@ def _read(path: Path) -> tuple[Detections, np.ndarray]:
             values.extend(row)
             particle.append(current)
 
+    def end(name: str) -> None:
+        nonlocal current
+        if name in _PARTICLE:
+            current = -1
+
     refuse_if_too_large(path)
-    read_xml(path, begin)
+    read_xml(path, begin, end=end)
     table = np.array(values, dtype=np.float64).reshape(-1, 4)
     number_of = np.array(particle, dtype=np.int64)
     unit = unit_beside(path)

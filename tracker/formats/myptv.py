@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .decimals import decimal
+from .decimals import decimal, row_of
 from .graph import detections_of
 
 _COUNTS = {8: 0, 9: 1, 11: 1}  # columns of a file, and how many stand before x
@@ -65,14 +65,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray
     """Frames, positions z, y, x, and track numbers."""
     lines = path.read_text("ascii", "replace").splitlines()
     wide = len(lines[0].split())
-    rows = np.empty((len(lines), wide))
-    for index, line in enumerate(lines):
-        try:
-            rows[index] = [decimal(field) for field in line.split()]
-        except ValueError:
-            raise InputError(
-                f"{path}, line {index + 1}: {line[:60]!r}; {wide} numbers are needed. Fix it."
-            ) from None
+    rows = np.array([row_of(path, number, line, wide, wide) for number, line in enumerate(lines, 1)])
     before = _COUNTS[wide]
     label = rows[:, 0]
     if before and not (np.isfinite(label) & (label == np.rint(label)) & (np.abs(label) < 2**53)).all():

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
-from .decimals import decimal
+from .decimals import row_of
 from .graph import detections_of, tracks_of
 
 _LINKED_FIELDS = 5
+_MOST_ROWS = 2**31
 _NAME = re.compile(r"(rt_is|ptv_is)\.([0-9]{1,9})")
 
 
@@ -50,7 +51,7 @@ def read_tracks(path: Path) -> Tracks:
     for frame, rows in tables.items():
         if frame + 1 not in tables:  # the file of the next frame may be elsewhere
             continue
-        follower = rows[:, 1].astype(np.int64)
+        follower = _whole(path, frame, rows[:, 1])
         source = np.nonzero(follower >= 0)[0]
         if len(source) and follower.max() >= len(tables[frame + 1]):
             raise InputError(
@@ -84,26 +85,29 @@ def _files(path: Path) -> tuple[dict[int, Path], dict[int, Path]]:
     return found["rt_is"], found["ptv_is"]
 
 
+def _whole(path: Path, frame: int, number: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Numbers of rows, negative for none."""
+    wrong = ~(np.isfinite(number) & (number == np.rint(number)) & (np.abs(number) < _MOST_ROWS))
+    if wrong.any():
+        raise InputError(
+            f"{path}: frame {frame} names row {number[np.argmax(wrong)]:g} of the next; a whole number is "
+            "needed. Fix it."
+        )
+    return number.astype(np.int64)
+
+
 def _rows(path: Path, least: int) -> NDArray[np.float64]:
     """(n, `least`) numbers that begin the rows under the count."""
     lines = path.read_text("ascii", "replace").splitlines()
     count = lines[0].strip() if lines else ""
     if not count.isdigit():
         raise InputError(f"{path}, line 1: {count[:40]!r} where the count of rows should be.")
-    rows = [line.split() for line in lines[1:] if line.strip()]
-    if rows and (len(rows[0]) > _LINKED_FIELDS) == path.name.startswith("ptv_is"):
+    rows = [(number, line) for number, line in enumerate(lines[1:], 2) if line.strip()]
+    if rows and (len(rows[0][1].split()) > _LINKED_FIELDS) == path.name.startswith("ptv_is"):
         raise InputError(
             f"{path}: rows of ptv_is have {_LINKED_FIELDS} numbers, rows of rt_is more; these are of the "
             "other kind. Give the file the name it was made with."
         )
     if len(rows) != int(count):
         raise InputError(f"{path}: {len(rows)} rows where line 1 says {count}. The file may be cut short.")
-    values = np.empty((len(rows), least))
-    for index, row in enumerate(rows):
-        try:
-            values[index] = [decimal(field) for field in row[:least]]
-        except ValueError:
-            raise InputError(
-                f"{path}, line {index + 2}: {' '.join(row)[:60]!r}; {least} numbers are needed. Fix it."
-            ) from None
-    return values
+    return np.array([row_of(path, number, line, least) for number, line in rows]).reshape(-1, least)

@@ -23,6 +23,9 @@ from .decimals import decimal
 from .tiff_scenes import Scene, planes_of, scene_of
 from .units import unit_of
 
+_DECIDING = {256, 257, 258, 259, 266, 277, 284, 317, 322, 323, 338, 339}
+"""Tags on which it depends what the bytes of an image mean."""
+_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # types of tags that hold whole numbers
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
 
 
@@ -53,11 +56,12 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
     SettingsError
         If there is no scene of this number.
     """
-    _refuse_broken_chain(path)
+    pages = _deciding_tags(path)
     with _opened(path) as tiff:
         scene = scene_of(path, tiff, number)
         for series in scene.series:
             _refuse_if_cut_short(path, tiff, series)
+            _refuse_unlike_pages(path, series, pages)
         header = Header(scene.axes, scene.sizes, scenes=scene.choice)
         if tiff.is_ome:
             return _with_ome(header, tiff, scene, path)
@@ -102,9 +106,13 @@ class _opened:
             raise InputError(f"{self._path} cannot be read as TIFF: {reason}. It may be damaged.") from None
 
 
-def _refuse_broken_chain(path: Path) -> None:
-    """Follow the pages from one to the next: the last says that it is the last, or the file is cut short."""
+def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
+    """Tags that decide how a page is read, by where the page is described.
+
+    The pages are followed from one to the next: the last says that it is the last, or the file is cut short.
+    """
     size = path.stat().st_size
+    found: dict[int, dict[int, int]] = {}
     with path.open("rb") as file:
         head = file.read(16)
         order = {b"II": "<", b"MM": ">"}.get(head[:2])
@@ -116,12 +124,13 @@ def _refuse_broken_chain(path: Path) -> None:
         (offset,) = (
             struct.unpack_from(order + offset_form, head, 8 if big else 4) if len(head) == 16 else (0,)
         )
-        seen: set[int] = set()
         while offset:
-            cut = f"{path} is cut short: page {len(seen)} would be at byte {offset} of {size}. Copy it again."
-            if offset in seen or offset >= size:
+            cut = (
+                f"{path} is cut short: page {len(found)} would be at byte {offset} of {size}. Copy it again."
+            )
+            if offset in found or offset >= size:
                 raise InputError(cut)
-            seen.add(offset)
+            deciding = found[offset] = {}
             file.seek(offset)
             start = file.read(struct.calcsize(count_form))
             if len(start) < struct.calcsize(count_form):
@@ -130,14 +139,34 @@ def _refuse_broken_chain(path: Path) -> None:
             if offset + len(start) + tags * entry + struct.calcsize(offset_form) > size:
                 raise InputError(cut)
             for tag in range(tags):
-                _, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, file.read(entry))
+                content = file.read(entry)
+                name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
+                form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
+                if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - place:
+                    (deciding[name],) = struct.unpack_from(form, content, place)
                 length = count * _WIDTHS.get(kind, 1)
                 if length > struct.calcsize(offset_form) and value + length > size:
                     raise InputError(
-                        f"{path} is cut short: tag {tag} of page {len(seen) - 1} would end at byte "
+                        f"{path} is cut short: tag {tag} of page {len(found) - 1} would end at byte "
                         f"{value + length} of {size}. Copy it again."
                     )
             (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
+    return found
+
+
+def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int]]) -> None:
+    """Complain of a page with other tags than the first of its series, by which all of them are read."""
+    if series.dataoffset is not None:  # their bytes are read as one
+        return
+    first = pages.get(series.keyframe.offset)
+    for index, page in enumerate(series.pages):
+        other = None if page is None else pages.get(page.offset)
+        if first is not None and other is not None and other != first:
+            tag = min(name for name in {*first, *other} if first.get(name) != other.get(name))
+            raise InputError(
+                f"{path}: plane {index} is stored in another way than the first (tag {tag}: "
+                f"{other.get(tag)}, {first.get(tag)}). It may be damaged; save the file again."
+            )
 
 
 def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:

@@ -68,9 +68,8 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _edges_beside(path: Path) -> Path:
-    head, _, tail = path.name.rpartition(path.name[-9:])
-    edges = "EDGES" if tail.isupper() else "edges"
-    return path.with_name(f"{head}{edges}{path.name[-4:]}")
+    head, spots, suffix = path.name[:-9], path.name[-9:-4], path.name[-4:]
+    return path.with_name(f"{head}{'EDGES' if spots.isupper() else 'edges'}{suffix}")
 
 
 def _is_number(field: str) -> bool:

@@ -37,7 +37,12 @@ def refuse_if_too_large(path: Path) -> None:
     refuse_if_larger_than_memory(path, path.stat().st_size)
 
 
-def read_xml(path: Path, begin: Begin, text: Callable[[str, str], object] | None = None) -> None:
+def read_xml(
+    path: Path,
+    begin: Begin,
+    text: Callable[[str, str], object] | None = None,
+    end: Callable[[str], object] | None = None,
+) -> None:
     """Call `begin` with name, attributes and line of every element, in the order of the file.
 
     Parameters
@@ -47,6 +52,8 @@ def read_xml(path: Path, begin: Begin, text: Callable[[str, str], object] | None
         Raises `Enough` to stop.
     text : callable, optional
         Given the name of the innermost element and a piece of its text.
+    end : callable, optional
+        Given the name of every element where it ends.
 
     Raises
     ------
@@ -55,7 +62,7 @@ def read_xml(path: Path, begin: Begin, text: Callable[[str, str], object] | None
     """
     # Entities, whether they explode or fetch files, can only be declared in a document type.
     parser = DefusedExpatParser(forbid_dtd=True)
-    parser.setContentHandler(_Handler(path, begin, text))
+    parser.setContentHandler(_Handler(path, begin, text, end))
     try:
         with path.open("rb") as file:
             parser.parse(file)
@@ -115,9 +122,15 @@ def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name
 
 
 class _Handler(ContentHandler):
-    def __init__(self, path: Path, begin: Begin, text: Callable[[str, str], object] | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        begin: Begin,
+        text: Callable[[str, str], object] | None,
+        end: Callable[[str], object] | None,
+    ) -> None:
         super().__init__()
-        self._path, self._begin, self._text = path, begin, text
+        self._path, self._begin, self._text, self._end = path, begin, text, end
         self._open: list[str] = []
         self._locator: Locator | None = None
 
@@ -134,8 +147,10 @@ class _Handler(ContentHandler):
             )
         self._begin(name, cast(Mapping[str, str], attrs), line)
 
-    def endElement(self, name: str) -> None:  # noqa: ARG002
+    def endElement(self, name: str) -> None:
         self._open.pop()
+        if self._end is not None:
+            self._end(name)
 
     def characters(self, content: str) -> None:
         if self._text is not None and self._open:

@@ -1,0 +1,149 @@
+"""Reads a case in this process, under limits of time and memory, and compares with the second reader."""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from outbid import OutbidError
+from outbid.formats import memory
+
+from .cases import Case, Kind, placed
+from .second import Broken, Found, Unsure
+
+SECONDS = 5
+"""A case that takes longer hangs."""
+_DEADLY = 60
+"""Seconds after which the process ends itself: the case hangs where Python cannot stop it."""
+FREE = 1 << 30
+"""Bytes of memory that the readers believe to be free."""
+_MORE = 4 << 30
+"""Bytes of address space beyond what is there at the beginning: more is refused by the system."""
+VERDICTS = ("agrees", "refused", "not judged", "wrong", "crash", "hang", "unclean message")
+"""What may become of a case; the last four are faults."""
+FAULTS = VERDICTS[3:]
+
+
+class _TooLong(BaseException):
+    """The time is over; no reader may catch it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case, and the error or the difference if it is a fault."""
+
+    name: str
+    said: str = ""
+
+
+@contextmanager
+def limits() -> Iterator[None]:
+    """Limits of memory for all that is read inside."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    believed = memory.free_memory
+    memory.free_memory = lambda: FREE
+    if pages:
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + _MORE, hard))
+    try:
+        yield
+    finally:
+        memory.free_memory = believed
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def over(_number: int, _frame: FrameType | None) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, over)
+    faulthandler.dump_traceback_later(_DEADLY, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, before)
+
+
+def verdict_on(kind: Kind, case: Case) -> Verdict:
+    """Read the harmed files both ways."""
+    with _folder() as folder:
+        files = case.files(kind)
+        placed(files, folder)
+        path = folder / case.seed.given
+        try:
+            with _in_time():
+                ours = kind.ours(path, case.seed)
+        except _TooLong:
+            return Verdict("hang", f"more than {SECONDS} s")
+        except OutbidError as error:
+            if not case.harms and not case.seed.hint.get("refused"):
+                return Verdict("wrong", f"a good file is refused: {error}")
+            return _of_refusal(str(error), [path.name, *(Path(name).name for name in files)])
+        except MemoryError:
+            return Verdict("crash", "MemoryError")
+        except Exception as error:
+            return Verdict("crash", f"{type(error).__name__}: {error}"[:300])
+        return _compared(kind, case, path, ours)
+
+
+def _of_refusal(said: str, names: list[str]) -> Verdict:
+    """A message names the file, on one line that any terminal shows."""
+    clean = said.isprintable() and any(name in said for name in names)
+    return Verdict("refused" if clean else "unclean message", said)
+
+
+def _compared(kind: Kind, case: Case, path: Path, ours: Found) -> Verdict:
+    try:
+        theirs = kind.second(path, case.seed)
+    except Unsure as reason:
+        return Verdict("not judged", str(reason))
+    except Broken as reason:
+        return Verdict("wrong", f"read, though broken: {reason}")
+    if not case.harms and ours.links is None and theirs.links:
+        return Verdict("wrong", "the links of a good file are refused")
+    if ours.agrees(theirs):
+        return Verdict("agrees")
+    return Verdict("wrong", _difference(ours, theirs))
+
+
+def _difference(ours: Found, theirs: Found) -> str:
+    what, mine, other = "links", {*(ours.links or ())}, {*(theirs.links or ())}
+    if ours.rows != theirs.rows:
+        what, mine, other = f"{len(ours.rows)} rows for {len(theirs.rows)}", {*ours.rows}, {*theirs.rows}
+    shown = [str(sorted(few, key=str)[:2])[:200] for few in (mine - other, other - mine)]
+    return f"{what}: {shown[0]} for {shown[1]}"
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder in memory, where there is such a place: thousands of cases are written."""
+    memory_disk = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(dir=memory_disk if memory_disk.is_dir() else None))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def reduced(kind: Kind, case: Case, verdict: Verdict) -> Case:
+    """The case with no more harms than are needed for a verdict of the same name."""
+    end = time.monotonic() + 20
+    harms = list(case.harms)
+    for harm in case.harms:
+        fewer = Case(case.kind, case.seed, tuple(one for one in harms if one != harm))
+        if time.monotonic() < end and verdict_on(kind, fewer).name == verdict.name:
+            harms.remove(harm)
+    return Case(case.kind, case.seed, tuple(harms))

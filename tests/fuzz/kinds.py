@@ -1,0 +1,162 @@
+"""Every format that Outbid reads, one entry a format: its seeds, how they are harmed, and its two readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from outbid import Detections, InputError, read_detections, read_record, read_tracks
+from outbid.formats import holds_tracks
+from outbid.formats.images import open_movie
+from outbid.formats.matrix import read_matrix
+
+from . import (
+    harm,
+    harm_binary,
+    harm_text,
+    second_binary,
+    second_images,
+    second_tables,
+    second_xml,
+    seeds,
+    seeds_graph,
+    seeds_image,
+    seeds_real,
+)
+from .cases import Kind, Seed
+from .second import Found, found
+
+_TEXT = harm.BYTES | harm_text.NUMBERS | harm_text.LINES | harm_text.ENCODING
+_ARCHIVE = harm.BYTES | harm_binary.MEMBERS
+
+
+def _rows(seen: Detections, features: tuple[str, ...]) -> list[tuple[float, ...]]:
+    columns = [seen.features[name].astype(float) for name in features]
+    return [tuple(map(float, row)) for row in zip(seen.frame, *seen.position.T, *columns, strict=True)]
+
+
+def _read(path: Path, seed: Seed) -> Found:
+    """Detections, and the tracks if they are there and can be read."""
+    named: Mapping[str, str] = seed.hint.get("named", {})  # type: ignore[assignment]
+    seen = read_detections(path, columns=named)
+    features = tuple(name for name in seed.hint.get("features", ()) if name in seen.features)  # type: ignore[attr-defined]
+    with suppress(InputError):  # which is no part of the data
+        read_record(path)
+    links = _links_of(path, seen, named) if holds_tracks(path, columns=named) else None
+    return found(_rows(seen, features), links, seed.hint.get("digits"))  # type: ignore[arg-type]
+
+
+def _links_of(path: Path, seen: Detections, named: Mapping[str, str]) -> list[tuple[int, int]] | None:
+    try:
+        tracks = read_tracks(path, columns=named)
+    except InputError:
+        return None
+    if not np.array_equal(tracks.detections.position, seen.position):
+        raise AssertionError("read_tracks and read_detections differ")
+    return [(int(a), int(b)) for a, b in tracks.links]
+
+
+def _ptv(path: Path, seed: Seed) -> Found:
+    """Detections; and the links as places, for tracks have rows of their own."""
+    rows = found(_rows(read_detections(path), ()), None).rows
+    try:
+        tracks = read_tracks(path) if holds_tracks(path) else None
+    except InputError:
+        return Found(rows)
+    return Found(
+        rows, None if tracks is None else found(_rows(tracks.detections, ()), tracks.links.tolist()).links
+    )
+
+
+def _matrix(path: Path, seed: Seed) -> Found:
+    return second_binary.matrix_as_found(read_matrix(path))
+
+
+def _record(path: Path, seed: Seed) -> Found:
+    return second_binary.record_as_found(read_record(path))
+
+
+def _image(path: Path, seed: Seed) -> Found:
+    axes, channel, scene = seed.hint.get("open", (None, 0, None))  # type: ignore[misc]
+    movie = open_movie(path, axes=axes, channel=channel, scene=scene)
+    return second_images.image_as_found(np.concatenate(list(movie.frames())))
+
+
+def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> list[Seed]:
+    return [*made(folder), *seeds_real.of(name)]
+
+
+_ENTRIES = (
+    (
+        "csv",
+        ("csv", "csv_layout", "table", "columns", "axes", "arrow", "units", "decimals", "memory"),
+        seeds.csv,
+        _TEXT | harm_text.FIELDS,
+        _read,
+        second_tables.read_csv,
+    ),
+    (
+        "parquet",
+        ("parquet",),
+        seeds.parquet,
+        harm.BYTES | harm_binary.COLUMNS,
+        _read,
+        second_tables.read_parquet,
+    ),
+    ("isbi", ("isbi", "xml_stream", "graph"), seeds.isbi, _TEXT | harm_text.XML, _read, second_xml.read_isbi),
+    ("trackmate", ("trackmate",), seeds.trackmate, _TEXT | harm_text.XML, _read, second_xml.read_trackmate),
+    (
+        "trackmate_csv",
+        ("trackmate_csv",),
+        seeds.trackmate_csv,
+        _TEXT | harm_text.FIELDS | harm.WHOLE,
+        _read,
+        second_tables.read_csv,
+    ),
+    (
+        "geff",
+        ("geff", "geff_folder", "chunks"),
+        seeds_graph.geff,
+        harm.BYTES | harm.WHOLE | harm_text.JSON,
+        _read,
+        second_binary.read_geff,
+    ),
+    (
+        "ctc",
+        ("ctc",),
+        seeds_image.ctc,
+        harm.BYTES | harm.WHOLE | harm_text.NUMBERS | harm_text.LINES | harm_binary.TAGS,
+        _read,
+        second_binary.read_ctc,
+    ),
+    ("openptv", ("openptv",), seeds_image.openptv, _TEXT | harm.WHOLE, _ptv, second_binary.read_openptv),
+    ("myptv", ("myptv",), seeds_image.myptv, _TEXT, _read, second_binary.read_myptv),
+    ("npy", ("npy",), seeds_graph.npy, harm.BYTES | harm_text.NUMBERS, _read, second_binary.read_npy),
+    ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, second_binary.read_mastodon),
+    (
+        "tiff",
+        ("tiff", "tiff_scenes", "images"),
+        seeds_image.tiff,
+        harm.BYTES | harm.WHOLE | harm_binary.TAGS,
+        _image,
+        second_images.read_tiff,
+    ),
+    ("png", ("images",), seeds_image.png, harm.BYTES | harm.WHOLE, _image, second_images.read_png),
+    ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, second_binary.read_record),
+    (
+        "matrix",
+        ("matrix",),
+        seeds_graph.matrices,
+        harm.BYTES | harm_text.NUMBERS,
+        _matrix,
+        second_binary.read_matrix,
+    ),
+)
+KINDS: Mapping[str, Kind] = {
+    name: Kind(name, modules, partial(_every_seed, name, made), harms, ours, second)
+    for name, modules, made, harms, ours, second in _ENTRIES
+}

@@ -1,0 +1,58 @@
+"""What of the readers' branches the cases reach, by coverage.py; writers are left out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TextIO
+
+WRITERS = ("atomic", "staged", "parts", "outputs", "trackmate_write", "interfaces", "unknown")
+"""Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""
+_LEFT_OUT = (
+    r"def (_)?write", r"def table_of_", r"def _table\(", r"def _at_targets", r"def _parents", r"def packed\(",
+    r"class _Behind", r"def _writer", r"def _floats_distinct", r"def feature_column", r"def declare_no_fill",
+    r"def (check_output|_output|_read_with|read_with|input_of|sha256_of|is_record|to_stand_beside)\(",
+    r"def (record_bytes|_plain|families|refuse_hidden|columns_from|text_of_columns)\(",
+    r"def (detections_in_parts|_whole_frames|row_count|foreign)\(", r"def _package", r"def _pillow",
+    r"def (takes_columns|check_input|_is_table|free_memory|is_feature|frames)\(", r"class .*Protocol",
+)  # fmt: skip
+"""What in the readers' modules writes, streams or asks for packages: not reached by reading a file whole."""
+
+
+@contextmanager
+def measuring(into: dict[str, float], missing: TextIO | None = None) -> Iterator[None]:
+    """Measure what runs inside; percent of the branches by module go to `into`, and of all as "all".
+
+    With `missing`, a report of the lines that are not reached goes there.
+    The readers must not have been imported before: else the lines that define them would be missing.
+    """
+    import coverage
+
+    spec = find_spec("outbid")
+    assert spec is not None
+    folder = Path(str(spec.origin)).parent / "formats"
+    files = sorted(file for file in folder.glob("*.py") if file.stem not in WRITERS)
+    watch = coverage.Coverage(branch=True, data_file=None, config_file=False, include=list(map(str, files)))
+    for pattern in _LEFT_OUT:
+        watch.exclude(pattern)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "coverage.json"
+        if missing is not None:
+            watch.report(show_missing=True, skip_covered=True, file=missing)
+        watch.json_report(outfile=str(report))
+        found = json.loads(report.read_text("utf-8"))
+    into["all"] = _branches(found["totals"])
+    into.update({Path(name).stem: _branches(of["summary"]) for name, of in found["files"].items()})
+
+
+def _branches(counts: dict[str, int]) -> float:
+    return 100 * counts["covered_branches"] / max(counts["num_branches"], 1)

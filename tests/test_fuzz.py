@@ -1,0 +1,60 @@
+"""Damaged files of every format, beside a second reader: a short `make fuzz`, which is judged itself."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzz.judge import FAULTS
+from fuzz.kinds import KINDS
+from fuzz.planted import FAULTS as PLANTED
+
+from outbid.formats import FORMATS, READERS
+
+pytest.importorskip("coverage", reason="coverage is not installed: pip install 'outbid[test]'")
+pytest.importorskip("lxml", reason="lxml is not installed: pip install 'outbid[test]'")
+pytestmark = pytest.mark.timeout(400)
+CASES = 150
+"""Of each format, always the same."""
+BRANCHES = 80
+"""Percent of the readers' branches that these cases reach at least."""
+
+
+@pytest.fixture(scope="module")
+def report(repository: Path) -> dict[str, Any]:
+    """In a process of its own: memory is limited there, readers are patched, and what they do is measured."""
+    command = [sys.executable, "-m", "fuzz", "--count", CASES, "--measure", "quietly", "--planted", "quickly"]
+    done = subprocess.run(
+        [*map(str, command)], cwd=repository / "tests", capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": ""}, timeout=380,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_no_damaged_file_crashes_hangs_or_is_read_wrong(report: dict[str, Any]) -> None:
+    assert report["finds"] == []
+    for kind in KINDS:
+        tally = report["tally"][kind]
+        assert {*tally} <= {"agrees", "refused", "not judged"} | {*FAULTS}
+        assert tally["agrees"] > 0
+        assert tally["refused"] > 0
+
+
+def test_the_planted_faults_are_found(report: dict[str, Any]) -> None:
+    assert len(PLANTED) >= 20
+    assert [name for name, number in report["planted"].items() if number is None] == []
+    assert {*report["planted"]} == {fault.name for fault in PLANTED}
+
+
+def test_the_branches_of_the_readers_are_reached(report: dict[str, Any]) -> None:
+    assert report["reached"]["all"] >= BRANCHES
+
+
+def test_every_format_that_is_read_has_an_entry() -> None:
+    known = {module for kind in KINDS.values() for module in kind.modules}
+    read = {*FORMATS.values(), *(module for _, module in READERS)}
+    assert sorted(read - known) == [], "Add an entry to tests/fuzz/kinds.py."

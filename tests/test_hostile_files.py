@@ -1,0 +1,35 @@
+"""Files that `make fuzz` found to be read wrong, or to crash a reader: each stands in tests/hostile."""
+
+from pathlib import Path
+
+import pytest
+
+from outbid import InputError, read_tracks
+from outbid.formats.images import open_movie
+
+FOLDER = Path(__file__).parent / "hostile"
+REFUSED = {
+    "icy_detection_outside.xml": "line 6: a detection outside",  # was one of the track before
+    "row_that_is_nan": "row nan of the next",  # was none
+    "half_a_row": "row 1.5 of the next",  # was row 1
+    "one_number_in_a_line/ptv_is.7": "line 4: ' 2'; 5 numbers",  # was five times that number
+    "cut_short/trajectories": "line 3: '1'; 9 numbers",
+    "edge_in_the_first_line-spots.csv": "line 2",  # was left out
+}
+"""What reading tracks says of each."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_was_read_wrong_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=REFUSED[name]):
+        read_tracks(FOLDER / name)
+
+
+def test_a_page_that_is_stored_in_another_way_is_refused() -> None:
+    """Its own predictor was not looked at: tifffile reads all pages by the first."""
+    with pytest.raises(InputError, match=r"plane 1 is stored in another way than the first .tag 317"):
+        open_movie(FOLDER / "another_predictor.tif")
+
+
+def test_edges_stand_beside_spots_in_capital_letters() -> None:
+    assert len(read_tracks(FOLDER / "CAPITALS-SPOTS.CSV").links) == 1
