@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import harm
+from . import harm, harm_text
 from .cases import Files, Harm
 
 _ODD = (0, 1, 2, 3, 7, 8, 16, 255, 65535, 2**31, 2**32 - 1)
@@ -89,7 +89,7 @@ def _member(files: Files, rng: random.Random) -> None:
             members = {one: archive.read(one) for one in archive.namelist()}
     except Exception:  # harmed before
         return
-    ways = [*harm.BYTES.values(), *harm.WHOLE.values()]
+    ways = [*harm.BYTES.values(), *harm.WHOLE.values(), *harm_text.NUMBERS.values(), *harm_text.XML.values()]
     rng.choice(ways)(members, rng)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -19,6 +19,7 @@ from . import (
     harm_binary,
     harm_text,
     second_binary,
+    second_excel,
     second_images,
     second_tables,
     second_xml,
@@ -136,6 +137,7 @@ _ENTRIES = (
     ("openptv", ("openptv",), seeds_image.openptv, _TEXT | harm.WHOLE, _ptv, second_binary.read_openptv),
     ("myptv", ("myptv",), seeds_image.myptv, _TEXT, _read, second_binary.read_myptv),
     ("npy", ("npy",), seeds_graph.npy, harm.BYTES | harm_text.NUMBERS, _read, second_binary.read_npy),
+    ("excel", ("excel",), seeds_graph.excel, _ARCHIVE, _read, second_excel.read_excel),
     ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, second_binary.read_mastodon),
     (
         "tiff",

@@ -165,6 +165,27 @@ def mastodon(folder: Path) -> list[Seed]:
     return found
 
 
+def excel(folder: Path) -> list[Seed]:
+    """Tables on the first sheet of a workbook, with an empty row above one of them."""
+    import openpyxl
+
+    found = []
+    for name, above in (("plain", 0), ("lower", 2)):
+        book = openpyxl.Workbook()
+        sheet = book.worksheets[0]
+        for _ in range(above):
+            sheet.append([])
+        sheet.append(["track_id", "frame", "y", "x", "mass", "name"])
+        for k in range(8):
+            sheet.append([k % 2, k // 2, 1.5 * k, 2.25, k / 4 if k else None, f"spot {k}"])
+        file = io.BytesIO()
+        book.save(file)
+        columns = {role: role for role in ("track_id", "frame", "y", "x")}
+        hint = {"columns": columns, "others": ("mass", "name"), "features": ("mass",)}
+        found.append(Seed(name, {f"{name}.xlsx": file.getvalue()}, f"{name}.xlsx", hint))
+    return found
+
+
 def _pieces(content: bytes, length: int) -> Iterator[bytes]:
     for first in range(0, len(content), length):
         yield content[first : first + length]

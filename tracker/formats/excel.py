@@ -10,12 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from ..detections import Detections
-from ..errors import InputError, ResourceError
+from ..errors import InputError, OutbidError, ResourceError
 from ..tracks import Tracks
 from . import table
 from .columns import AS_NAMED, is_nameless, roles_of
+from .memory import refuse_if_larger_than_memory
 
 TAKES_COLUMNS = True
+_SWELLS = 10
+"""Bytes of memory for a byte of XML: a cell becomes a few objects."""
+_HEAD = 4096
+"""Bytes in which a document type stands, if there is one."""
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - as other tables
@@ -35,7 +40,7 @@ def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
 
 def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    return table.holds_tracks(roles_of(_read(path, columns).table.column_names, columns))
+    return table.holds_tracks(_read(path, columns).roles)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:  # noqa: ARG001 - it has none
@@ -46,6 +51,10 @@ def read_record(path: Path) -> dict[str, Any] | None:  # noqa: ARG001 - it has n
 def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
     header, rows, first = _cells(path)
     named = [at for at, name in enumerate(header) if not is_nameless(name)]
+    try:
+        roles_of([header[at] for at in named], columns)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     made = pa.table({header[at]: _column([row[at] for row in rows]) for at in named})
 
     def cell(row: int, column: str) -> str:
@@ -64,6 +73,7 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
             "Excel files need openpyxl. Install it: pip install 'outbid[excel]'; or save the table as CSV."
         ) from None
     try:
+        _refuse_harmful(path)
         book = load_workbook(path, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         kept = [
@@ -72,13 +82,28 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
             if any(value is not None for value in row)
         ]
         book.close()
-    except (KeyError, ValueError, IndexError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is damaged or no workbook: {error}. Save it again in Excel.") from None
+    except (OutbidError, MemoryError):
+        raise
+    except Exception as error:  # openpyxl, zlib and the XML parsers raise anything about damaged parts
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{path} is damaged or no workbook: {reason}. Save it again in Excel.") from None
     if not kept:
         raise InputError(f"{path}: the first sheet is empty. Let the table be on the first sheet.")
     header = ["" if name is None else str(name).strip() for name in kept[0][1]]
     number = kept[1][0] if len(kept) > 1 else kept[0][0] + 1
     return header, [row for _, row in kept[1:]], number
+
+
+def _refuse_harmful(path: Path) -> None:
+    """Complain about parts that would not fit the memory, or declare entities, before they are unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        refuse_if_larger_than_memory(path, _SWELLS * sum(info.file_size for info in archive.infolist()))
+        for info in archive.infolist():
+            if info.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(info)[:_HEAD]:
+                raise InputError(
+                    f"{path} declares a document type in {info.filename}, which no workbook needs. It may be "
+                    "an attack; save the table as CSV if you trust it."
+                )
 
 
 def _column(values: list[object]) -> pa.Array:
