@@ -46,7 +46,7 @@ _FILE = click.Path(path_type=Path)
     help="Lengths of the box.",
 )  # fmt: skip
 @click.option(
-    "--unit", type=click.Choice(["pixel", "nanometer", "micrometer", "millimeter"]), default="pixel",
+    "--unit", type=click.Choice(["pixel", "nanometer", "micrometer", "millimeter"]), default="micrometer",
     show_default=True, help="Unit of all lengths; the outputs state it.",
 )  # fmt: skip
 @click.option(

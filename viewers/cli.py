@@ -21,7 +21,7 @@ _FILE = click.Path(path_type=Path)
 
 @click.command(
     no_args_is_help=True,
-    help="""Write a page about TRACKS: what was run, scores, plots, and the links to look at.
+    help="""Write a page about TRACKS: how far to trust them, scores, pictures, and links worth a look.
 
     \b
     Examples:
@@ -29,8 +29,8 @@ _FILE = click.Path(path_type=Path)
       outbid report tracks.csv truth.csv -o report.html
       outbid report tracks.xml -o report.html --spacing 2 0.5 0.5
 
-    The page is one HTML file with all its pictures inside. With TRUTH the tracks are scored as
-    `outbid score` does.
+    The page is one HTML file with all its pictures inside; it needs no network. With TRUTH the tracks are
+    scored as `outbid score` does.
     """,
 )
 @click.argument("tracks", type=InputFile())

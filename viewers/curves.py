@@ -117,6 +117,67 @@ def step_lengths(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)
     return link_speed(tracks, spacing)[consecutive]
 
 
+def starts_and_ends(tracks: Tracks) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Middle of each group of frames, and the mean number of tracks that start and end in its frames, (B,).
+
+    Tracks that are there in the first frame do not start, and those in the last do not end; unlinked
+    detections are left out.
+
+    Examples
+    --------
+    >>> from outbid.detections import Detections
+    >>> seen = Detections.from_table([0, 1, 2, 3], [[0, 0, x] for x in range(4)])
+    >>> [side.tolist() for side in starts_and_ends(Tracks(seen, np.array([[1, 2]])))]
+    [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    """
+    frame = tracks.detections.frame.astype(np.int64)
+    edges, last = _frame_groups(frame), int(frame.max(initial=0))
+    sizes = np.diff(np.minimum(edges, last + 1))
+    linked = (tracks.successors + tracks.predecessors) > 0
+    starts = frame[linked & (tracks.predecessors == 0) & (frame > frame.min(initial=last))]
+    ends = frame[linked & (tracks.successors == 0) & (frame < last)]
+    counts = [np.histogram(one, edges)[0] / sizes for one in (starts, ends)]
+    return (edges[1:] + edges[:-1] - 1) / 2, counts[0], counts[1]
+
+
+class Speed(NamedTuple):
+    """Speed of the links by the frame in which they start; NaN where there is none.
+
+    Parameters
+    ----------
+    frame : (B,) float64 array
+        Middle of each group of frames.
+    low, median, high : (B,) float64 arrays
+        Quartiles, in the unit of the positions a frame.
+    """
+
+    frame: NDArray[np.float64]
+    low: NDArray[np.float64]
+    median: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def speed_over_time(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> Speed:
+    """Quartiles of the speed over time.
+
+    Examples
+    --------
+    >>> from outbid.detections import Detections
+    >>> seen = Detections.from_table([0, 1, 2], [[0, 0, 0], [0, 0, 1], [0, 0, 3]])
+    >>> speed_over_time(Tracks(seen, np.array([[0, 1], [1, 2]]))).median.tolist()
+    [1.0, 2.0]
+    """
+    start = _start_frames(tracks)
+    edges = _frame_groups(start)
+    order = np.argsort(start, kind="stable")
+    groups = np.split(link_speed(tracks, spacing)[order], np.searchsorted(start[order], edges[1:-1]))
+    none = np.full(3, np.nan)
+    low, median, high = np.transpose(
+        [np.percentile(one, [25, 50, 75]) if len(one) else none for one in groups]
+    )
+    return Speed((edges[1:] + edges[:-1] - 1) / 2, low, median, high)
+
+
 def track_lengths(tracks: Tracks) -> NDArray[np.int64]:
     """(track_count,) int64: detections of each track; one that is not linked is a track of 1."""
     return np.bincount(tracks.track_id)

@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 
 from outbid.tracks import Tracks
 
-from .curves import Accuracy, Displacement, WorstLinks
+from .curves import Accuracy, Displacement, Speed, WorstLinks
 from .judged import JudgedLinks
 
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "outbid", "svg.fonttype": "path", "font.size": 9.0, "axes.spines.top": False,
     "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
+    "savefig.transparent": True,  # the page may be light or dark
 }  # fmt: skip
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b", "#8a8a8a"
-_MOST_LINES = 100_000
-"""Links in a picture of all tracks; of more, whole tracks are left out evenly."""
 
 
 def style() -> AbstractContextManager[None]:
@@ -59,7 +58,7 @@ def accuracy(curve: Accuracy) -> Figure:
 
 
 def detections(frame: NDArray[np.float64], count: NDArray[np.float64]) -> Figure:
-    """Detections a frame over time."""
+    """Detections per frame over time."""
     figure, axes = _figure()
     axes.plot(frame, count, color=_BLUE, lw=1.2, marker="o" if len(frame) == 1 else "")
     axes.set(xlabel="frame", ylabel="detections", ylim=(0, 1.08 * max(count.max(initial=0), 1)))
@@ -112,28 +111,28 @@ def displacement(curve: Displacement, unit: str) -> Figure:
     return figure
 
 
-def overview(tracks: Tracks, unit: str, spacing: tuple[float, float, float]) -> Figure:
-    """All tracks from above, and from the side if they are not in a plane, coloured by time."""
-    place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
-    every = -(-len(tracks.links) // _MOST_LINES) or 1
-    links = tracks.links[tracks.track_id[tracks.links[:, 1]] % every == 0]
-    flat = bool(np.ptp(place[:, 0]) == 0) if len(place) else True
-    views = [(2, 1)] if flat else [(2, 1), (2, 0)]
-    figure = Figure(figsize=(4.9 * len(views), 4.6), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(views)))
-    for axes, (across, up) in zip(panels, views, strict=True):
-        lines = LineCollection(
-            list(place[links][..., [across, up]]), cmap="viridis", linewidths=0.7,
-            array=tracks.detections.frame[links[:, 0]].astype(np.float64),
-        )  # fmt: skip
-        axes.add_collection(lines)
-        axes.plot(*place[:, [across, up]].T, ",", color=_GREY, zorder=0)
-        axes.set(xlabel=f"{'zyx'[across]} ({_shown(unit)})", ylabel=f"{'zyx'[up]}", aspect="equal")
-        axes.invert_yaxis()  # as images are shown
-        axes.grid(visible=False)
-    if len(links):
-        whole = MaxNLocator(integer=True)
-        figure.colorbar(lines, ax=list(panels), label="frame", shrink=0.8, ticks=whole)
+def starts_and_ends(
+    frame: NDArray[np.float64], starts: NDArray[np.float64], ends: NDArray[np.float64]
+) -> Figure:
+    """Track starts and ends per frame over time."""
+    figure, axes = _figure()
+    marker = "o" if len(frame) == 1 else ""
+    axes.plot(frame, starts, color=_BLUE, lw=1.2, marker=marker, label="starts")
+    axes.plot(frame, ends, color=_ORANGE, lw=1.2, ls="--", marker=marker, label="ends")
+    most = max(starts.max(initial=0), ends.max(initial=0), 1)
+    axes.set(xlabel="frame", ylabel="tracks", ylim=(0, 1.15 * most))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, loc="best", ncols=2)
+    return figure
+
+
+def speeds(speed: Speed, unit: str) -> Figure:
+    """Median speed over time, with its quartiles."""
+    figure, axes = _figure()
+    axes.fill_between(speed.frame, speed.low, speed.high, color=_BLUE, alpha=0.25, lw=0)
+    axes.plot(speed.frame, speed.median, color=_BLUE, lw=1.3, marker="o" if len(speed.frame) == 1 else "")
+    axes.set(xlabel="frame", ylabel=f"speed ({_shown(unit)} per frame)", ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 

@@ -1,57 +1,44 @@
-"""One page about a set of tracks: what was run, scores, plots and the least certain links."""
+"""One page about a set of tracks: how far to trust them, scores, pictures, and the links worth a look."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from importlib.resources import files
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from outbid.errors import ResourceError
+from outbid.given import TracksLike, tracks_of
+from outbid.reliability import DOUBTFUL, sentence_on, warning_on
 from outbid.scoring import Scores, score
 from outbid.tracks import Tracks
 
 from . import curves
+from .explained import why
+from .headline import headlines
 from .judged import JudgedLinks, judge_links
+from .lineage import trees
+from .projections import colours, projections
 
 _Spacing = tuple[float, float, float]
+_Context = dict[str, Any]
 
 _GALLERY = 12
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 70rem;
-  margin: 2rem auto; padding: 0 1rem; }}
-h1, h2 {{ line-height: 1.2; overflow-wrap: anywhere; }}
-h2 {{ margin-top: 2.2rem; border-bottom: 1px solid #ddd; }}
-table {{ border-collapse: collapse; margin: .5rem 0; font-size: .92em; }}
-th, td {{ text-align: left; padding: .15rem 1.2rem .15rem 0; border-bottom: 1px solid #eee;
-  vertical-align: top; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
-th {{ font-weight: 600; }}
-.side {{ display: flex; flex-wrap: wrap; gap: 0 3rem; }}
-.wide {{ overflow-x: auto; }}
-figure {{ margin: 0 0 1rem; max-width: 100%; }}
-figure img {{ max-width: 100%; }}
-figcaption {{ max-width: 32rem; color: #555; font-size: .9em; }}
-.wide-figure figcaption {{ max-width: none; }}
-</style>
-</head>
-<body>
-"""
+_MOST_VALUES = 8
+"""Values of a list that the details show; of a longer one, how many and from where to where."""
+_TREE = 7.0
+"""Pixels from one leaf of a lineage tree to the next, at most."""
 
 
 def report(
-    tracks: Tracks,
-    truth: Tracks | None = None,
+    tracks: TracksLike,
+    truth: TracksLike | None = None,
     *,
     title: str = "Tracks",
     record: Mapping[str, object] | None = None,
@@ -59,12 +46,12 @@ def report(
     gate: float | None = None,
     spacing: _Spacing | None = None,
 ) -> str:
-    """Write a page about tracks, complete in itself: no script, and nothing that is loaded.
+    """Write a page about tracks, complete in itself: nothing is loaded, and its one script zooms.
 
     Parameters
     ----------
-    tracks : Tracks
-    truth : Tracks, optional
+    tracks : Tracks, TrackingRun, path, data frame, mapping or array
+    truth : the same, optional
         To score the tracks against, in the same unit and with the same frame numbers.
     title : str
         What the page is called.
@@ -87,7 +74,7 @@ def report(
     Raises
     ------
     ResourceError
-        If matplotlib is not installed, or the pairs within the gate would fill the memory.
+        If matplotlib or jinja2 is not installed, or the pairs within the gate would fill the memory.
     SettingsError
         If the gate is not above 0.
 
@@ -99,21 +86,30 @@ def report(
     >>> "<h1>a &lt; b</h1>" in page
     True
     """
-    plots = _plots()
+    jinja2, plots = _needed()
+    tracks = tracks_of(tracks)
+    known = None if truth is None else tracks_of(truth, "truth")
     scaled = spacing or spacing_of(record)
     unit = tracks.detections.unit if scaled == (1, 1, 1) else "unit of the spacing"
-    scores = None if truth is None else score(tracks, truth, gate=gate)
-    judged = None if truth is None or scores is None else judge_links(tracks, truth, scores.gate.distance)
+    scores = None if known is None else score(tracks, known, gate=gate)
+    judged = None if known is None or scores is None else judge_links(tracks, known, scores.gate.distance)
+    script = _packed("report.js")
+    context: _Context = {
+        "title": title, "version": version("outbid"), "unit": unit, "recorded": record is not None,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **_about(tracks), **_scored(scores), **_drawn(tracks, scaled),
+        "groups": [group for group in _details(record, scores, inputs or {}) if group["rows"]],
+    }  # fmt: skip
     with plots.style():
-        pictures = [
-            *_figures(plots, tracks, judged, scaled, unit), *_worst(plots, tracks, judged, scaled),
-        ]  # fmt: skip
-    parts = [
-        _HEAD.format(title=escape(title)), f"<h1>{escape(title)}</h1>\n",
-        _what_was_run(tracks, record, inputs or {}), *_scores(scores), *pictures,
-        f"<p>Made by Outbid {escape(version('outbid'))}.</p>\n</body>\n</html>\n",
-    ]  # fmt: skip
-    return "".join(parts)
+        context["plots"] = [
+            {"uri": plots.image(figure), "caption": caption}
+            for figure, caption in _figures(plots, tracks, judged, scaled, unit)
+        ]
+        context["worst"] = _worst(plots, tracks, judged, scaled)
+    made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    page = made.from_string(_packed("report.html.jinja"))
+    # The script is ours, and its hash is in the page's policy: it must not be escaped.
+    return str(page.render(context | {"script": jinja2.utils.markupsafe.Markup(script)}))
 
 
 def spacing_of(record: Mapping[str, object] | None) -> _Spacing:
@@ -133,148 +129,183 @@ def spacing_of(record: Mapping[str, object] | None) -> _Spacing:
     return 1.0, 1.0, 1.0
 
 
-def _plots() -> ModuleType:
+def _needed() -> tuple[Any, ModuleType]:
     try:
+        import jinja2
+        import jinja2.utils
+
         from . import plots
     except ImportError as error:
         raise ResourceError(
-            f"A report needs matplotlib ({error}). Install it: pip install 'outbid[report]'."
+            f"A report needs matplotlib and jinja2 ({error}). Install them: pip install 'outbid[report]'."
         ) from None
-    return plots
+    return jinja2, plots
+
+
+def _packed(name: str) -> str:
+    return (files("outbid.viewers") / name).read_text("utf-8")
 
 
 # ---------------------------------------------------------------- parts of the page
 
 
-def _what_was_run(
-    tracks: Tracks, record: Mapping[str, object] | None, inputs: Mapping[str, Mapping[str, str]]
-) -> str:
-    lengths = curves.track_lengths(tracks)
-    facts = {
-        "detections": len(tracks.detections),
-        "frames": tracks.detections.frame_count,
-        "links": len(tracks.links),
-        "tracks": tracks.track_count,
-        "median track length": f"{np.median(lengths):g}" if len(lengths) else "",
-        "divisions": int((tracks.successors >= 2).sum()),
-        "merges": int((tracks.predecessors >= 2).sum()),
-        "unit of the positions": tracks.detections.unit,
-    } | {f"file of {what}": f"{file['name']}, sha256 {file['sha256']}" for what, file in inputs.items()}
-    run = "<p>The tracks carry no run record.</p>\n" if record is None else _pairs(flat(record))
-    return f"<h2>Tracks</h2>\n{_pairs(facts.items())}<h2>What was run</h2>\n{run}"
+def _about(tracks: Tracks) -> _Context:
+    """The sentence, the warning, and what a reader asks next."""
+    seen, lengths = tracks.detections, curves.track_lengths(tracks)
+    divisions, merges = int((tracks.successors >= 2).sum()), int((tracks.predecessors >= 2).sum())
+    facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
+    if len(lengths):
+        facts.append(f"median track length {np.median(lengths[lengths > 1]) if lengths.max() > 1 else 1:g}")
+    facts += [f"{count:,} {what}" for count, what in ((divisions, "divisions"), (merges, "merges")) if count]
+    return {
+        "summary": sentence_on(tracks), "warning": warning_on(tracks), "facts": facts,
+        "detections": len(seen), "first_frame": seen.first_frame,
+        "last_frame": seen.first_frame + max(seen.frame_count - 1, 0),
+    }  # fmt: skip
 
 
-def _scores(scores: Scores | None) -> Iterator[str]:
+def _scored(scores: Scores | None) -> _Context:
     if scores is None:
-        return
-    shown = [line.split() for line in str(scores).splitlines()]
-    third = -(-len(shown) // 3)
-    yield '<h2>Scores</h2>\n<div class="side">\n'
-    for begin in range(0, len(shown), max(third, 1)):
-        yield _pairs((name, value) for name, value in shown[begin : begin + third])
-    yield "</div>\n" + "".join(
-        f"<p>{escape(said)}</p>\n" for said in (str(scores.gate), scores.remark) if said
-    )
-    yield "<details><summary>How they were taken</summary>\n"
-    yield _pairs(flat(scores.provenance)) + "</details>\n"
+        return {"scores": [], "score_remarks": []}
+    return {"scores": headlines(scores), "score_remarks": [str(scores.gate), *filter(None, [scores.remark])]}
+
+
+def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
+    """Projections and lineage trees."""
+    found, families = trees(tracks)
+    shown = [{**tree._asdict(), "shown": round(min(_TREE / 9 * tree.height + 16, 512))} for tree in found]
+    return {
+        "views": projections(tracks, spacing), "colours": colours(), "trees": shown,
+        "more_trees": families if families > len(found) else 0,
+    }  # fmt: skip
 
 
 def _figures(
     plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing, unit: str
-) -> Iterator[str]:
+) -> Iterator[tuple[Any, str]]:
+    """Plots with their captions."""
     if len(tracks.detections) == 0:
-        yield "<p>There are no detections to draw.</p>\n"
         return
-    yield "<h2>Plots</h2>\n"
-    picture = plots.image(plots.overview(tracks, unit, spacing), "png")
-    yield _figure(picture, "All tracks, coloured by the frame in which each link starts.", wide=True)
-    yield '<div class="side">\n'
     if judged is not None:
-        yield _figure(
-            plots.image(plots.accuracy(curves.accuracy_over_time(judged))),
-            "Link accuracy over time. Precision: the share of the found links that is right; recall: the "
-            "share of the true links that was found; by the frame in which a link starts.",
+        yield (
+            plots.accuracy(curves.accuracy_over_time(judged)),
+            "Link accuracy over time. Precision is the share of the links found that are right, recall the "
+            "share of the true links that were found, by the frame in which a link starts.",
         )
-    yield _figure(plots.image(plots.detections(*curves.detections_a_frame(tracks))), "Detections a frame.")
-    yield _figure(
-        plots.image(plots.steps(curves.step_lengths(tracks, spacing), unit)),
+    yield plots.detections(*curves.detections_a_frame(tracks)), "Detections per frame."
+    yield (
+        plots.starts_and_ends(*curves.starts_and_ends(tracks)),
+        "Track starts and ends per frame. A peak at one frame points at a fault of the recording.",
+    )
+    yield (
+        plots.steps(curves.step_lengths(tracks, spacing), unit),
         "Step lengths. A sharp cut at the right end shows that the gate is too narrow.",
     )
-    yield _figure(
-        plots.image(plots.displacement(curves.mean_square_displacement(tracks, spacing), unit)),
+    yield (
+        plots.speeds(curves.speed_over_time(tracks, spacing), unit),
+        "Speed over time. The line is the median of all links that start in a frame; the band holds the "
+        "middle half.",
+    )
+    yield (
+        plots.displacement(curves.mean_square_displacement(tracks, spacing), unit),
         "Mean square displacement of all tracks together.",
     )
-    yield _figure(
-        plots.image(plots.lengths_of_tracks(curves.track_lengths(tracks))),
-        "Track lengths. A detection without a link is a track of 1.",
+    yield (
+        plots.lengths_of_tracks(curves.track_lengths(tracks)),
+        "Track lengths. An unlinked detection counts as a track of length 1.",
     )
-    yield "</div>\n"
 
 
-def _worst(plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing) -> Iterator[str]:
+def _worst(
+    plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing
+) -> _Context | None:
     worst = curves.worst_links(tracks, _GALLERY, spacing)
     if len(worst.row) == 0:
-        return
-    least = "of least" if worst.measure in ("probability", "margin") else "of greatest"
+        return None
     caption = (
-        f"The links {least} {worst.measure}, seen along z: circles are the detections of the frame in "
-        "which the link starts, crosses those of the frame in which it ends, grey lines the other links."
+        "The thick line is the link, seen along z. Circles are detections of the frame in which it starts, "
+        "crosses those of the frame in which it ends; thin lines are the other links."
     ) + ("" if judged is None else " Green dots are the true links.")
-    picture = plots.image(plots.gallery(tracks, worst, spacing, judged))
-    yield f"<h2>Links to look at</h2>\n{_figure(picture, caption, wide=True)}"
-    header = ["frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure]
-    rows = [[*_place(tracks, source), *_place(tracks, target)] for source, target in tracks.links[worst.row]]
-    for row, link, value in zip(rows, worst.row, worst.value, strict=True):
-        row.append(f"{value:.4g}")
-        if judged is not None:
-            row.append("right" if judged.right[link] else "wrong")
-    yield _table(header if judged is None else [*header, "by the truth"], rows)
+    header = ["frame", "z", "y", "x", "to frame", "z", "y", "x", worst.measure, "remark"]
+    rows = [
+        [*_place(tracks, source), *_place(tracks, target), f"{value:.3g}", why(tracks, int(link), spacing)]
+        + ([] if judged is None else ["right" if judged.right[link] else "wrong"])
+        for link, (source, target), value in zip(worst.row, tracks.links[worst.row], worst.value, strict=True)
+    ]
+    return {
+        "uri": plots.image(plots.gallery(tracks, worst, spacing, judged)), "caption": caption,
+        "meaning": _meaning(worst), "rows": rows,
+        "header": header if judged is None else [*header, "by the truth"],
+    }  # fmt: skip
+
+
+def _meaning(worst: curves.WorstLinks) -> str:
+    """Why these links are shown, and why a link of small probability can be chosen."""
+    if worst.measure != "probability":
+        least = "smallest" if worst.measure == "margin" else "largest"
+        return f"The {len(worst.row)} links with the {least} {worst.measure}."
+    text = f"The {len(worst.row)} links with the smallest probability."
+    if worst.value[0] < DOUBTFUL:
+        text += (
+            " A link below 0.5 is more likely wrong than right. It is chosen all the same where every "
+            "alternative, including no link, would lower the probability of the set of links as a whole."
+        )
+    return text
 
 
 def _place(tracks: Tracks, row: int) -> list[str]:
     return [str(tracks.detections.frame[row]), *(f"{value:.6g}" for value in tracks.detections.position[row])]
 
 
-# ---------------------------------------------------------------- plain HTML
+# ---------------------------------------------------------------- the details
+
+
+def _details(
+    record: Mapping[str, object] | None, scores: Scores | None, inputs: Mapping[str, Mapping[str, str]]
+) -> Iterator[_Context]:
+    """Groups of names and values, folded at the end of the page."""
+    rest = dict(record or {})
+    learned = rest.pop("learned", {})
+    yield {"title": "What was learned", "rows": list(flat(learned))}
+    yield {"title": "How the tracks were made", "rows": list(flat(rest))}
+    yield {
+        "title": "Files",
+        "rows": [(what, f"{file['name']}, sha256 {file['sha256']}") for what, file in inputs.items()],
+    }
+    if scores is not None:
+        yield {"title": "All scores", "rows": list(scores.shown().items())}
+        yield {"title": "How the scores were taken", "rows": list(flat(scores.provenance))}
 
 
 def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """A nested record as pairs of dotted name and text.
+    """A nested record as pairs of dotted name and text; a long list of numbers as its range.
 
     Examples
     --------
     >>> list(flat({"settings": {"spacing": [1, 2], "seed": None}}))
     [('settings.spacing', '1, 2'), ('settings.seed', 'none')]
+    >>> list(flat({"step_scale": [0.5] * 139 + [2.0]}))
+    [('step_scale', '140 values from 0.5 to 2')]
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple):
-        yield name, ", ".join(map(_text, value))
+        yield name, _listed(value)
     else:
         yield name, _text(value)
+
+
+def _listed(values: Sequence[object]) -> str:
+    """A list, or what it holds if it is long."""
+    if len(values) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in values):
+        return ", ".join(map(_text, values))
+    numbers = [one for one in values if isinstance(one, int | float)]
+    if len(numbers) == len(values):
+        return f"{len(values)} values from {_text(min(numbers))} to {_text(max(numbers))}"
+    return f"{len(values)} values"
 
 
 def _text(value: object) -> str:
     """A plain value, numbers as short as they can be read."""
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _pairs(rows: Iterable[tuple[str, object]]) -> str:
-    cells = (f"<tr><th>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>\n" for name, value in rows)
-    return f"<table>\n{''.join(cells)}</table>\n"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
-    return f'<div class="wide"><table>\n<tr>{head}</tr>\n{body}</table></div>\n'
-
-
-def _figure(uri: str, caption: str, *, wide: bool = False) -> str:
-    alternative = escape(caption.split(".")[0])
-    kind = ' class="wide-figure"' if wide else ""
-    return (
-        f'<figure{kind}><img src="{uri}" alt="{alternative}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
-    )

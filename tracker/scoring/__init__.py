@@ -68,7 +68,7 @@ class Scores:
         return self.values[name]
 
     def __str__(self) -> str:
-        shown = self._shown()
+        shown = self.shown()
         left = max((len(name) for name in shown), default=0)
         right = max((len(value) for value in shown.values()), default=0)
         return "\n".join(f"{name:<{left}}  {value:>{right}}" for name, value in shown.items())
@@ -76,13 +76,13 @@ class Scores:
     def _repr_html_(self) -> str:
         """The table that is printed, for notebooks."""
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in self._shown().items()
+            f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in self.shown().items()
         )
         return f"<table><caption>Scores</caption>{rows}</table>"
 
     def __repr__(self) -> str:
         return (
-            f"<Scores: {', '.join(f'{name} {value}' for name, value in list(self._shown().items())[:6])}, …>"
+            f"<Scores: {', '.join(f'{name} {value}' for name, value in list(self.shown().items())[:6])}, …>"
         )
 
     def to_dataframe(self) -> Any:
@@ -129,7 +129,7 @@ class Scores:
         """Whether there are none of a kind to score."""
         return [self.values.get(f"n_{side}_{kind}s") for side in ("true", "found")] == [0, 0]
 
-    def _shown(self) -> dict[str, str]:
+    def shown(self) -> dict[str, str]:
         """Counts as they are, other scores to four places; without divisions and merges where none are."""
         left_out = [kind for kind in ("division", "merge") if self._without(kind)]
         return {
