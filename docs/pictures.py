@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from outbid import Detections, read_detections, read_tracks
-from outbid.formats.images import open_movie
+from outbid.images import open_images
 from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import COLOURS
 
@@ -84,7 +84,7 @@ def errors_panel(axes: Axes, folder: Path) -> None:
 
 
 def _movie(axes: Axes, folder: Path) -> None:
-    movie = open_movie(folder / "movie.ome.tif")
+    movie = open_images(folder / "movie.ome.tif")
     for number, frame in enumerate(movie.frames()):
         if number == SHOWN:
             _, y, x = np.multiply(frame.shape, movie.spacing)

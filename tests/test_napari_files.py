@@ -113,7 +113,7 @@ def test_a_movie_has_its_voxels_and_is_read_frame_by_frame(tmp_path: Path, plane
     assert kind == "image"
     assert frames.shape == (values.shape if planes > 1 else (4, 8, 9))
     assert np.array_equal(np.asarray(frames), values.squeeze())
-    assert np.array_equal(frames[2], values[2].squeeze())
+    assert np.array_equal(frames[2].compute(), values[2].squeeze())
     assert tuple(keywords["scale"][-2:]) == (0.5, 0.5)
     assert keywords["units"][-1] == "micrometer"
     assert len(keywords["scale"]) == len(keywords["units"]) == len(keywords["axis_labels"]) == frames.ndim

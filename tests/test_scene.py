@@ -8,9 +8,9 @@ import pytest
 import tifffile
 
 from outbid import Detections, InputError, SettingsError, Tracks, write_detections, write_tracks
-from outbid.formats.images import Movie, open_movie
+from outbid.formats.images import open_movie
+from outbid.viewers.contrast import contrast_of
 from outbid.viewers.layers import tracks_layer
-from outbid.viewers.lazy import LazyMovie, contrast_of
 from outbid.viewers.opened import open_files, scene_of
 from outbid.viewers.scene import (
     LAST_FRAME,
@@ -40,47 +40,6 @@ def straight(frames: int, particles: int = 2, unit: str = "pixel") -> Tracks:
     frame, particle = np.divmod(np.arange(frames * particles), particles)
     position = np.column_stack([np.zeros(len(frame)), 4.0 * particle, frame])
     return Tracks.from_track_ids(Detections.from_table(frame, position, unit=unit), particle)
-
-
-def test_frames_are_read_when_they_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    read = Movie.frames
-    monkeypatch.setattr(Movie, "frames", lambda self, numbers: asked.extend(numbers) or read(self, numbers))
-    movie = LazyMovie(open_movie(movie_file(tmp_path)), most_bytes=2 * VOXELS[0].nbytes)
-    assert (movie.shape, movie.ndim, movie.size, movie.dtype) == (VOXELS.shape, 4, VOXELS.size, VOXELS.dtype)
-    assert asked == [0]
-    np.testing.assert_array_equal(movie[3, 1], VOXELS[3, 1])
-    np.testing.assert_array_equal(movie[3, :, 2:4, ::-1], VOXELS[3, :, 2:4, ::-1])
-    assert asked == [0, 3]
-    movie[4]
-    movie[3]
-    assert asked == [0, 3, 4]
-    movie[0]
-    assert asked == [0, 3, 4, 0]
-    movie[3]  # 4 is let go, which has not been looked at for longest
-    assert asked == [0, 3, 4, 0]
-    movie[4]
-    assert asked == [0, 3, 4, 0, 4]
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        0, -1, slice(1, 3), (slice(None), 2), (..., 0), (1, ..., 3), (slice(None, None, 2), slice(None), 1),
-        (np.array([4, 0]), 1), (slice(3, 3),), ..., (2, 1, 5, 7),
-    ],
-)  # fmt: skip
-def test_a_lazy_movie_is_indexed_as_an_array_is(key: object, tmp_path: Path) -> None:
-    movie = LazyMovie(open_movie(movie_file(tmp_path)))
-    np.testing.assert_array_equal(movie[key], VOXELS[key])
-
-
-def test_a_lazy_movie_is_an_array_where_one_is_wanted(tmp_path: Path) -> None:
-    movie = LazyMovie(open_movie(movie_file(tmp_path)))
-    np.testing.assert_array_equal(np.asarray(movie), VOXELS)
-    assert np.asarray(movie, dtype=np.float32).dtype == np.float32
-    with pytest.raises(ValueError, match="always a copy"):
-        np.array(movie, copy=False)
 
 
 def test_contrast_leaves_out_hot_voxels_and_nan() -> None:

@@ -118,7 +118,7 @@ def test_neither_workers_nor_the_length_of_a_run_change_a_link(monkeypatch):
     settings = TrackingSettings(0.6, max_gap=2)
     expected = track(detections, settings, workers=1).tracks
     for run_length, workers in [(100, 1), (1000, 3), (10**9, 8)]:
-        monkeypatch.setattr("outbid.linking._RUN", run_length)
+        monkeypatch.setattr("outbid.linking.RUN", run_length)
         found = track(detections, settings, workers=workers).tracks
         np.testing.assert_array_equal(found.links, expected.links)
         np.testing.assert_array_equal(found.link_cost, expected.link_cost)
@@ -133,7 +133,7 @@ def test_shuffled_rows_give_the_same_tracks():
 
 
 def test_progress_is_reported_up_to_the_end(monkeypatch):
-    monkeypatch.setattr("outbid.linking._RUN", 1000)
+    monkeypatch.setattr("outbid.linking.RUN", 1000)
     reported = []
     track(random_movie(), TrackingSettings(0.6), progress=lambda done, total: reported.append((done, total)))
     assert len(reported) > 3

@@ -6,6 +6,13 @@ only. The map of a folder is the docstring of its ``__init__``.
 
 9   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
 8   `estimate`           the time and the memory that a run would take
+    `many`               many movies: in processes or on any executor, what is done is kept
+    `pooled`             one model for many movies
+    `cluster`            tasks on dask.distributed, which it alone imports
+    `in_ranges`          a movie in ranges of frames, from file to file
+    `ranges`, `chains`   what each task does; track numbers joined over the borders
+    `jobs`               from file to file, as plain data for other processes; what every run record holds
+    `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
@@ -14,6 +21,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
 5   `inference`          the posterior over links under a model: joint probabilistic data association
     `divisions`          track starts joined to mothers; merges
+    `images`             one door for movies of any file or array, read frame by frame
     `margins`            by how much the optimum would be worse without a link, exactly
 4   `refine`             links of a whole movie by the past and the future of every particle, by a model
     `linking`, `gaps`    gated: frame to frame for a whole movie, then track ends to later starts

@@ -32,7 +32,7 @@ Place = Callable[[NDArray[np.float64]], Any]
 NO_LIMIT = 2**62
 """Bytes that no machine has."""
 
-_RUN = 30_000
+RUN = 30_000
 """Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
 
 CANDIDATE_SHARE = 1 / 3
@@ -143,7 +143,7 @@ def link_frames(
     solver = costs.chosen
     movie = detections, position, costs
     if place is np.asarray:
-        cuts = runs(start, _RUN if solver.is_near_linear else 0)
+        cuts = runs(start, RUN if solver.is_near_linear else 0)
         threads = workers
         if solver.needs_matrix:
             threads = min(workers, max(1, memory // max(1, largest_matrix(start))))

@@ -3,7 +3,7 @@
 `judged` distinguishes right links from wrong ones, `layers` gives napari's layers as plain arrays, `curves`
 the numbers that a report plots, `plots` plots them, and `report` makes one page of everything.
 
-For `outbid view`: `opened` determines the kinds of files, `lazy` reads frames when they are viewed, `scene`
+For `outbid view`: `opened` determines the kinds of files, `contrast` finds its grey values, `scene`
 puts everything on one grid of voxels, `screen` finds a display and `window` opens napari.
 
 For the forms: `taken` makes detections, tracks and frames of layers, `nearby` selects a part of a movie that

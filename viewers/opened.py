@@ -11,7 +11,8 @@ from outbid import formats
 from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.formats.columns import AS_NAMED
-from outbid.formats.images import SUFFIXES, Movie, open_movie
+from outbid.formats.images import SUFFIXES
+from outbid.images import Images, is_movie, open_images
 from outbid.tracks import Tracks
 
 from .scene import Grid, Scene, grid_of, on_grid, scene, share_outside
@@ -25,13 +26,13 @@ class Opened:
 
     Parameters
     ----------
-    movie : (str, Movie) or None
+    movie : (str, Images) or None
     points : dict of str to Detections
     tracks : dict of str to Tracks
     truth : Tracks or None
     """
 
-    movie: tuple[str, Movie] | None = None
+    movie: tuple[str, Images] | None = None
     points: dict[str, Detections] = field(default_factory=dict)
     tracks: dict[str, Tracks] = field(default_factory=dict)
     truth: Tracks | None = None
@@ -53,12 +54,12 @@ def open_files(
     Parameters
     ----------
     files : sequence of Path
-        At most one movie: a TIFF file or a folder of images; and what `outbid.read_detections` and
-        `read_tracks` read.
+        At most one movie, of any kind that `outbid.images.open_images` opens; and what
+        `outbid.read_detections` and `read_tracks` read.
     truth : Path, optional
         Tracks.
     spacing, axes, channel, scene
-        Of the movie, as for `outbid.formats.images.open_movie`.
+        Of the movie, as for `outbid.images.open_images`.
     columns, truth_columns : mapping of str to str
         Of all tables among the files, and of the truth, as for `outbid.read_detections`.
 
@@ -75,7 +76,7 @@ def open_files(
         if _is_movie(file):
             if found.movie is not None:
                 raise InputError(f"{found.movie[0]} and {file.name} are both movies. Give one of them.")
-            found.movie = name, open_movie(file, axes=axes, channel=channel, scene=scene, spacing=spacing)
+            found.movie = name, open_images(file, axes=axes, channel=channel, scene=scene, spacing=spacing)
             continue
         named = columns if formats.takes_columns(file, columns) else AS_NAMED
         if formats.holds_tracks(file, columns=named):
@@ -145,7 +146,7 @@ def scene_of(
 
 def _is_movie(path: Path) -> bool:
     """Whether it is an image, or a folder of images that is not one of a known kind with tables in it."""
-    if path.suffix.lower() in SUFFIXES:
+    if is_movie(path):
         return True
     if not path.is_dir() or not any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
         return False

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from outbid.formats.images import Movie
+    from outbid.images import Images
 
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
@@ -77,12 +77,12 @@ def layers_of_positions(path: str) -> list[LayerData]:
 def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
     """A reader, if the file or folder holds frames of a movie; only its head is read."""
     from outbid.errors import OutbidError
-    from outbid.formats.images import open_movie
+    from outbid.images import open_images
 
     if isinstance(path, list):
         return None
     try:
-        movie = open_movie(Path(path))
+        movie = open_images(Path(path))
     except OutbidError:
         return None
     return layers_of_movie if movie.frame_count > 1 else None
@@ -98,24 +98,25 @@ def layers_of_movie(path: str) -> list[LayerData]:
     OutbidError
         If the file cannot be read.
     """
-    from outbid.formats.images import open_movie
+    from outbid.images import open_images
 
-    movie = open_movie(Path(path))
+    movie = open_images(Path(path))
     if not movie.scenes:
         return [_layer_of(movie, Path(path).name)]
     several = range(len(movie.scenes))
-    return [_layer_of(open_movie(Path(path), scene=n), f"{Path(path).name}: scene {n}") for n in several]
+    return [_layer_of(open_images(Path(path), scene=n), f"{Path(path).name}: scene {n}") for n in several]
 
 
-def _layer_of(movie: Movie, name: str) -> LayerData:
+def _layer_of(movie: Images, name: str) -> LayerData:
+    from .contrast import contrast_of
     from .layers import Layer
-    from .lazy import LazyMovie, contrast_of
 
-    frames = LazyMovie(movie, flat=movie.shape[0] == 1)
+    frames = movie.lazy()
+    frames = frames[:, 0] if movie.shape[0] == 1 else frames
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
     attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
     del attributes["features"]
-    return frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2])}, "image"
+    return frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())}, "image"
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from outbid.detections import Detections
 from outbid.errors import SettingsError
-from outbid.formats.images import Movie
+from outbid.images import Images
 from outbid.scoring.gate import Gate, gate_for
 from outbid.tracks import Tracks
 
@@ -154,7 +154,7 @@ def scene(
 # ---------------------------------------------------------------- one grid
 
 
-def grid_of(movie: Movie | None, seen: Sequence[Detections]) -> Grid:
+def grid_of(movie: Images | None, seen: Sequence[Detections]) -> Grid:
     """The grid of the movie; if it states no unit, with the first unit that detections state.
 
     Examples
@@ -210,12 +210,13 @@ def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> D
     return replace(seen, position=position, unit=grid.unit)
 
 
-def share_outside(seen: Detections, movie: Movie) -> float:
+def share_outside(seen: Detections, movie: Images) -> float:
     """Share of the detections, in voxels, that lie more than a voxel outside the movie.
 
     Examples
     --------
-    >>> movie = Movie((), "TYX", (2, 8, 8), 0, 2, (1, 1, 1), "pixel", None)
+    >>> from outbid.images import open_images
+    >>> movie = open_images(np.zeros((2, 8, 8)), axes="TYX")
     >>> share_outside(Detections.from_table([0, 0, 2], [[0, 3, 3], [0, 9, 3], [0, 3, 3]]), movie)
     0.6666666666666666
     """
@@ -246,7 +247,7 @@ def in_frames(layer: Layer, first: int, last: int) -> Layer:
     return _rows(layer, (time >= first) & (time <= last))
 
 
-def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Movie | None = None) -> None:
+def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Images | None = None) -> None:
     """Complain before a window opens if it would be empty, or have no frame of this number.
 
     Raises

@@ -11,44 +11,44 @@ from napari.layers import Tracks as NapariTracks
 from numpy.typing import NDArray
 
 from outbid.errors import ResourceError
-from outbid.formats.images import Movie
+from outbid.images import Images
 
+from .contrast import contrast_of
 from .forms.shown import show
 from .layers import AXES, Layer
-from .lazy import LazyMovie, contrast_of
 from .scene import Grid, Scene
 
 _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of it that is left free
 
 
-def movie_layer(movie: Movie, grid: Grid, name: str) -> NapariLayer:
+def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
     """The frames of a movie, which are read when they are looked at.
 
     Parameters
     ----------
-    movie : Movie
+    movie : Images
     grid : Grid
         Its voxels.
     name : str
     """
-    frames = LazyMovie(movie)
+    frames = movie.lazy()
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *grid.spacing), grid.unit).as_tuple()[1]
     del place["features"]
-    limits = contrast_of(frames[len(frames) // 2].max(axis=0))
+    limits = contrast_of(frames[len(frames) // 2].max(axis=0).compute())
     look = {
         "contrast_limits": limits, "colormap": "gray", "rgb": False, "multiscale": False, "rendering": "mip",
     }  # fmt: skip
     return NapariLayer.create(frames, place | look, "image")
 
 
-def open_window(title: str, scene: Scene, movie: tuple[str, Movie] | None = None) -> napari.Viewer:
+def open_window(title: str, scene: Scene, movie: tuple[str, Images] | None = None) -> napari.Viewer:
     """Open a window with a movie and layers.
 
     Parameters
     ----------
     title : str
     scene : Scene
-    movie : (str, Movie), optional
+    movie : (str, Images), optional
         And what it is called.
     """
     viewer = napari.Viewer(title=title)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .piped import InputFile, OutputFile, shown
-from .terminal import columns_option, common_options, run_record, say
+from .terminal import columns_option, common_options, say
 
 if TYPE_CHECKING:
     from ..tracks import Tracks
@@ -64,6 +64,7 @@ def convert(
     from .. import formats
     from ..errors import InputError, SettingsError
     from ..filling import with_gaps_filled, with_time
+    from ..jobs import run_record
 
     source, *tracks = inputs
     if len(tracks) > 1:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from .clusters import cluster_options, on_a_cluster
+from .parts import Place, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
-from .terminal import Stopwatch, common_options, config_option, progress_bar, run_record, say
+from .several import only_one, run_several, several_options
+from .terminal import Stopwatch, common_options, config_option, progress_bar, say
 
 if TYPE_CHECKING:
     from ..detection.spots import DetectionSettings
-    from ..formats.images import Movie
+    from ..images import Images
+    from ..jobs import DetectJob
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -31,12 +36,15 @@ _FILE = click.Path(path_type=Path)
       outbid detect stacks/ -o points.parquet --spacing 5 1 1
       outbid detect movie.tif -o points.csv --axes TYX --radius 3 --threshold 20
       outbid detect masks/ -o points.csv --labels
+      outbid detect movie.ome.zarr -o points.parquet --channel 1 --region :,0:500,0:500
+      outbid detect *.nd2 --out-dir spots/ --jobs 4
 
-    MOVIE is a TIFF file (ImageJ, OME or plain), or a folder with an image for each frame. Positions are
-    in the unit of the voxel size. --preview shows how the number of spots depends on the threshold.
+    MOVIE is a TIFF file (ImageJ, OME or plain), a folder with an image for each frame, OME-Zarr (a folder
+    or a URL), Zarr, HDF5, Imaris (.ims), ND2, CZI or LIF. Positions are in the unit of the voxel size.
+    --preview shows how the number of spots depends on the threshold.
     """,
 )
-@click.argument("source", metavar="MOVIE", type=_FILE)
+@click.argument("sources", metavar="MOVIE...", nargs=-1, required=True, type=Place())
 @click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
 @click.option(
     "--radius", type=float, metavar="R",
@@ -58,9 +66,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE states]"
 )
-@click.option("--axes", metavar="AXES", help="Axes of MOVIE if it states none or wrong ones: TZYX, TYX …")
-@click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to look at.")
-@click.option("--scene", type=int, metavar="N", help="Which image to take where MOVIE holds several, from 0.")
+@opening_options
+@part_options("voxels")
 @click.option(
     "--preview", is_flag=True,
     help="Print the number of spots of a frame against the threshold, and the automatic choice.",
@@ -74,12 +81,15 @@ _FILE = click.Path(path_type=Path)
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
     help="Threads; they change no result.",
 )  # fmt: skip
+@several_options
+@cluster_options
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run on a cluster stopped.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def detect(
-    source: Path,
+    sources: tuple[Path | str, ...],
     output: Path | None,
     radius: float | None,
     radius_z: float | None,
@@ -91,52 +101,60 @@ def detect(
     axes: str | None,
     channel: int,
     scene: int | None,
+    level: int,
+    region: str | None,
+    frames: str | None,
+    mask: str | None,
     preview: bool,
     frame: int,
     device: str,
     workers: int,
+    out_dir: Path | None,
+    jobs: int,
+    suffix: str,
+    cluster: str | None,
+    scheduler: str | None,
+    resume: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Find spots in a movie."""
-    from dataclasses import asdict
-
     from .. import formats
-    from ..detection import detect as run_detect
-    from ..detection import detect_labels
     from ..detection.spots import DetectionSettings
-    from ..formats.images import open_movie
+    from ..extent import Part
+    from ..jobs import DetectJob, Opening
 
     clock = Stopwatch()
     if preview and (labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
-    if not preview and output is None:
+    if out_dir is not None and (preview or output or cluster or scheduler):
+        raise click.UsageError("--out-dir is of many movies: leave --preview, --output and clusters out.")
+    if not preview and output is None and out_dir is None:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     refuse_json_beside_data(as_json)
+    job = DetectJob(
+        DetectionSettings(radius, radius_z, threshold, filter=filter, dark=dark, device=device), labels,
+        Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
+    )  # fmt: skip
+    if out_dir is not None:
+        run_several(job, sources, out_dir, suffix=suffix, jobs=jobs, overwrite=overwrite, as_json=as_json)
+        return
+    source = only_one(sources)
+    if cluster or scheduler:
+        _on_a_cluster(job, str(source), output, clock, as_json, (cluster, scheduler, overwrite, resume))
+        return
     if output is not None:
-        formats.check_output(output, overwrite=overwrite, inputs=[source])
-    movie = open_movie(source, axes=axes, channel=channel, scene=scene, spacing=spacing)
-    settings = DetectionSettings(radius, radius_z, threshold, movie.spacing, filter, dark, device)
+        formats.check_output(output, overwrite=overwrite, inputs=[Path(source)])
+    movie = job.opening.open(str(source))
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
     if output is None:
-        _preview(movie, settings, frame, as_json)
+        _preview(movie, replace(job.settings, spacing=movie.spacing), frame, as_json)
         return
     with progress_bar("Detecting") as progress:
-        if labels:
-            found = detect_labels(
-                movie.frames(), spacing=movie.spacing, unit=movie.unit, count=movie.frame_count,
-                progress=progress,
-            )  # fmt: skip
-        else:
-            found, settings = run_detect(
-                movie.frames(), settings, unit=movie.unit, workers=workers, count=movie.frame_count,
-                progress=progress,
-            )  # fmt: skip
-    resolved = asdict(settings) | {"labels": labels, "axes": axes, "channel": channel, "scene": scene}
-    used = {"settings": resolved, "seed": None, "device": settings.device}
-    record = run_record("detect", formats.input_of(source)) | used
+        found, settings = job.detect(movie, progress)
+    record = job.record(job.origin(str(source)), settings)
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
         "output": shown(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
@@ -152,7 +170,31 @@ def detect(
         say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
 
 
-def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
+def _on_a_cluster(
+    job: DetectJob,
+    source: str,
+    output: Path | None,
+    clock: Stopwatch,
+    as_json: bool,
+    where: tuple[str | None, str | None, bool, bool],
+) -> None:
+    """Detect in ranges of frames, on other processes or machines."""
+    from ..in_ranges import detect_in_ranges
+
+    if output is None:
+        raise click.UsageError("--preview is of one frame: leave --cluster and --scheduler out.")
+    cluster, scheduler, overwrite, resume = where
+    gpus = job.settings.device == "gpu"
+    with on_a_cluster(cluster, scheduler, job.workers, overwrite=overwrite, resume=resume, gpus=gpus) as how:
+        summary = detect_in_ranges(source, output, job, how)
+    report = {"output": shown(output), **summary, "seconds": clock.seconds}
+    if as_json:
+        click.echo(json.dumps(report))
+    line = "{detections} detections in {frames} frames, {ranges} ranges, {seconds:.2f} s: {output}"
+    say(line.format_map(report))
+
+
+def _radius_of(settings: DetectionSettings, movie: Images) -> str:
     """The radii that were used."""
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
     if settings.radius is None:
@@ -160,7 +202,7 @@ def _radius_of(settings: DetectionSettings, movie: Movie) -> str:
     return f"Radius {settings.radius:.3g} {movie.unit}{along}."
 
 
-def _preview(movie: Movie, settings: DetectionSettings, frame: int, as_json: bool) -> None:
+def _preview(movie: Images, settings: DetectionSettings, frame: int, as_json: bool) -> None:
     """Show how many spots a frame has at which threshold."""
     from ..detection.preview import preview
     from ..detection.radius import OTHER_SIGN

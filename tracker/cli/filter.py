@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .piped import InputFile, OutputFile, default_output, shown
-from .terminal import columns_option, common_options, config_option, run_record, say
+from .terminal import columns_option, common_options, config_option, say
 
 
 @click.command(
@@ -60,6 +60,7 @@ def filter_tracks(
 ) -> None:
     """Keep some tracks."""
     from .. import filtering, formats
+    from ..jobs import run_record
 
     output = output or default_output(source, "_filtered.csv")
     wanted = [filtering.condition_from(text) for text in conditions]

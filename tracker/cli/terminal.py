@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -299,11 +299,6 @@ def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:
     others = {name for name, value in table.items() if isinstance(value, dict) and name in _entry_points()}
     settings = {name: value for name, value in table.items() if name not in others} | own
     return {name.replace("-", "_"): value for name, value in settings.items()}
-
-
-def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
-    """What every run record holds: command, version, and name and hash of the input."""
-    return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
 
 
 # ---------------------------------------------------------------- what a command says on stderr

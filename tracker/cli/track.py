@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from .clusters import cluster_options, on_a_cluster
+from .parts import part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
+from .several import only_one, run_several, several_options
 from .terminal import (
     Stopwatch,
     columns_option,
@@ -18,12 +21,12 @@ from .terminal import (
     compilation_reported,
     config_option,
     progress_bar,
-    run_record,
     say,
 )
 
 if TYPE_CHECKING:
-    from ..tracking import TrackingRun, TrackingSettings
+    from ..jobs import TrackJob
+    from ..tracking import TrackingRun
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
@@ -65,6 +68,7 @@ def _known(
       outbid track spots.csv -o tracks.parquet --max-distance 2 --spacing 0.8 0.2 0.2 --max-gap 2
       outbid track spots.csv --set noise=0.3,0.1,0.1 --set persistence=5
       outbid track other.csv -o other_tracks.csv --config tracks.csv.json
+      outbid track spots/*.csv --out-dir tracks/ --jobs 4 --model model.json
       outbid track huge.csv --dry-run
       outbid simulate -o - | outbid track - -o - | outbid filter - -o long.csv --min-length 10
 
@@ -77,7 +81,7 @@ def _known(
     that you know: step, noise, gate, persistence, end, start, miss or clutter.
     """,
 )
-@click.argument("source", metavar="INPUT", type=InputFile())
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
 @click.option(
     "-o", "--output", type=OutputFile(),
     help="Tracks: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff; - is stdout.  "
@@ -118,6 +122,10 @@ def _known(
     help="Set a value instead of learning it, NAME=VALUE or NAME=Z,Y,X; may be repeated.",
 )  # fmt: skip
 @click.option(
+    "--model", type=click.Path(path_type=Path), metavar="FILE",
+    help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
+)  # fmt: skip
+@click.option(
     "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
 )
 @click.option(
@@ -141,17 +149,26 @@ def _known(
     "--stream", is_flag=True,
     help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
 )  # fmt: skip
+@part_options("the unit of the positions")
 @columns_option("--columns", "INPUT")
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
 )
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run with --stream stopped.")
+@click.option(
+    "--resume", is_flag=True, help="Go on where an interrupted run with --stream or a cluster stopped."
+)
+@several_options
+@cluster_options
+@click.option(
+    "--parts", is_flag=True,
+    help="With a cluster: leave the output in parts, a folder that all commands read as one file.",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
 def track(
-    source: Path,
+    sources: tuple[Path, ...],
     output: Path | None,
     max_distance: float | None,
     cost: str,
@@ -161,6 +178,7 @@ def track(
     divisions: bool,
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
+    model: Path | None,
     forward_only: bool,
     exact_margins: bool,
     gap_distance: float | None,
@@ -168,48 +186,80 @@ def track(
     device: str,
     workers: int | None,
     stream: bool,
+    region: str | None,
+    frames: str | None,
+    mask: str | None,
     columns: dict[str, str],
     dry_run: bool,
     resume: bool,
+    out_dir: Path | None,
+    jobs: int,
+    suffix: str,
+    cluster: str | None,
+    scheduler: str | None,
+    parts: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Link detections to tracks."""
     from .. import formats
     from .._timing import stages_timed
-    from ..batches import sentence
+    from ..extent import Part
+    from ..in_ranges import track_in_ranges
+    from ..jobs import TrackJob
+    from ..pooled import read_model
     from ..tracking import TrackingSettings as Settings
     from ..tracking import cost_at_gate
 
     clock = Stopwatch()
     if max_distance is not None:
         _refuse_what_is_learned()
+    if model is not None:
+        known = {**read_model(model), **known}
     settings = Settings(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
         known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
+    job = TrackJob(settings, columns, Part(region, frames, mask), workers)
+    if out_dir is not None:
+        if output or stream or resume or dry_run or cluster or scheduler:
+            raise click.UsageError(
+                "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run and clusters out."
+            )
+        run_several(job, sources, out_dir, suffix=suffix, jobs=jobs, overwrite=overwrite, as_json=as_json)
+        return
+    source = Path(only_one(sources))
+    if cluster or scheduler:
+        output = output or source.with_name(f"{source.stem}_tracks.parquet")
+        with on_a_cluster(
+            cluster, scheduler, workers, overwrite=overwrite, resume=resume, gpus=device == "gpu"
+        ) as how:
+            summary = track_in_ranges(source, output, job, how, parts=parts)
+        _report(output, summary, clock, as_json)
+        return
     output = output or default_output(source, "_tracks.csv")
     refuse_json_beside_data(as_json)
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if dry_run:
-        _estimate(source, output, columns, settings, workers, as_json)
+        _estimate(source, output, job, as_json)
         return
     with stages_timed() as (stages, beside):
-        files = source, output, columns, settings, workers, overwrite
+        files = source, output, job, overwrite
         summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
+    _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
+    _report(output, {**summary, "stages": stages, "beside": beside}, clock, as_json)
+
+
+def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json: bool) -> None:
+    """Print what was done."""
+    from ..batches import sentence
+
     spoken = summary.pop("summary", "")
-    report = {
-        "output": shown(output),
-        **summary,
-        "seconds": clock.seconds,
-        "stages": stages,
-        "beside": beside,
-    }
+    report = {"output": shown(output), **summary, "seconds": clock.seconds}
     if as_json:
         click.echo(json.dumps(report))
-    _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
     proved = "optimal for its costs" if not report["worst_gap"] else "optimality gap {worst_gap:g}"
     counted = "{links} links" if spoken else "{links} links, {tracks} tracks"
     line = f"{counted}, {proved}, {{device}}, {{seconds:.2f}} s: {{output}}"
@@ -233,23 +283,17 @@ def _refuse_what_is_learned() -> None:
             )
 
 
-def _estimate(
-    source: Path,
-    output: Path,
-    columns: Mapping[str, str],
-    settings: TrackingSettings,
-    workers: int | None,
-    as_json: bool,
-) -> None:
+def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
     """Print what would be done, and what it would take."""
     from dataclasses import asdict
 
     from .. import formats
     from ..estimate import estimate
 
-    detections = formats.read_detections(source, columns=columns)
+    settings = job.settings
+    detections = formats.read_detections(source, columns=job.columns)
     with compilation_reported():
-        expected = estimate(detections, settings, workers)
+        expected = estimate(detections, settings, job.workers)
     if as_json:
         plan = {"output": shown(output), "settings": settings.as_dict(), **asdict(expected)}
         click.echo(json.dumps(plan))
@@ -258,31 +302,25 @@ def _estimate(
     click.echo(f"Would link {source.name} to {shown(output)}; {gate}. Nothing was written.\n{expected}")
 
 
-def _in_memory(
-    source: Path,
-    output: Path,
-    columns: Mapping[str, str],
-    settings: TrackingSettings,
-    workers: int | None,
-    overwrite: bool,
-) -> dict[str, object]:
+def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> dict[str, object]:
     """Link a file as a whole; the summary."""
     from .. import formats
     from .._threads import begun
     from .._timing import lap
     from ..batches import RECORDED
+    from ..extent import track_part
     from ..remarks import at_first_sight, doubled
-    from ..tracking import track as run_track
 
-    detections = formats.read_detections(source, columns=columns)
+    settings = job.settings
+    detections = formats.read_detections(source, columns=job.columns)
     lap("read")
-    hashed = begun(formats.input_of, source, columns)
+    hashed = begun(job.origin, str(source))
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     twice = begun(doubled, detections)
     for remark in at_first_sight(detections, max_distance=settings.max_distance, max_gap=settings.max_gap):
         say(remark)
     with compilation_reported(), progress_bar("Linking") as progress:
-        run = run_track(detections, settings, workers=workers, progress=progress)
+        run = track_part(detections, settings, job.part, workers=job.workers, progress=progress)
     _LOG.info("%s", run.settings)
     origin = hashed.result()
     lap("hash")
@@ -291,7 +329,7 @@ def _in_memory(
         say(remark)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
-    record = _track_record(origin, run.settings) | counted | learned
+    record = job.record(origin, run.settings) | counted | learned
     formats.write_tracks(output, run.tracks, record=record, overwrite=overwrite)
     lap("write")
     if run.learned is not None:
@@ -313,40 +351,30 @@ def _trust(run: TrackingRun) -> dict[str, object]:
     return {"summary": run.summary, **numbers}
 
 
-def _stream(
-    source: Path,
-    output: Path,
-    columns: Mapping[str, str],
-    settings: TrackingSettings,
-    workers: int | None,
-    overwrite: bool,
-    resume: bool,
-) -> dict[str, object]:
+def _stream(source: Path, output: Path, job: TrackJob, overwrite: bool, resume: bool) -> dict[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from .. import formats
     from .._threads import begun
     from .._timing import lap
+    from ..errors import SettingsError
     from ..stream import settings_for, track_stream
 
-    formats.check_input(source, columns=columns)
-    hashed = begun(formats.input_of, source, columns)
-    used = settings_for(source, output, settings)
+    if job.part:
+        raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
+    formats.check_input(source, columns=job.columns)
+    hashed = begun(job.origin, str(source))
+    used = settings_for(source, output, job.settings)
     origin = hashed.result()
     lap("hash")
     _warn_of_other_input(origin)
     with compilation_reported(), progress_bar("Linking") as progress:
         stats = track_stream(
-            source, output, used, columns=columns, record=_track_record(origin, used), overwrite=overwrite,
-            resume=resume, workers=workers, progress=progress,
+            source, output, used, columns=job.columns, record=job.record(origin, used), overwrite=overwrite,
+            resume=resume, workers=job.workers, progress=progress,
         )  # fmt: skip
     if "remark" in stats:
         say(str(stats.pop("remark")))
     return dict(stats)
-
-
-def _track_record(origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
-    """The run record of tracks."""
-    return run_record("track", origin) | {"settings": used.as_dict(), "seed": None, "device": used.device}
 
 
 def _warn_of_other_input(origin: Mapping[str, str]) -> None:

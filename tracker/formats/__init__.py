@@ -38,6 +38,7 @@ FORMATS: Mapping[str, str] = {
 """Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
 
 READERS: Sequence[tuple[str, str]] = [
+    ("*.parquet/", "parquet"), ("*.pq/", "parquet"),
     ("*/", "geff"), ("*/", "ctc"), ("*_track.txt", "ctc"), ("*/", "openptv"), ("*_is.*", "openptv"),
     ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
     ("particles*", "myptv"), ("*.xlsx", "excel"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),

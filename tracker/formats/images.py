@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, ResourceError, SettingsError
 from .memory import refuse_if_larger_than_memory
+from .stacks import doubts_of, grey, named_axes
 from .tiff import Header, look_at_tiff, planes_by_frame
-from .tiff_scenes import listed, refuse_scene
+from .tiff_scenes import refuse_scene
 
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
@@ -162,7 +163,12 @@ def _look_at(
     if first.stat().st_size == 0:
         raise InputError(f"{first} is empty. Check where it was made.")
     header = _header(first, scene)
-    named = _named_axes(first, header, axes, several=len(files) > 1)
+    named = named_axes(str(first), header, axes, several=len(files) > 1)
+    if not named.removesuffix("S").endswith("YX"):
+        raise InputError(
+            f"{first} has axes {named} of sizes {header.sizes}, which do not end in Y, X. Name them with "
+            "--axes, such as TZYX, or convert the file."
+        )
     size = dict(zip(named, header.sizes, strict=True))
     if len(files) > 1 and size.get("T", 1) > 1:
         raise InputError(f"{first} has {size['T']} frames; in a folder an image is one frame. Give the axes.")
@@ -173,7 +179,7 @@ def _look_at(
     )
     count = len(files) if len(files) > 1 else size.get("T", 1)
     own = spacing if spacing is not None else header.spacing
-    doubts = tuple(_doubts(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
+    doubts = tuple(doubts_of(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
     return Movie(
         files, named, header.sizes, channel, count, own, header.unit, header.interval, doubts, scene,
         header.scenes,
@@ -185,24 +191,6 @@ def _header(path: Path, scene: int | None) -> Header:
         return look_at_tiff(path, scene)
     refuse_scene(path, scene or 0, 1)
     return _look_at_png(path)
-
-
-def _doubts(
-    header: Header, named: str, *, several: bool, axes: str | None, spacing: tuple[float, float, float] | None
-) -> Iterator[str]:
-    """What was neither given nor stated by the file, and may be wrong."""
-    size = dict(zip(named, header.sizes, strict=True))
-    deep = size.get("Z", 1) > 1
-    if header.scenes:
-        scenes = listed(header.scenes)
-        yield f"There are several scenes ({scenes}): the first is taken. For another: --scene N."
-    if axes is None and {*header.axes} - {*"TZCYXS"} and not several:
-        yield f"The file does not name its axes of {header.sizes}: taken for {named}. To name them: --axes."
-    elif axes is None and deep and not several and size.get("T", 1) == 1:
-        times = named.replace("T", "").replace("Z", "T").rstrip("S")
-        yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
-    if spacing is None and deep and not header.depth:
-        yield f"How far planes are apart is not known: taken for 1 {header.unit}. To set it: --spacing Z Y X."
 
 
 def _images_in(folder: Path) -> tuple[Path, ...]:
@@ -225,43 +213,10 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def _named_axes(path: Path, header: Header, given: str | None, *, several: bool) -> str:
-    """The axes with names for all; those that tifffile does not know, I or Q, are time and z."""
-    named = header.axes
-    if given is not None:
-        named = given.upper()
-        squeezed = "".join(axis for axis in named if axis in "TZCYX")
-        if squeezed != named or len(set(named)) != len(named) or not {"Y", "X"} <= set(named):
-            raise SettingsError(f"axes is {given!r}; it needs Y and X, and may have T, Z, C, each once.")
-        named += "S" if header.axes.endswith("S") else ""
-        if len(named) != len(header.axes):
-            raise SettingsError(
-                f"axes {given!r} names {len(given)} axes; {path} has {len(header.axes)}, of sizes "
-                f"{header.sizes}."
-            )
-    unknown = [axis for axis in named if axis not in "TZCYXS"]
-    free = [axis for axis in ("ZT" if several or len(unknown) > 1 else "TZ") if axis not in named]
-    if unknown and len(unknown) <= len(free):  # T, Z from outside to inside
-        given_now = iter(sorted(free[: len(unknown)]))
-        named = "".join(axis if axis in "TZCYXS" else next(given_now) for axis in named)
-    plain = named.removesuffix("S")  # a stack of 3 or 4 planes that was written without a word is called SYX
-    if {*plain} - {*"TZCYX"} or len(set(plain)) != len(plain) or plain[-2:] != "YX":
-        raise InputError(
-            f"{path} has axes {named} of sizes {header.sizes}, which do not say what they are, or do not end "
-            "in Y, X. Name them with --axes, such as TZYX, or convert the file."
-        )
-    return named
-
-
 def _frames(path: Path, movie: Movie, numbers: Sequence[int]) -> Iterator[NDArray]:
     size = dict(zip(movie.axes, movie.sizes, strict=True))
     for planes in planes_by_frame(path, movie.scene, movie.axes, movie.sizes, movie.channel, numbers):
-        yield _grey(planes.reshape(*movie.shape, size.get("S", 1)))
-
-
-def _grey(samples: NDArray) -> NDArray:
-    """Colours as their mean, without what is beyond three: transparency."""
-    return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
+        yield grey(planes.reshape(*movie.shape, size.get("S", 1)))
 
 
 def _image(path: Path, movie: Movie) -> NDArray:
@@ -274,7 +229,7 @@ def _image(path: Path, movie: Movie) -> NDArray:
     pillow = _pillow()
     try:
         with pillow.open(path) as image:
-            return _grey(np.asarray(image).reshape(*movie.shape, -1))
+            return grey(np.asarray(image).reshape(*movie.shape, -1))
     except (OSError, ValueError, SyntaxError) as error:
         raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
 

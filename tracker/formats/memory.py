@@ -22,7 +22,7 @@ def free_memory() -> int:
         return pages * 4096
 
 
-def refuse_if_larger_than_memory(path: Path, needed: float) -> None:
+def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
     """Complain if `needed` bytes are more than 0.8 of the free memory.
 
     Raises

@@ -11,9 +11,11 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError
@@ -25,14 +27,26 @@ from .memory import refuse_if_larger_than_memory
 from .records import record_bytes, record_from
 
 RECORD = b"outbid"
+PARTS = "part-*.parquet"
+"""The files of a table in parts, which is a folder whose name ends like a file's."""
 
-_ROWS = 1 << 20
+GROUP = 1 << 20
 """Rows that are packed as one group, and then brought to the disk."""
 _PIECES = 256
 """Pages that may wait for the disk, of a megabyte or less."""
 
 
 TAKES_COLUMNS = True
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or the parts of a folder, in their order."""
+    return sorted(path.glob(PARTS)) if path.is_dir() else [path]
+
+
+def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all readers take them
+    """Whether it is a folder of parts."""
+    return path.is_dir() and next(path.glob(PARTS), None) is not None
 
 
 def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
@@ -47,7 +61,7 @@ def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
 
 def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
-    with _opened(path) as file:
+    with _opened(files_of(path)[0]) as file:
         return table.holds_tracks(_roles(file.schema_arrow.names, path, columns))
 
 
@@ -65,15 +79,72 @@ def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """See `outbid.formats.read_record`."""
-    with _opened(path) as file:
+    with _opened(files_of(path)[0]) as file:
         known = file.metadata.metadata or {}
     return record_from(known[RECORD], path) if RECORD in known else None
 
 
 def row_count(path: Path) -> int:
-    """How many rows a file has, by its own account."""
-    with _opened(path) as file:
-        return int(file.metadata.num_rows)
+    """How many rows a file has, or all parts, by their own account."""
+    count = 0
+    for part in files_of(path):
+        with _opened(part) as file:
+            count += int(file.metadata.num_rows)
+    return count
+
+
+def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = AS_NAMED) -> Detections:
+    """Some rows of a file or of all parts; only the groups that hold them are read.
+
+    Raises
+    ------
+    InputError
+        As `read_detections`; or if there are fewer rows.
+    """
+    pieces, before = [], 0
+    for part in files_of(path):
+        with _opened(part) as file:
+            schema, wanted = file.schema_arrow, _wanted(file.schema_arrow, path, columns)
+            for group in range(file.num_row_groups):
+                count = file.metadata.row_group(group).num_rows
+                low, high = max(begin - before, 0), min(end - before, count)
+                if low < high:
+                    try:
+                        pieces.append(file.read_row_group(group, wanted)[low:high])
+                    except (pa.ArrowException, OSError, ValueError) as error:
+                        raise _damaged(part, error) from None
+                before += count
+    rows = pa.concat_tables(pieces) if pieces else pa.table({})
+    if len(rows) != end - begin:
+        raise InputError(f"{path} has {before} rows, and rows {begin} to {end} are needed. Was it replaced?")
+    return table.detections_of(_rows(path, rows, schema, columns, begin))
+
+
+def frames_in(
+    path: Path, columns: Mapping[str, str] = AS_NAMED
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The frames of a file or of all parts that hold rows, and how many rows each holds.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or the frames decrease.
+    """
+    frames, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for part in files_of(path):
+        with _opened(part) as file:
+            name = _roles(file.schema_arrow.names, path, columns).get("frame")
+            if name is None:
+                raise InputError(f"{path} has no column of frames. Name it: --columns frame=NAME.")
+            for batch in file.iter_batches(GROUP, columns=[name]):
+                frame, count = np.unique(batch[0].to_numpy(zero_copy_only=False), return_counts=True)
+                decreasing = pc.any(pc.less(batch[0][1:], batch[0][:-1])).as_py()
+                if decreasing or (len(frames[-1]) and len(frame) and frame[0] < frames[-1][-1]):
+                    raise InputError(f"{path}: frames must not decrease from row to row. Sort the rows.")
+                frames.append(frame.astype(np.int64))
+                counts.append(count.astype(np.int64))
+    every, where = np.unique(np.concatenate(frames), return_inverse=True)
+    return every, np.bincount(where, np.concatenate(counts), len(every)).astype(np.int64)
 
 
 def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_NAMED) -> Iterator[Detections]:
@@ -84,24 +155,26 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
     InputError
         As `read_detections`; or if the frames decrease from one row to the next.
     """
-    with _opened(path) as file:
-        schema = file.schema_arrow
-        wanted = _wanted(schema, path, columns)
-        kept, seen = pa.table({}), 0
-        try:
-            for batch in file.iter_batches(rows, columns=wanted):
-                piece = pa.Table.from_batches([batch])
-                kept = pa.concat_tables([kept, piece]) if len(kept) else piece
-                part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
-                if part is not None:
-                    yield part
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _damaged(path, error) from None
-        _refuse_other_count(path, seen + len(kept), file.metadata)
-        if len(kept):
-            yield table.detections_of(_rows(path, kept, schema, columns, seen))
+    kept, seen, declared = pa.table({}), 0, 0
+    for each in files_of(path):
+        with _opened(each) as file:
+            schema = file.schema_arrow
+            wanted = _wanted(schema, path, columns)
+            declared += file.metadata.num_rows
+            try:
+                for batch in file.iter_batches(rows, columns=wanted):
+                    piece = pa.Table.from_batches([batch])
+                    kept = pa.concat_tables([kept, piece]) if len(kept) else piece
+                    part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
+                    if part is not None:
+                        yield part
+            except InputError:
+                raise
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise _damaged(each, error) from None
+        _refuse_other_count(path, seen + len(kept), declared)
+    if len(kept):
+        yield table.detections_of(_rows(path, kept, schema, columns, seen))
 
 
 def _whole_frames(
@@ -148,9 +221,9 @@ def packed(
     with _Behind(file) as behind, _writer(behind, schema) as output:
 
         def add(rows: pa.Table) -> None:
-            for begin in range(0, len(rows), _ROWS):
-                output.write_table(rows[begin : begin + _ROWS])
-                if begin + _ROWS < len(rows):
+            for begin in range(0, len(rows), GROUP):
+                output.write_table(rows[begin : begin + GROUP])
+                if begin + GROUP < len(rows):
                     behind.sync()
 
         yield output, add
@@ -218,11 +291,11 @@ def _opened(path: Path) -> pa.parquet.ParquetFile:
         raise _damaged(path, error) from None
 
 
-def _refuse_other_count(path: Path, rows: int, footer: pa.parquet.FileMetaData) -> None:
+def _refuse_other_count(path: Path, rows: int, declared: int) -> None:
     """Compare the rows that were read, whose count its groups declare, with the count for the whole file."""
-    if rows != footer.num_rows:
+    if rows != declared:
         raise InputError(
-            f"{path} is damaged: it declares {footer.num_rows} rows, and {rows} can be read. Write it again."
+            f"{path} is damaged: it declares {declared} rows, and {rows} can be read. Write it again."
         )
 
 
@@ -234,17 +307,19 @@ def _roles(names: list[str], path: Path, columns: Mapping[str, str]) -> dict[str
 
 
 def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
-    with _opened(path) as file:
-        schema = file.schema_arrow
-        wanted = _wanted(schema, path, columns)
-        # A few bytes can stand for millions of equal values: the count of rows gives the size.
-        refuse_if_larger_than_memory(path, file.metadata.num_rows * max(len(wanted), 1) * 16)
-        try:
-            rows = file.read(wanted)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _damaged(path, error) from None
-        _refuse_other_count(path, len(rows), file.metadata)
-    return _rows(path, rows, schema, columns)
+    count, pieces = row_count(path), []
+    for part in files_of(path):
+        with _opened(part) as file:
+            schema = file.schema_arrow
+            wanted = _wanted(schema, path, columns)
+            # A few bytes can stand for millions of equal values: the count of rows gives the size.
+            refuse_if_larger_than_memory(path, count * max(len(wanted), 1) * 16)
+            try:
+                pieces.append(file.read(wanted))
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise _damaged(part, error) from None
+            _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
+    return _rows(path, pa.concat_tables(pieces), schema, columns)
 
 
 def _rows(

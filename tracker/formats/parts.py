@@ -60,7 +60,7 @@ class Parts:
         self.folder = output.with_name(output.name + ".parts")
         self._record = dict(record)
         with ExitStack() as held:
-            self._begin(held, resume)
+            begin_folder(self.folder, self._record, held, resume=resume)
             self._held = held.pop_all()
         self.done = 0
         while self._path(self.done).is_file():
@@ -69,35 +69,6 @@ class Parts:
         self._ready: Queue[pa.Table | Mapping[str, object] | None] = Queue(1)
         self._pool = ThreadPoolExecutor(2)
         self._adding: Future[None] | None = None
-
-    def _begin(self, held: ExitStack, resume: bool) -> None:
-        """Hold the folder, with the record of this run in it: that of an earlier run, or a new one."""
-        content, run = record_bytes(self._record), self.folder / "run.json"
-        if resume and not self.folder.exists():
-            raise SettingsError(f"There is nothing to resume: no {self.folder}. Leave out --resume.")
-        if not self.folder.exists():
-
-            def write(folder: Path) -> None:
-                folder.mkdir()
-                (folder / run.name).write_bytes(content)
-
-            write_whole_folder(self.folder, write, overwrite=False, foreign=lambda _: None)
-            resume = True
-        if not run.is_file():
-            raise SettingsError(
-                f"{self.folder} is in the way and is of no interrupted run: it has no {run.name}. Remove it, "
-                "or choose another name for the output."
-            )
-        held.enter_context(held_here(self.folder / "process"))
-        if not resume:
-            raise SettingsError(
-                f"{self.folder} is left of an interrupted run. Go on with it (--resume), or remove it."
-            )
-        if run.read_bytes() != content:
-            raise SettingsError(
-                f"{self.folder} is of a run with another input or other settings. Repeat those, or leave "
-                "out --resume and remove that folder."
-            )
 
     def __enter__(self) -> Parts:
         write = partial(write_whole, self.folder / _WHOLE, self._write, overwrite=True)
@@ -201,3 +172,39 @@ class Parts:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"
+
+
+def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *, resume: bool) -> None:
+    """Hold a folder of parts, with the record of this run in it: that of an earlier run, or a new one.
+
+    Raises
+    ------
+    SettingsError
+        If there are parts that are not to be resumed or are of another run, or none that can.
+    """
+    content, run = record_bytes(record), folder / "run.json"
+    if resume and not folder.exists():
+        raise SettingsError(f"There is nothing to resume: no {folder}. Leave out --resume.")
+    if not folder.exists():
+
+        def write(made: Path) -> None:
+            made.mkdir()
+            (made / run.name).write_bytes(content)
+
+        write_whole_folder(folder, write, overwrite=False, foreign=lambda _: None)
+        resume = True
+    if not run.is_file():
+        raise SettingsError(
+            f"{folder} is in the way and is of no interrupted run: it has no {run.name}. Remove it, "
+            "or choose another name for the output."
+        )
+    held.enter_context(held_here(folder / "process"))
+    if not resume:
+        raise SettingsError(
+            f"{folder} is left of an interrupted run. Go on with it (--resume), or remove it."
+        )
+    if run.read_bytes() != content:
+        raise SettingsError(
+            f"{folder} is of a run with another input or other settings. Repeat those, or leave "
+            "out --resume and remove that folder."
+        )

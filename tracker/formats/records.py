@@ -30,6 +30,11 @@ def record_bytes(record: Mapping[str, object]) -> bytes:
     return text.encode() + b"\n"
 
 
+def marked_bytes(record: Mapping[str, object]) -> bytes:
+    """The record as a file of its own holds it."""
+    return record_bytes(dict(record) | _MARK)
+
+
 def record_from(content: bytes, path: Path) -> dict[str, Any]:
     """The record that `content`, read from `path`, holds.
 

@@ -81,7 +81,7 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
     )
 
 
-def refuse_scene(path: Path, number: int, count: int) -> None:
+def refuse_scene(path: Path | str, number: int, count: int) -> None:
     """Complain about the number of a scene that a file has not.
 
     Raises

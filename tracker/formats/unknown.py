@@ -9,11 +9,11 @@ from shlex import quote
 
 _IMAGE = "It is an image. Find its spots first: outbid detect {name} -o spots.csv"
 _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
-    (("*.tif", "*.tiff", "*.btf", "*.png"), _IMAGE),
-    (("*.nd2", "*.czi", "*.lif", "*.ims", "*.dv", "*.oir"), "Export it as OME-TIFF, for outbid detect."),
+    (("*.tif", "*.tiff", "*.btf", "*.png", "*.nd2", "*.czi", "*.lif", "*.ims", "*.zarr"), _IMAGE),
+    (("*.dv", "*.oir"), "Export it as OME-TIFF, for outbid detect."),
     (("*.zip", "*.tar", "*.gz", "*.tgz", "*.bz2", "*.xz", "*.7z"), "It is an archive: unpack it first."),
     (("*.xls", "*.xlsx", "*.ods"), "It is a spreadsheet: save its table as .xlsx or CSV."),
-    (("*.h5", "*.hdf5"), "Export images as OME-TIFF, tracks as CSV."),
+    (("*.h5", "*.hdf5"), "If it holds images: outbid detect {name} -o spots.csv. Export tracks as CSV."),
     (("*.mat", "*.npz", "*.pkl", "*.pickle", "*.json"), "Save its table of points as CSV."),
     (
         ("*_tmtoctc.txt", "*_track.txt"),
@@ -35,7 +35,7 @@ def advice(path: Path) -> str:
     >>> advice(Path("notes.md"))
     ''
     """
-    if path.is_dir():
+    if path.is_dir() and not path.name.lower().endswith(".zarr"):
         kinds, _ = _ADVICE[0]
         files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
         if any(fnmatch(file.name.lower(), kind) for file in files for kind in kinds):

@@ -1,0 +1,177 @@
+"""The chains of ranges put together: how many tracks there are, and which number each has.
+
+Of a range only its last frame and the chains that begin in it matter to the next one: no rows are moved.
+Gaps are one assignment between the ends and starts of all ranges, as in a movie that is linked as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import free_memory
+from .formats.atomic import write_whole
+from .linking import CANDIDATE_SHARE, LinkCosts, link
+from .ranges import Range, links_file, numbers_file, roots
+from .tracking import TrackingSettings
+
+
+@dataclass(eq=False)
+class _OfRange:
+    """What is known of the chains of a range.
+
+    `first` (n,) are the chains of its first frame, counted through the movie; those that begin later are
+    `base`, `base` + 1, … up to `end`. `into` are rows that a link reaches from outside, with its values.
+    """
+
+    range: Range
+    first: NDArray[np.int64]
+    base: int
+    end: int
+    into: list[NDArray[np.int64]] = field(default_factory=list)
+    into_values: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def chains(self, origin: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Chains of the movie, of chains as `LinkRange` counts them."""
+        found = self.base + origin
+        early = origin < 0
+        found[early] = self.first[-1 - origin[early]]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Tracks of the whole movie.
+
+    Parameters
+    ----------
+    tracks : int
+        How many there are.
+    facts : list of mapping
+        What each range counted.
+    gap_links : int
+        Links over gaps.
+    gap : float
+        Largest gap between cost and bound of their assignment.
+    """
+
+    tracks: int
+    facts: list[dict[str, Any]]
+    gap_links: int = 0
+    gap: float = 0.0
+
+
+def number_tracks(ranges: Sequence[Range], folder: Path, settings: TrackingSettings) -> Chains:
+    """Join the chains of all ranges, and write for each the numbers of its tracks.
+
+    Numbers are 0, 1, 2, … in the order of the tracks' first detections.
+
+    Parameters
+    ----------
+    ranges : sequence of Range
+    folder : Path
+        With what `LinkRange` wrote of each; what `WriteRange` needs is written there.
+    settings : TrackingSettings
+        With a `max_distance`.
+    """
+    found: list[_OfRange] = []
+    facts, count = [], 0
+    last, onto, values = np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty((2, 0))
+    for each in ranges:
+        with np.load(links_file(folder, each.number)) as held:
+            facts.append(json.loads(held["facts"].tobytes()))
+            origin = held["origin"]
+            first = np.full(int(held["first"]), -1, dtype=np.int64)
+            first[onto[:, 1]] = last[onto[:, 0]]
+            new = first < 0
+            first[new] = count + np.arange(new.sum())
+            base = count + int(new.sum())
+            count = base + int(origin.max(initial=-1)) + 1
+            found.append(_OfRange(each, first, base, count, [onto[:, 1]], [values]))
+            last, onto, values = found[-1].chains(origin), held["onto"], held["onto_values"]
+    before = np.arange(count)
+    links, gap = _close_gaps(found, folder, settings, before) if settings.max_gap and count else (0, 0.0)
+    begins = before == np.arange(count)
+    number = (np.cumsum(begins) - 1)[roots(before)]
+    for of in found:
+        held = {
+            "first": number[of.first],
+            "later": number[of.base : of.end],
+            "into": np.concatenate(of.into),
+            "into_values": np.concatenate(of.into_values, axis=1),
+        }
+        _save(numbers_file(folder, of.range.number), held)
+    return Chains(int(begins.sum()), facts, links, gap)
+
+
+def _save(path: Path, held: Mapping[str, NDArray]) -> None:
+    write_whole(path, lambda file: np.savez(file, **held), overwrite=True)
+
+
+def _close_gaps(
+    found: list[_OfRange], folder: Path, settings: TrackingSettings, before: NDArray[np.int64]
+) -> tuple[int, float]:
+    """Join ends to later starts: writes what comes before each chain, and what reaches each range."""
+    assert settings.max_distance is not None
+    ends, starts = (_loose(found, folder, side) for side in ("end", "start"))
+    frames = np.concatenate([ends.frame, starts.frame])
+    ends = ends.take(ends.frame < frames.max(initial=0))
+    starts = starts.take(starts.frame > frames.min(initial=0))
+    distance = settings.max_distance if settings.gap_distance is None else settings.gap_distance
+    costs = LinkCosts(
+        distance, settings.cost, settings.unmatched_cost, settings.solver, settings.exact_margins
+    )
+    links = link(
+        (ends.position * settings.spacing, starts.position * settings.spacing),
+        (2, int(settings.max_gap or 0) + 1),
+        costs,
+        blocks=(ends.frame, starts.frame),
+        most_bytes=int(CANDIDATE_SHARE * 0.8 * free_memory()),
+    )
+    source, target = links.pairs.T
+    before[starts.chain[target]] = ends.chain[source]
+    values = np.stack([links.cost, links.margin])
+    for number, of in enumerate(found):
+        here = starts.range[target] == number
+        of.into.append(starts.row[target[here]])
+        of.into_values.append(values[:, here])
+    return len(links.pairs), links.gap
+
+
+@dataclass(frozen=True, eq=False)
+class _Loose:
+    """Ends or starts of chains: where they are, and which chain they belong to."""
+
+    frame: NDArray[np.int32]
+    position: NDArray[np.float64]
+    row: NDArray[np.int64]
+    range: NDArray[np.int64]
+    chain: NDArray[np.int64]
+
+    def take(self, kept: NDArray[np.bool_]) -> _Loose:
+        return _Loose(
+            self.frame[kept], self.position[kept], self.row[kept], self.range[kept], self.chain[kept]
+        )
+
+
+def _loose(found: list[_OfRange], folder: Path, side: str) -> _Loose:
+    """The ends or the starts of all ranges, in their order."""
+    parts = []
+    for number, of in enumerate(found):
+        with np.load(links_file(folder, of.range.number)) as held:
+            rows = held[f"{side}_row"]
+            part = _Loose(
+                held[f"{side}_frame"], held[f"{side}_position"], rows, np.full(len(rows), number),
+                of.chains(held["origin"][rows]),
+            )  # fmt: skip
+        if side == "start":  # what the range before reaches is none
+            part = part.take(~np.isin(rows, of.into[0]))
+        parts.append(part)
+    names = ("frame", "position", "row", "range", "chain")
+    return _Loose(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -1,0 +1,50 @@
+"""Commands on a cluster: their options, and how a movie is then worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from .terminal import progress_bar, say
+
+if TYPE_CHECKING:
+    from ..in_ranges import How
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def cluster_options(function: _Function) -> _Function:
+    """Add ``--cluster`` and ``--scheduler``."""
+    for option in (
+        click.option(
+            "--scheduler", metavar="ADDRESS", help="Work on the dask cluster there, in ranges of frames: tcp://…"
+        ),
+        click.option(
+            "--cluster", type=click.Choice(["local", "slurm"]),
+            help="Start a dask cluster of --workers processes or SLURM jobs; work there in ranges of frames.",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@contextmanager
+def on_a_cluster(
+    cluster: str | None,
+    scheduler: str | None,
+    workers: int | None,
+    *,
+    overwrite: bool,
+    resume: bool,
+    gpus: bool,
+) -> Iterator[How]:
+    """How a movie is worked on there, with a bar."""
+    from ..cluster import Workers, connected
+    from ..in_ranges import How
+
+    with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner, progress_bar("Ranges") as bar:
+        say(f"Dashboard: {runner.dashboard}")
+        yield How(runner, overwrite=overwrite, resume=resume, progress=bar)

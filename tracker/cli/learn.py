@@ -1,0 +1,58 @@
+"""The command `outbid learn`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .terminal import columns_option, common_options, compilation_reported, config_option, say
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    no_args_is_help=True,
+    help="""Learn one model from many movies.
+
+    \b
+    Examples:
+      outbid learn control/*.csv treated/*.csv -o model.json
+      outbid track treated/*.csv --out-dir tracks/ --model model.json
+
+    INPUTS are tables of detections in one unit. How particles move, how often they are missed, begin and end
+    is learned from each movie; the model is the median of every value. Conditions are compared
+    only under one model: where each movie has its own, a difference may be one of the models.
+    """,
+)
+@click.argument("sources", metavar="INPUTS", nargs=-1, required=True, type=_FILE)
+@click.option("-o", "--output", type=_FILE, required=True, help="The model, as JSON.")
+@click.option(
+    "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
+    help="Size of a voxel: positions are multiplied by it.",
+)  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: one a core]")
+@columns_option("--columns", "all INPUTS")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@config_option
+@common_options
+def learn(
+    sources: tuple[Path, ...],
+    output: Path,
+    spacing: tuple[float, float, float],
+    workers: int | None,
+    columns: dict[str, str],
+    overwrite: bool,
+) -> None:
+    """Learn one model from many movies."""
+    from .. import formats
+    from ..formats.outputs import refuse_output
+    from ..pooled import learn_many, write_model
+    from ..tracking import TrackingSettings
+
+    refuse_output(output, overwrite=overwrite, inputs=list(sources))
+    with compilation_reported():
+        model = learn_many(sources, TrackingSettings(spacing=spacing), columns=columns, workers=workers)
+    origins = [formats.input_of(source, columns) for source in sources]
+    write_model(output, model, origins, overwrite=overwrite)
+    say(f"{model}\n{output}")

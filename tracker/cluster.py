@@ -1,0 +1,210 @@
+"""Many machines, by dask.distributed: the one module that imports it.
+
+Workers read their own ranges and write their own files, so what goes over the network is names. A task that
+is done twice, for its first worker was lost, makes the same file again. All machines see the same folders.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ResourceError, SettingsError
+from .ranges import Task
+
+_LOG = logging.getLogger("outbid")
+KINDS = ("local", "slurm")
+_AGAIN = 20
+"""How often a task is given out again whose worker was lost, at most."""
+_LOST = 10.0
+"""Seconds without a word of the scheduler after which it counts as lost."""
+_LOOK = 0.5
+"""Seconds between looks whether it is there."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Which cluster does the work.
+
+    Parameters
+    ----------
+    kind : {"local", "slurm"} or None
+        A cluster that is started for this run, and ended with it: processes of this machine, or jobs of SLURM
+        as dask-jobqueue is configured (``~/.config/dask/jobqueue.yaml``).
+    scheduler : str or None
+        Address of a cluster that is there: ``tcp://…``.
+    count : int
+        Workers to start.
+    gpus : bool
+        Whether each local worker gets a GPU of its own.
+
+    Raises
+    ------
+    SettingsError
+        If it is neither or both.
+    """
+
+    kind: str | None = None
+    scheduler: str | None = None
+    count: int = 2
+    gpus: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.kind is None) == (self.scheduler is None):
+            raise SettingsError("A cluster is started (--cluster) or joined (--scheduler): give one of them.")
+        if self.kind not in (None, *KINDS):
+            raise SettingsError(f"cluster is {self.kind!r}; it must be one of: {', '.join(KINDS)}.")
+
+
+class Cluster:
+    """A runner of tasks on a cluster; see `outbid.ranges.Runner`."""
+
+    def __init__(self, client: Any, started: Any = None) -> None:
+        self.client, self.started = client, started
+
+    @property
+    def dashboard(self) -> str:
+        """Where to look at what is done."""
+        return str(self.client.dashboard_link)
+
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        """Do the tasks, in any order; the accounts as they come.
+
+        Raises
+        ------
+        ResourceError
+            If the scheduler is lost, or a task has lost its worker too often.
+        OutbidError
+            What a task raises.
+        """
+        from distributed import KilledWorker, wait
+
+        left = {self._submit(task): task for task in tasks}
+        often: dict[str, int] = {}
+        heard = time.monotonic()
+        try:
+            while left:
+                try:
+                    done = wait(list(left), timeout=_LOOK, return_when="FIRST_COMPLETED").done
+                except TimeoutError:
+                    done = set()
+                heard = self._heard(heard)
+                for future in done:
+                    task = left.pop(future)
+                    error = None if future.status == "finished" else self._error(future)
+                    if error is None:
+                        yield future.result()
+                        continue
+                    name = task.output.name
+                    often[name] = often.get(name, 0) + 1
+                    if not isinstance(error, KilledWorker | ConnectionError) or often[name] > _AGAIN:
+                        raise error
+                    left[self._submit(task)] = task
+        finally:
+            self._cancel(list(left))
+
+    def _submit(self, task: Task) -> Any:
+        return self.client.submit(_do, task, pure=False, retries=_AGAIN)
+
+    def _error(self, future: Any) -> BaseException:
+        """Why a task has no result."""
+        if future.status == "cancelled":
+            self._heard(0.0)
+            return ConnectionError("the task was cancelled")
+        found = future.exception()
+        return found if isinstance(found, BaseException) else RuntimeError(str(found))
+
+    def _heard(self, before: float) -> float:
+        """When the scheduler was heard of last.
+
+        Raises
+        ------
+        ResourceError
+            If that was too long ago.
+        """
+        if self.client.status == "running":
+            return time.monotonic()
+        if time.monotonic() - before > _LOST:
+            raise ResourceError(
+                "The scheduler of the cluster is lost. What is done is kept: repeat the command with "
+                "--resume."
+            )
+        return before
+
+    def _cancel(self, futures: list[Any]) -> None:
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+
+
+@contextmanager
+def connected(workers: Workers) -> Iterator[Cluster]:
+    """A cluster, started or joined; one that was started is ended.
+
+    Raises
+    ------
+    ResourceError
+        If the packages are missing, or no scheduler answers.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError:
+        raise ResourceError(
+            "A cluster needs a package that is not installed: pip install 'outbid[cluster]'."
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are reported here
+    with ExitStack() as held:
+        started = None
+        try:
+            if workers.kind is not None:
+                started = held.enter_context(_started(workers))
+            address = started if workers.scheduler is None else workers.scheduler
+            client = held.enter_context(distributed.Client(address, timeout=_LOST))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ResourceError(
+                f"No scheduler answers at {workers.scheduler or workers.kind}: {error}. Is it running?"
+            ) from None
+        _LOG.info("Dashboard: %s", client.dashboard_link)
+        yield Cluster(client, started)
+
+
+def _started(workers: Workers) -> Any:
+    """A new cluster, as a context."""
+    if workers.kind == "slurm":
+        try:
+            from dask_jobqueue import SLURMCluster
+        except ModuleNotFoundError:
+            raise ResourceError(
+                "SLURM needs a package that is not installed: pip install 'outbid[cluster]'."
+            ) from None
+        cluster = SLURMCluster()
+        cluster.scale(jobs=workers.count)
+        return cluster
+    import dask
+    from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
+
+    quiet = {"silence_logs": logging.CRITICAL}
+    options = {"nthreads": 1, "host": "127.0.0.1"}
+    specs = {
+        k: {"cls": Nanny, "options": {**options, "env": {"CUDA_VISIBLE_DEVICES": str(k)}}}
+        for k in range(workers.count)
+    }
+    scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
+    # A task whose worker is killed is done again.
+    with dask.config.set({"distributed.scheduler.allowed-failures": _AGAIN}):
+        if workers.gpus:
+            return SpecCluster(workers=specs, scheduler=scheduler, **quiet)
+        return LocalCluster(
+            n_workers=workers.count, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", **quiet,
+        )  # fmt: skip
+
+
+def _do(task: Task) -> dict[str, Any]:
+    """Do a task on a worker; its name there is part of the account."""
+    from distributed import get_worker
+
+    return {**task(), "worker": str(get_worker().address)}

@@ -1,0 +1,176 @@
+"""CZI, Zeiss' images, read by czifile: tiles of planes, put together to frames when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SettingsError
+from .memory import refuse_if_larger_than_memory
+from .stacks import Held, Stack, damage_explained, missing
+from .tiff_scenes import refuse_scene
+
+SUFFIXES = (".czi",)
+_LETTERS = "TCZYX"
+_METRES_TO_MICROMETRES = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class _Tile:
+    """A block of pixels: where it begins and how far it reaches along each axis, and what reads it."""
+
+    place: dict[str, tuple[int, int]]
+    scene: int
+    mosaic: int
+    dtype: np.dtype
+    samples: int
+    entry: Any
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """The tiles of a scene as one array; pyramids of lower resolution are left out.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or has axes beyond T, C, Z, Y, X.
+    SettingsError
+        If there is no such scene or level.
+    ResourceError
+        If czifile is missing.
+    """
+    try:
+        import czifile
+    except ModuleNotFoundError:
+        raise missing("CZI", "czi") from None
+    if level:
+        raise SettingsError(f"Of {source} only level 0 is read. Leave --level out.")
+    with damage_explained(source, "CZI"):
+        held = Held(czifile.CziFile(source))
+        tiles = [_tile(entry) for entry in held.file.subblock_directory if _is_whole(entry)]
+        scenes = sorted({tile.scene for tile in tiles})
+        if not tiles:
+            raise InputError(f"{source} holds no image. Check where it was made.")
+        refuse_scene(source, scene or 0, len(scenes))
+        chosen = [tile for tile in tiles if tile.scene == scenes[scene or 0]]
+        pixels = _Pixels(held, source, chosen)
+        text = held.file.metadata()
+        facts = _facts(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
+    listed = tuple(f"{number}" for number in scenes) if len(scenes) > 1 and scene is None else ()
+    return Stack(
+        pixels, _LETTERS + "S", facts.spacing, facts.unit, facts.interval, facts.depth, facts.channels, listed
+    )
+
+
+class _Pixels:
+    """(T, C, Z, Y, X, S): tiles are read when they are indexed."""
+
+    def __init__(self, held: Held, source: str, tiles: Sequence[_Tile]) -> None:
+        self._held, self._source, self._tiles = held, source, sorted(tiles, key=lambda tile: tile.mosaic)
+        self._start, shape = [], []
+        for axis in _LETTERS:
+            ends = [tile.place.get(axis, (0, 1)) for tile in tiles]
+            self._start.append(min(start for start, _ in ends))
+            shape.append(max(start + size for start, size in ends) - self._start[-1])
+        for axis in {axis for tile in tiles for axis in tile.place} - {*_LETTERS}:
+            if len({tile.place.get(axis, (0, 1)) for tile in tiles}) > 1:
+                raise InputError(
+                    f"{source} has several images along {axis}. Export the one meant as OME-TIFF."
+                )
+        self.shape = (*shape, tiles[0].samples)
+        self.dtype = np.result_type(*{tile.dtype for tile in tiles})
+        self._by_plane: dict[tuple[int, int], list[_Tile]] = {}
+        for tile in self._tiles:
+            (t, times), (c, channels) = (tile.place.get(axis, (0, 1)) for axis in "TC")
+            for when in range(t, t + times):
+                for channel in range(c, c + channels):
+                    self._by_plane.setdefault((when, channel), []).append(tile)
+
+    def __getitem__(self, where: tuple[int, int, slice, slice, slice, slice]) -> NDArray:
+        t, c = where[0] + self._start[0], where[1] + self._start[1]
+        frame = self.shape[2:]
+        refuse_if_larger_than_memory(self._source, float(np.prod(frame)) * self.dtype.itemsize)
+        found = np.zeros(frame, self.dtype)
+        with damage_explained(self._source, "CZI"):
+            for tile in self._by_plane.get((t, c), []):
+                self._paint(tile, t, c, where[2], found)
+        return found[where[2:]]
+
+    def _paint(self, tile: _Tile, t: int, c: int, planes: slice, found: NDArray) -> None:
+        """Write a tile where it belongs, unless it lies in none of these planes."""
+        place = [tile.place.get(axis, (0, 1)) for axis in _LETTERS]
+        inside = [start - least for (start, _), least in zip(place, self._start, strict=True)][2:]
+        wanted = range(*planes.indices(found.shape[0]))
+        if not any(inside[0] <= z < inside[0] + place[2][1] for z in wanted):
+            return
+        data = _values(tile.entry, self._held.file)
+        order = [axis for axis in tile.place if axis in _LETTERS]
+        data = data.reshape([tile.place[axis][1] for axis in order] + [self.shape[-1]])
+        data = data.transpose([order.index(axis) for axis in _LETTERS if axis in order] + [len(order)])
+        missing_axes = [k for k, axis in enumerate(_LETTERS) if axis not in order]
+        data = np.expand_dims(data, tuple(missing_axes))
+        data = data[t - place[0][0], c - place[1][0]]
+        found[tuple(slice(at, at + size) for at, size in zip(inside, data.shape[:3], strict=True))] = data
+
+
+def _is_whole(entry: Any) -> bool:
+    """Whether it is of full resolution."""
+    return int(entry.pyramid_type) == 0 and tuple(entry.shape) == tuple(entry.stored_shape)
+
+
+def _tile(entry: Any) -> _Tile:
+    """What an entry of the directory says, in the words of either generation of czifile."""
+    dtype = np.dtype(entry.dtype)
+    dtype = dtype if dtype.subdtype is None else dtype.subdtype[0]
+    if hasattr(entry, "dims"):
+        place = dict(zip(entry.dims[:-1], zip(entry.start, entry.shape, strict=True), strict=False))
+        scene, mosaic = max(entry.scene_index, 0), entry.mosaic_index
+    else:
+        place = {each.dimension: (each.start, each.size) for each in entry.dimension_entries}
+        mosaic = place.pop("M", (-1, 1))[0]
+        scene = place.pop("S", (0, 1))[0]
+    return _Tile(place, scene, mosaic, dtype, int(entry.shape[-1]), entry)
+
+
+def _values(entry: Any, file: Any) -> NDArray:
+    if hasattr(entry, "read_segment_data"):
+        return np.asarray(entry.read_segment_data(file).data())
+    return np.asarray(entry.data_segment().data())
+
+
+@dataclass(frozen=True)
+class _Facts:
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = "pixel"
+    interval: float | None = None
+    depth: bool = False
+    channels: tuple[str, ...] = ()
+
+
+def _facts(text: str) -> _Facts:
+    """Voxel, interval and channels from the XML of the file."""
+    from defusedxml import ElementTree
+
+    try:
+        root = ElementTree.fromstring(text, forbid_dtd=True)
+    except Exception:  # pixels can be read without what describes them
+        return _Facts()
+    found = {
+        each.get("Id"): float(value.text)
+        for each in root.iterfind(".//Scaling/Items/Distance")
+        if (value := each.find("Value")) is not None and value.text
+    }
+    metres = [found.get(axis, 0.0) for axis in "ZYX"]
+    if not metres[2] > 0:
+        return _Facts()
+    spacing = [value * _METRES_TO_MICROMETRES if value > 0 else 1.0 for value in metres]
+    step = root.find(".//Dimensions/T/Positions/Interval/Increment")
+    interval = float(step.text) if step is not None and step.text else None
+    channels = tuple(each.get("Name", "") for each in root.iterfind(".//Dimensions/Channels/Channel"))
+    return _Facts(
+        (spacing[0], spacing[1], spacing[2]), "micrometer", interval or None, metres[0] > 0, channels
+    )

@@ -1,0 +1,105 @@
+"""HDF5, read by h5py: each data set of numbers over two axes or more is a scene."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, SettingsError
+from .stacks import Stack, damage_explained, missing
+from .tiff_scenes import refuse_scene
+
+SUFFIXES = (".h5", ".hdf5", ".he5")
+_MOST_AXES = 6
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """A data set of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or has no image.
+    SettingsError
+        If there is no such scene, or a level is chosen: the format has none.
+    ResourceError
+        If h5py is missing.
+    """
+    if level:
+        raise SettingsError(f"{source} has no levels: choose a data set with --scene. Leave --level out.")
+    file = opened(source)
+    with damage_explained(source, "HDF5"):
+        found: list[Any] = []
+        file.visititems(lambda _, each: found.append(each) if _is_image(each) else None)
+        if not found:
+            raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
+        refuse_scene(source, scene or 0, len(found))
+        data = found[scene or 0]
+        spacing, depth = _spacing(data)
+        listed = tuple(f"{each.name} {each.shape}" for each in found)
+        return Stack(
+            data, _axes(data), spacing, "micrometer" if spacing != (1.0, 1.0, 1.0) else "pixel", None, depth,
+            scenes=listed if len(found) > 1 and scene is None else (),
+        )  # fmt: skip
+
+
+def opened(source: str) -> Any:
+    """A file of HDF5, open for reading.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    ResourceError
+        If h5py is missing.
+    """
+    try:
+        import h5py
+    except ModuleNotFoundError:
+        raise missing("HDF5", "hdf5") from None
+    with damage_explained(source, "HDF5"):
+        return h5py.File(source, "r")
+
+
+def _is_image(each: Any) -> bool:
+    shape = getattr(each, "shape", None) or ()
+    return 2 <= len(shape) <= _MOST_AXES and each.dtype.kind in "biuf" and min(shape) > 0
+
+
+def _axes(data: Any) -> str:
+    """The letters of the labels of dimensions, or of an attribute; Q for those that nothing names."""
+    labels = [dimension.label for dimension in data.dims]
+    stated = data.attrs.get("axes", data.attrs.get("axistags"))
+    if isinstance(stated, bytes | str):
+        text = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else stated
+        labels = [each["key"] for each in json.loads(text)["axes"]] if text.startswith("{") else list(text)
+    elif stated is not None:
+        labels = [str(each) for each in np.asarray(stated).tolist()]
+    return letters(labels, len(data.shape))
+
+
+def letters(labels: list[Any], count: int) -> str:
+    """Axes from the names of dimensions: their first letters, if those are of TZCYX; the last two are Y, X.
+
+    Examples
+    --------
+    >>> letters(["time", "z", "y", "x"], 4), letters(["", "", ""], 3)
+    ('TZYX', 'QYX')
+    """
+    named = [str(label)[:1].upper() or "Q" for label in labels]
+    if len(named) != count or len({*named} - {"Q"}) + named.count("Q") != count:
+        named = ["Q"] * count
+    if not {"Y", "X"} & {*named}:
+        named[-2:] = ["Y", "X"]
+    return "".join(axis if axis in "TZCYXS" else "Q" for axis in named)
+
+
+def _spacing(data: Any) -> tuple[tuple[float, float, float], bool]:
+    """Size of a voxel as ImageJ writes it beside the data."""
+    sizes = np.asarray(data.attrs.get("element_size_um", ()), dtype=np.float64).ravel()
+    if len(sizes) != 3 or not (sizes > 0).all():
+        return (1.0, 1.0, 1.0), False
+    z, y, x = sizes.tolist()
+    return (z, y, x), True

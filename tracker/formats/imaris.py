@@ -1,0 +1,98 @@
+"""Imaris' images (.ims), which are HDF5, read by h5py: resolution levels, times, channels."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SettingsError
+from .hdf5 import opened
+from .stacks import Stack, damage_explained
+from .tiff_scenes import refuse_scene
+from .units import unit_of
+
+SUFFIXES = (".ims",)
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """The image of the file at a level of resolution.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or of Imaris before version 5.5.
+    SettingsError
+        If there is no such scene or level.
+    ResourceError
+        If h5py is missing.
+    """
+    refuse_scene(source, scene or 0, 1)
+    file = opened(source)
+    with damage_explained(source, "Imaris"):
+        if "DataSet" not in file or "DataSetInfo" not in file:
+            raise InputError(f"{source} has no DataSet as Imaris writes it. Save it anew from Imaris.")
+        count = sum(name.startswith("ResolutionLevel") for name in file["DataSet"])
+        if not 0 <= level < count:
+            raise SettingsError(f"There is no level {level}: {source} has {count}, from 0 up.")
+        sizes = tuple(_Pixels(file, source, each).shape for each in range(count))
+        pixels = _Pixels(file, source, level)
+        image = file["DataSetInfo/Image"].attrs
+        extent = [
+            float(_text(image, f"ExtMax{axis}", "0")) - float(_text(image, f"ExtMin{axis}", "0"))
+            for axis in (2, 1, 0)
+        ]
+        voxels = [length / size for length, size in zip(extent, pixels.shape[2:], strict=True)]
+        times = file["DataSetInfo/TimeInfo"].attrs if "TimeInfo" in file["DataSetInfo"] else {}
+        names = [f"DataSetInfo/Channel {channel}" for channel in range(pixels.shape[1])]
+        channels = tuple(_text(file[name].attrs, "Name", "") if name in file else "" for name in names)
+        unit = unit_of(_text(image, "Unit", "um"))
+    known = all(length > 0 for length in voxels)
+    spacing = (voxels[0], voxels[1], voxels[2]) if known else (1.0, 1.0, 1.0)
+    return Stack(
+        pixels, "TCZYX", spacing, unit if known else "pixel", _interval(times), known, channels, (), sizes
+    )
+
+
+class _Pixels:
+    """(T, C, Z, Y, X) of a level; each frame is a data set of its own, filled up to whole chunks."""
+
+    def __init__(self, file: Any, source: str, level: int) -> None:
+        self._source, self._level = source, file[f"DataSet/ResolutionLevel {level}"]
+        first = self._level["TimePoint 0/Channel 0"]
+        size = [int(_text(first.attrs, f"ImageSize{axis}", "0")) for axis in "ZYX"]
+        stored = first["Data"].shape
+        frame = [min(each, most) or most for each, most in zip(size, stored, strict=True)]
+        self.shape = (len(self._level), len(self._level["TimePoint 0"]), *frame)
+        self.dtype = first["Data"].dtype
+
+    def __getitem__(self, where: tuple[int, int, slice, slice, slice]) -> NDArray:
+        t, c, *inside = where
+        bounds = zip(inside, self.shape[2:], strict=True)
+        box = tuple(slice(*part.indices(size)) for part, size in bounds)
+        with damage_explained(self._source, "Imaris"):
+            return np.asarray(self._level[f"TimePoint {t}/Channel {c}/Data"][box])
+
+
+def _text(attributes: Any, name: str, missing: str) -> str:
+    """An attribute: Imaris writes texts as arrays of single letters."""
+    if name not in attributes:
+        return missing
+    return (
+        b"".join(np.atleast_1d(attributes[name]).astype("S").tolist()).decode("utf-8", "replace") or missing
+    )
+
+
+def _interval(attributes: Any) -> float | None:
+    """Mean of the seconds between the stated times."""
+    try:
+        stated = (f"TimePoint{number}" for number in range(1, len(attributes) + 1))
+        times = [datetime.fromisoformat(_text(attributes, name, "")) for name in stated if name in attributes]
+    except ValueError:
+        return None
+    steps = [(after - before).total_seconds() for before, after in pairwise(times)]
+    mean = sum(steps) / len(steps) if steps else 0.0
+    return mean if mean > 0 else None

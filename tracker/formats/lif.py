@@ -1,0 +1,86 @@
+"""LIF, Leica's images, read by liffile plane by plane."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SettingsError
+from .stacks import Held, Stack, damage_explained, missing
+from .tiff_scenes import refuse_scene
+
+SUFFIXES = (".lif",)
+_METRES_TO_MICROMETRES = 1e6
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """An image of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or has no image.
+    SettingsError
+        If there is no such scene, or a level is chosen: the format has none.
+    ResourceError
+        If liffile is missing.
+    """
+    try:
+        import liffile
+    except ModuleNotFoundError:
+        raise missing("LIF", "lif") from None
+    if level:
+        raise SettingsError(f"{source} has no levels. Leave --level out.")
+    with damage_explained(source, "LIF"):
+        held = Held(liffile.LifFile(source))
+        images = [each for each in held.file.images if {"Y", "X"} <= {*each.dims}]
+        if not images:
+            raise InputError(f"{source} holds no image. Check where it was made.")
+        refuse_scene(source, scene or 0, len(images))
+        image = images[scene or 0]
+        pixels = _Pixels(held, image, source)
+        steps = {axis: _step(values) for axis, values in image.coords.items()}
+    spacing = [_METRES_TO_MICROMETRES * abs(steps.get(axis) or 0.0) or 1.0 for axis in "ZYX"]
+    listed = tuple(f"{each.name} {dict(each.sizes)}" for each in images)
+    return Stack(
+        pixels,
+        "".join(image.dims),
+        (spacing[0], spacing[1], spacing[2]),
+        "micrometer" if steps.get("X") else "pixel",
+        steps.get("T"),
+        bool(steps.get("Z")),
+        scenes=listed if len(images) > 1 and scene is None else (),
+    )
+
+
+def _step(values: NDArray) -> float | None:
+    """Mean difference of coordinates, if there are two."""
+    return float(values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else None
+
+
+class _Pixels:
+    """An image of the file as an array; its planes are read when they are indexed."""
+
+    def __init__(self, held: Held, image: Any, source: str) -> None:
+        self._held, self._image, self._source = held, image, source
+        self.shape, self.dtype = tuple(image.shape), image.dtype
+        self._outside = [axis for axis in image.dims if axis not in image.frames.frame_dims]
+
+    def __getitem__(self, where: tuple[int | slice, ...]) -> NDArray:
+        by_axis = dict(zip(self._image.dims, where, strict=True))
+        chosen = {axis: np.atleast_1d(np.arange(size)[by_axis[axis]]) for axis, size in self._sizes.items()}
+        inside = tuple(by_axis[axis] for axis in self._image.dims if axis not in self._outside)
+        with damage_explained(self._source, "LIF"):
+            planes = [
+                self._image.frame(**dict(zip(self._outside, map(int, place), strict=True)))[inside]
+                for place in product(*chosen.values())
+            ]
+        lengths = [len(chosen[axis]) for axis in self._outside if isinstance(by_axis[axis], slice)]
+        return np.stack(planes).reshape(*lengths, *planes[0].shape)
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        return {axis: self._image.sizes[axis] for axis in self._outside}

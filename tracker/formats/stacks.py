@@ -1,0 +1,231 @@
+"""What a reader of images finds: an array that is read piece by piece, with its axes and its voxels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, OutbidError, ResourceError, SettingsError
+from .tiff_scenes import listed
+
+Box = tuple[slice, slice, slice]
+"""The part of a frame along z, y and x."""
+WHOLE: Box = (slice(None), slice(None), slice(None))
+
+
+class Sliced(Protocol):
+    """An array that is read when it is indexed by integers and slices."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of its values."""
+
+    def __getitem__(self, where: Any, /) -> Any:
+        """The values there, or what NumPy makes an array of them from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """An image of several dimensions, and what its file states of it.
+
+    Parameters
+    ----------
+    array : Sliced
+    axes : str
+        One letter an axis, of TZCYXS; others stand for axes that nothing names.
+    spacing : tuple of 3 float
+        Size of a voxel along z, y, x, in `unit`.
+    unit : str
+    interval : float or None
+        Seconds from frame to frame.
+    depth : bool
+        Whether the distance of planes is stated.
+    channels : tuple of str
+        Their names, as far as the file has some.
+    scenes : tuple of str
+        What each of several images is, where none was chosen.
+    levels : tuple of tuple of int
+        Sizes of each level of resolution.
+    """
+
+    array: Sliced
+    axes: str
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    unit: str = "pixel"
+    interval: float | None = None
+    depth: bool = False
+    channels: tuple[str, ...] = ()
+    scenes: tuple[str, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return tuple(int(size) for size in self.array.shape)
+
+
+def named_axes(name: str, stack: Any, given: str | None, *, several: bool = False) -> str:
+    """The axes with names for all; those that nothing names are time and z.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+    stack : Stack or Header
+        With axes and sizes.
+    given : str, optional
+        What the caller says the axes are.
+    several : bool
+        Whether each of several files is one frame.
+
+    Raises
+    ------
+    SettingsError
+        If what is given makes no sense.
+    InputError
+        If it stays unclear what an axis is.
+
+    Examples
+    --------
+    >>> named_axes("a.zarr", Stack(np.zeros((9, 3, 8, 8)), "QQYX"), None)
+    'TZYX'
+    """
+    named = stack.axes
+    if given is not None:
+        named = given.upper()
+        squeezed = "".join(axis for axis in named if axis in "TZCYX")
+        if squeezed != named or len(set(named)) != len(named) or not {"Y", "X"} <= set(named):
+            raise SettingsError(f"axes is {given!r}; it needs Y and X, and may have T, Z, C, each once.")
+        named += "S" if stack.axes.endswith("S") else ""
+        if len(named) != len(stack.axes):
+            raise SettingsError(
+                f"axes {given!r} names {len(given)} axes; {name} has {len(stack.axes)}, of sizes "
+                f"{stack.sizes}."
+            )
+    unknown = [axis for axis in named if axis not in "TZCYXS"]
+    free = [axis for axis in ("ZT" if several or len(unknown) > 1 else "TZ") if axis not in named]
+    if unknown and len(unknown) <= len(free):  # T, Z from outside to inside
+        given_now = iter(sorted(free[: len(unknown)]))
+        named = "".join(axis if axis in "TZCYXS" else next(given_now) for axis in named)
+    plain = named.removesuffix("S")  # a stack of 3 or 4 planes that was written without a word is called SYX
+    if {*plain} - {*"TZCYX"} or len(set(plain)) != len(plain) or not {"Y", "X"} <= set(plain):
+        raise InputError(
+            f"{name} has axes {named} of sizes {stack.sizes}, which do not say what they are. Name them with "
+            "--axes, such as TZYX, or convert the file."
+        )
+    return named
+
+
+def doubts_of(
+    stack: Any,
+    named: str,
+    *,
+    several: bool = False,
+    axes: str | None = None,
+    spacing: tuple[float, float, float] | None = None,
+) -> Iterator[str]:
+    """What was neither given nor stated by the file, and may be wrong, as sentences.
+
+    Parameters
+    ----------
+    stack : Stack or Header
+    named : str
+        The axes that it is taken to have.
+    several : bool
+        Whether each of several files is one frame.
+    axes, spacing
+        As the caller gave them.
+    """
+    size = dict(zip(named, stack.sizes, strict=True))
+    deep = size.get("Z", 1) > 1
+    if stack.scenes:
+        yield (
+            f"There are several scenes ({listed(stack.scenes)}): the first is taken. For another: --scene N."
+        )
+    if axes is None and {*stack.axes} - {*"TZCYXS"} and not several:
+        yield f"The file does not name its axes of {stack.sizes}: taken for {named}. To name them: --axes."
+    elif axes is None and deep and not several and size.get("T", 1) == 1:
+        times = named.replace("T", "").replace("Z", "T").rstrip("S")
+        yield f"This is one frame of {size['Z']} planes. If they are times: --axes {times}."
+    if spacing is None and deep and not stack.depth:
+        yield f"How far planes are apart is not known: taken for 1 {stack.unit}. To set it: --spacing Z Y X."
+
+
+def frames_of(
+    stack: Stack, named: str, channel: int, numbers: Sequence[int], box: Box = WHOLE
+) -> Iterator[NDArray]:
+    """Frames of a channel as (z, y, x) arrays; only what lies within the box is read.
+
+    Parameters
+    ----------
+    stack : Stack
+    named : str
+        Its axes, in any order.
+    channel : int
+    numbers : sequence of int
+        Of the frames.
+    box : 3 slices
+        Along z, y, x.
+
+    Examples
+    --------
+    >>> stack = Stack(np.arange(24).reshape(2, 3, 4), "XTY")
+    >>> next(frames_of(stack, "XTY", 0, [1], (slice(None), slice(1, 3), slice(None)))).tolist()
+    [[[5, 17], [6, 18]]]
+    """
+    inside = dict(zip("ZYX", box, strict=True))
+    kept = [axis for axis in named if axis in "ZYXS"]
+    order = [kept.index(axis) for axis in "ZYXS" if axis in kept]
+    for number in numbers:
+        where: dict[str, int | slice] = {"T": number, "C": channel, "S": slice(None), **inside}
+        found = np.asarray(stack.array[tuple(where[axis] for axis in named)]).transpose(order)
+        if "Z" not in kept:
+            found = found[None][inside["Z"]]
+        yield grey(found) if "S" in kept else found
+
+
+def grey(samples: NDArray) -> NDArray:
+    """Colours as their mean, without what is beyond three: transparency."""
+    return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
+
+
+class Held:
+    """A file that is closed when nothing refers to this any more, for frames are read as long as it does."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+def missing(what: str, extra: str) -> ResourceError:
+    """The complaint that a package is missing, with the line that installs it."""
+    return ResourceError(f"{what} needs a package that is not installed: pip install 'outbid[{extra}]'.")
+
+
+@contextmanager
+def damage_explained(name: str, what: str) -> Iterator[None]:
+    """Let what a reader raises about bytes that make no sense become an InputError."""
+    try:
+        yield
+    except OutbidError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name != "imagecodecs":
+            raise
+        raise missing(f"The compression of {name}", "images") from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(f"{name} cannot be read as {what}: {reason}. It may be damaged.") from None

@@ -1,0 +1,161 @@
+"""Zarr, also by URL: OME-Zarr 0.4 and 0.5 with levels of resolution, and plain arrays; chunked or sharded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InputError, SettingsError
+from .hdf5 import letters
+from .stacks import Stack, damage_explained, missing
+from .tiff_scenes import refuse_scene
+from .units import unit_of
+
+SUFFIXES = (".zarr", ".zarr.zip")
+_SECONDS = {"millisecond": 1e-3, "microsecond": 1e-6, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+
+
+def open_stack(source: str, scene: int | None, level: int) -> Stack:
+    """An image of the store at a level of resolution.
+
+    Raises
+    ------
+    InputError
+        If there is no image, or what describes it makes no sense.
+    SettingsError
+        If there is no such scene or level.
+    ResourceError
+        If zarr is missing, or what reads such a URL.
+    """
+    node = _opened(source)
+    with damage_explained(source, "Zarr"):
+        images = _images(node)
+        if not images:
+            raise InputError(f"{source} holds no image. Give the array or image inside, such as {source}/0.")
+        refuse_scene(source, scene or 0, len(images))
+        image = list(images.values())[scene or 0]
+        stack = _plain(source, image, level) if hasattr(image, "dtype") else _multiscale(source, image, level)
+    if len(images) == 1 or scene is not None:
+        return stack
+    described = tuple(images)
+    return Stack(
+        stack.array, stack.axes, stack.spacing, stack.unit, stack.interval, stack.depth, stack.channels,
+        described, stack.levels,
+    )  # fmt: skip
+
+
+def recognises(source: str, is_folder: bool) -> bool:
+    """Whether a name, or a folder of any name, is of a store."""
+    from pathlib import Path
+
+    if ".zarr" in source.lower():
+        return True
+    marks = ("zarr.json", ".zgroup", ".zarray")
+    return is_folder and any((Path(source) / mark).exists() for mark in marks)
+
+
+def _opened(source: str) -> Any:
+    """The group or array; read-only."""
+    try:
+        import zarr
+    except ModuleNotFoundError:
+        raise missing("Zarr", "zarr") from None
+    with damage_explained(source, "Zarr"):
+        try:
+            if "://" not in source and source.lower().endswith(".zip"):
+                return zarr.open(zarr.storage.ZipStore(source, mode="r"), mode="r")
+            return zarr.open(source, mode="r")
+        except (ImportError, ModuleNotFoundError) as error:
+            raise missing(f"{source} ({error})", "zarr") from None
+        except FileNotFoundError:
+            raise InputError(f"There is no Zarr at {source}. Check the name.") from None
+
+
+def _images(node: Any) -> dict[str, Any]:
+    """What can be read by its name: arrays, and groups of levels."""
+    if hasattr(node, "dtype") or "multiscales" in _ome(node):
+        return {node.path or node.name: node}
+    found: dict[str, Any] = {}
+    for name in sorted(
+        node.keys(), key=lambda key: (not key.isdigit(), int(key) if key.isdigit() else 0, key)
+    ):
+        child = node[name]
+        if hasattr(child, "dtype"):
+            if child.ndim >= 2 and child.dtype.kind in "biuf":
+                found[name] = child
+        elif name not in ("OME", "labels"):
+            found |= {f"{name}/{inner}".rstrip("/"): each for inner, each in _images_below(child).items()}
+    return found
+
+
+def _natural(key: str) -> tuple[bool, int, str]:
+    """10 comes after 9, and names after numbers."""
+    return not key.isdigit(), int(key) if key.isdigit() else 0, key
+
+
+def _images_below(group: Any) -> dict[str, Any]:
+    return {"": group} if "multiscales" in _ome(group) else _images(group)
+
+
+def _ome(node: Any) -> Mapping[str, Any]:
+    """What OME-Zarr states: since 0.5 below a key of its own."""
+    attributes = dict(node.attrs)
+    inner = attributes.get("ome")
+    return inner if isinstance(inner, dict) else attributes
+
+
+def _plain(source: str, array: Any, level: int) -> Stack:
+    """An array by itself."""
+    if level:
+        raise SettingsError(f"{source} is one array and has no levels. Leave --level out.")
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or []
+    return Stack(array, letters([name or "" for name in names], array.ndim))
+
+
+def _multiscale(source: str, group: Any, level: int) -> Stack:
+    """An image of OME-Zarr."""
+    ome = _ome(group)
+    stated = ome["multiscales"][0]
+    levels = [group[each["path"]] for each in stated["datasets"]]
+    if not 0 <= level < len(levels):
+        raise SettingsError(f"There is no level {level}: {source} has {len(levels)}, from 0 up.")
+    array, facts = levels[level], [_axis(each) for each in stated.get("axes") or "tczyx"]
+    axes = "".join(axis for axis, _ in facts)
+    if len(axes) != array.ndim:
+        raise InputError(f"{source} names axes {axes} of an array of {array.ndim}. Write it anew.")
+    scales = [_scale(each, array.ndim) for each in (stated["datasets"][level], stated)]
+    size = dict(zip(axes, (a * b for a, b in zip(*scales, strict=True)), strict=True))
+    units = dict(facts)
+    lengths = {unit_of(units[axis]) for axis in "ZYX" if units.get(axis)}
+    if len(lengths) > 1:
+        raise InputError(f"{source} has axes in different units ({', '.join(sorted(lengths))}). Use one.")
+    seconds = size.get("T", 1.0) * _SECONDS.get(units.get("T") or "", math.nan)
+    channels = ome.get("omero", {}).get("channels", [])
+    return Stack(
+        array,
+        axes,
+        (size.get("Z", 1.0), size["Y"], size["X"]),
+        lengths.pop() if lengths else "pixel",
+        seconds if seconds > 0 else None,
+        "Z" in axes and bool(units.get("Z")),
+        tuple(str(each.get("label", "")) for each in channels),
+        (),
+        tuple(tuple(each.shape) for each in levels),
+    )
+
+
+def _axis(stated: Any) -> tuple[str, str | None]:
+    """Letter and unit; before 0.4 an axis was a name only."""
+    name = stated if isinstance(stated, str) else str(stated["name"])
+    unit = None if isinstance(stated, str) else stated.get("unit")
+    return name[:1].upper(), unit
+
+
+def _scale(stated: Mapping[str, Any], count: int) -> list[float]:
+    """Product of the scales among its transformations."""
+    total = [1.0] * count
+    for each in stated.get("coordinateTransformations") or []:
+        if each.get("type") == "scale":
+            total = [a * float(b) for a, b in zip(total, each["scale"], strict=True)]
+    return total

@@ -1,0 +1,301 @@
+"""One door for movies of any file or array: `open_images`; frames are read when they are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, SettingsError
+from .formats import images as image_files
+from .formats import input_of
+from .formats.memory import refuse_if_larger_than_memory
+from .formats.stacks import WHOLE, Box, Stack, doubts_of, frames_of, named_axes
+
+READERS: Mapping[str, str] = {
+    "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
+    "*.lif": "lif",
+}  # fmt: skip
+"""Module of `outbid.formats` by the name of a file; Zarr is recognised by its content as well."""
+_COPIES = 24
+"""Bytes needed to work on a voxel: a few copies in single precision."""
+Source = str | os.PathLike[str] | Any
+"""What is opened: a path, a URL, or an array of NumPy, dask or Zarr."""
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The frames of a movie, read one by one, and what is known of them.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+    axes : str
+        Axes of what a file holds, in its order, for example ``"TZYX"``; C and S are channels.
+    sizes : tuple of int
+        Length of each of the axes.
+    frame_count : int
+    spacing : tuple of 3 float
+        Size of a voxel along z, y, x, in `unit`.
+    unit : str
+    interval : float or None
+        Seconds from frame to frame, where the file states it.
+    read : callable
+        Given the numbers of frames and the part of each along z, y, x: the frames.
+    channel : int
+        The channel that is read.
+    doubts : tuple of str
+        Sentences about what had to be guessed, and how to set it.
+    scene : int or None
+        Which of several images is read, where that was chosen.
+    scenes, channels : tuple of str
+        What each of several images is, where none was chosen; and the names of channels, if any.
+    levels : tuple of tuple of int
+        Sizes at each level of resolution, where there are several.
+    """
+
+    name: str
+    axes: str
+    sizes: tuple[int, ...]
+    frame_count: int
+    spacing: tuple[float, float, float]
+    unit: str
+    interval: float | None
+    read: Callable[[Sequence[int], Box], Iterator[NDArray]] = field(repr=False)
+    channel: int = 0
+    doubts: tuple[str, ...] = ()
+    scene: int | None = None
+    scenes: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Voxels of a frame along z, y, x; z is 1 in 2D."""
+        size = dict(zip(self.axes, self.sizes, strict=True))
+        return size.get("Z", 1), size["Y"], size["X"]
+
+    def frames(self, numbers: Sequence[int] | None = None, box: Box = WHOLE) -> Iterator[NDArray]:
+        """Each frame as (z, y, x) array, of the type that the file has.
+
+        Parameters
+        ----------
+        numbers : sequence of int, optional
+            Of the frames, from 0 up; all by default.
+        box : 3 slices
+            The part along z, y, x that is read.
+
+        Raises
+        ------
+        InputError
+            If an image is damaged, or not like the first one.
+        SettingsError
+            If there is no frame of a number.
+        """
+        chosen = range(self.frame_count) if numbers is None else numbers
+        for number in chosen:
+            if not 0 <= number < self.frame_count:
+                raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
+        yield from self.read(chosen, box)
+
+    def lazy(self) -> Any:
+        """(T, Z, Y, X) dask array, a chunk a frame, which is read when it is computed.
+
+        Raises
+        ------
+        ResourceError
+            If dask is not installed.
+        """
+        from .formats.stacks import missing
+
+        try:
+            import dask.array as lazily
+        except ModuleNotFoundError:
+            raise missing("A lazy array", "zarr") from None
+        first = next(self.frames([0]))
+        shape = (self.frame_count, *self.shape)
+
+        def block(block_id: tuple[int, ...]) -> NDArray:
+            return next(self.frames([block_id[0]]))[None]
+
+        chunks = ((1,) * self.frame_count, *((size,) for size in self.shape))
+        arrays: Any = lazily  # its functions have no types
+        return arrays.map_blocks(
+            block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
+        )
+
+
+def open_images(
+    source: Source,
+    *,
+    axes: str | None = None,
+    channel: int = 0,
+    scene: int | None = None,
+    level: int = 0,
+    spacing: tuple[float, float, float] | None = None,
+) -> Images:
+    """Open a movie of any file or array: only what describes it is read.
+
+    Parameters
+    ----------
+    source : path-like, str or array
+        A TIFF file, a folder with an image for each frame, OME-Zarr or Zarr (a folder or a URL), HDF5,
+        Imaris .ims, ND2, CZI, LIF; or an array of NumPy, dask or Zarr.
+    axes : str, optional
+        What the axes are, where nothing names them or wrongly: letters of TZCYX, in their order. An axis
+        that has no name is time, or z in a folder of stacks.
+    channel : int
+        Which channel to read where there are several.
+    scene : int, optional
+        Which image to read where there are several, from 0 up. Without it the first is read, and
+        `Images.doubts` lists all; images of a TIFF file that no header names are frames.
+    level : int
+        Level of resolution: 0 is the finest.
+    spacing : tuple of 3 float, optional
+        Size of a voxel along z, y, x, instead of what the file states.
+
+    Returns
+    -------
+    Images
+
+    Raises
+    ------
+    InputError
+        If there is no image, it is cut short or damaged, or its axes make no sense.
+    ResourceError
+        If a frame does not fit the memory, or the package is missing that reads it.
+    SettingsError
+        If `axes`, `channel`, `scene` or `level` do not fit the file.
+
+    Examples
+    --------
+    >>> movie = open_images(np.arange(24).reshape(2, 3, 4), axes="TYX", spacing=(1.0, 0.5, 0.5))
+    >>> movie.frame_count, movie.shape, [frame.sum().item() for frame in movie.frames()]
+    (2, (1, 3, 4), [66, 210])
+    """
+    if not isinstance(source, str | os.PathLike):
+        return _of_array(source, axes, channel, scene, level, spacing)
+    name = os.fspath(source)
+    reader = _reader(name)
+    if reader is None:
+        if level:
+            raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
+        return _of_files(Path(name), axes, channel, scene, spacing)
+    if "://" not in name and not Path(name).exists():
+        raise InputError(f"There is no file {name}. Check the name.")
+    try:
+        if Path(name).is_file() and Path(name).stat().st_size == 0:
+            raise InputError(f"{name} is empty. Check where it was made.")
+        stack = cast(Stack, import_module(f".formats.{reader}", __package__).open_stack(name, scene, level))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}. Check the file.") from None
+    found = _of_stack(name, stack, axes, channel, spacing)
+    return replace(found, scene=scene)
+
+
+def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
+    """What a run record says of images: name and SHA-256; of a URL that of what describes the images.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read.
+    """
+    name = os.fspath(source)
+    if "://" not in name:
+        return input_of(name)
+    seen = open_images(name)
+    described = repr(
+        (seen.axes, seen.sizes, seen.spacing, seen.unit, seen.interval, seen.scenes, seen.levels)
+    )
+    return {"name": name, "sha256": hashlib.sha256(described.encode()).hexdigest()}
+
+
+def is_movie(source: str | os.PathLike[str]) -> bool:
+    """Whether a file, folder or URL has the name of images, or holds some."""
+    name = os.fspath(source)
+    return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
+
+
+def _reader(name: str) -> str | None:
+    """The module that reads a file of this name; None for TIFF and folders of images."""
+    from .formats import zarr
+
+    lower = name.lower().rstrip("/")
+    if zarr.recognises(lower, False) or ("://" not in name and zarr.recognises(name, Path(name).is_dir())):
+        return "zarr"
+    return next((module for pattern, module in READERS.items() if fnmatch(lower, pattern)), None)
+
+
+def _of_files(
+    path: Path,
+    axes: str | None,
+    channel: int,
+    scene: int | None,
+    spacing: tuple[float, float, float] | None,
+) -> Images:
+    """A TIFF file, or a folder with an image for each frame."""
+    movie = image_files.open_movie(path, axes=axes, channel=channel, scene=scene, spacing=spacing)
+
+    def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
+        for frame in movie.frames(numbers):
+            yield frame[box]
+
+    return Images(
+        str(path), movie.axes, movie.sizes, movie.frame_count, movie.spacing, movie.unit, movie.interval,
+        read, channel, movie.doubts, scene, movie.scenes,
+    )  # fmt: skip
+
+
+def _of_array(
+    array: Any,
+    axes: str | None,
+    channel: int,
+    scene: int | None,
+    level: int,
+    spacing: tuple[float, float, float] | None,
+) -> Images:
+    """An array in memory, or one that is read when it is indexed."""
+    if not (hasattr(array, "shape") and hasattr(array, "dtype") and hasattr(array, "__getitem__")):
+        raise TypeError(f"open_images() takes a path, a URL or an array, not {type(array).__name__}.")
+    if scene or level:
+        raise SettingsError("An array has one scene and one level. Index it before.")
+    if not 2 <= len(array.shape) <= 6:
+        raise InputError(f"An array of shape {array.shape} is no movie. Give one over T, Z, Y, X.")
+    stack = Stack(array, "Q" * (len(array.shape) - 2) + "YX")
+    return _of_stack("The array", stack, axes, channel, spacing)
+
+
+def _of_stack(
+    name: str, stack: Stack, axes: str | None, channel: int, spacing: tuple[float, float, float] | None
+) -> Images:
+    named = named_axes(name, stack, axes)
+    size = dict(zip(named, stack.sizes, strict=True))
+    if min(stack.sizes) < 1:
+        raise InputError(f"{name} has sizes {stack.sizes}, so no voxels. Check where it was made.")
+    if stack.array.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
+    if not 0 <= channel < size.get("C", 1):
+        raise SettingsError(f"There is no channel {channel}: {name} has {size.get('C', 1)}, from 0 up.")
+
+    def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
+        sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
+        voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
+        refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * _COPIES)
+        return frames_of(stack, named, channel, numbers, box)
+
+    return Images(
+        name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,
+        stack.unit, stack.interval, read, channel, tuple(doubts_of(stack, named, axes=axes, spacing=spacing)),
+        None, stack.scenes, stack.channels, stack.levels,
+    )  # fmt: skip

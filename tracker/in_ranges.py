@@ -1,0 +1,277 @@
+"""Movies in ranges of frames, from file to file: in this process, or wherever a runner does the tasks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import formats
+from .batches import RECORDED, Batches, account
+from .chains import number_tracks
+from .detections import Detections
+from .device import device_for
+from .errors import SettingsError
+from .extent import Part
+from .formats import parquet
+from .formats.atomic import write_whole, write_whole_folder
+from .formats.parts import begin_folder
+from .formats.records import record_bytes
+from .jobs import DetectJob, TrackJob
+from .ranges import DetectRange, LinkRange, Range, Runner, Task, WriteRange, here, join_parts, part_file, plan
+from .tracking import WORTH_A_GPU
+
+ROWS = 1_000_000
+"""Rows of a range: some gigabyte of memory for a task, and seconds of work."""
+_VOXELS = 100_000_000
+"""Voxels of a task of detection: seconds of work."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How a movie is worked on; none of it changes the result.
+
+    Parameters
+    ----------
+    run : Runner
+        Does the tasks: `here`, or those of `outbid.cluster`.
+    rows : int
+        Rows of a range.
+    overwrite, resume : bool
+        Whether the output may be there, and whether to go on where an earlier run stopped.
+    threads : int
+        Of each task.
+    progress : callable, optional
+        Given tasks done, and tasks in all.
+    """
+
+    run: Runner = here
+    rows: int = ROWS
+    overwrite: bool = False
+    resume: bool = False
+    threads: int = 1
+    progress: Callable[[int, int], None] | None = None
+
+
+def track_in_ranges(
+    source: Path, output: Path, job: TrackJob, how: How = How(), *, parts: bool = False
+) -> dict[str, Any]:
+    """Link a Parquet table of detections to tracks, range by range, with the bytes of `outbid track`.
+
+    Parameters
+    ----------
+    source : Path
+        Parquet, one file or a folder of parts, whose frames do not decrease.
+    output : Path
+        Parquet.
+    job : TrackJob
+        With a `max_distance`.
+    how : How
+    parts : bool
+        Leave the parts that the tasks write side by side: the output is a folder of files, which every
+        command reads as one.
+
+    Returns
+    -------
+    dict
+        As `TrackingRun.stats`; and ``ranges``.
+
+    Raises
+    ------
+    SettingsError
+        If the settings need the whole movie, or the output may not be written.
+    InputError
+        If the source is no such table.
+    """
+    used = _gated(source, output, job)
+    frames, counts = parquet.frames_in(source, job.columns)
+    used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
+    record = job.record(job.origin(str(source)), used)
+    ranges, columns = plan(frames, counts, how.rows), tuple(job.columns.items())
+    if not ranges:
+        ranges = [Range(0, 0, 0, 0)]
+    with _folder(output, record | {"rows_of_a_range": how.rows, "parts": parts}, how, parts=parts) as folder:
+        place = str(source.resolve()), str(folder.resolve())
+        link = [LinkRange(*place, each, used, columns, how.threads) for each in ranges]
+        _done(link, folder, how, 2 * len(ranges))
+        chains = number_tracks(ranges, folder, used)
+        stats = _stats(chains.facts, used.solver, used.device, exact_margins=used.exact_margins) | {
+            "tracks": chains.tracks,
+            "gap_links": chains.gap_links,
+        }
+        stats["links"] += chains.gap_links
+        stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
+        whole = record | {name: stats[name] for name in RECORDED if name in stats}
+        write = [WriteRange(*place, each, record_bytes(whole), columns) for each in ranges]
+        _done(write, folder, how, 2 * len(ranges))
+        files = [task.output for task in write]
+        if parts:
+            _as_folder(files, output, overwrite=how.overwrite)
+        else:
+            join_parts(files, output, whole, overwrite=how.overwrite)
+        _keep_account(folder, output)
+    return stats | {"ranges": len(ranges)}
+
+
+def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()) -> dict[str, Any]:
+    """Find the spots of a movie, some frames at a time, with the bytes of `outbid detect`.
+
+    Parameters
+    ----------
+    source : str
+        What `open_images` opens, wherever a task is done.
+    output : Path
+        A table, or .geff or .xml.
+    job : DetectJob
+    how : How
+
+    Returns
+    -------
+    dict
+        Counts of detections and frames, the radii, and ``ranges``.
+
+    Raises
+    ------
+    OutbidError
+        As `outbid.detect`.
+    """
+    formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
+    movie = job.opening.open(source)
+    numbers = job.part.extent().of(movie).numbers
+    settings, begin = replace(job.settings, spacing=movie.spacing), numbers.start
+    empty = _NONE
+    while not job.labels and settings.radius is None and begin < numbers.stop:
+        # As one process does: the radius comes from the first frame in which something stands out.
+        first = replace(job, part=Part(job.part.region, f"{begin}:{begin + 1}", job.part.mask))
+        empty, settings = first.detect(movie)
+        begin += settings.radius is None
+    step = max(_VOXELS // int(np.prod(movie.shape)), 1)
+    given = replace(job, settings=settings)
+    ends = [(first, min(first + step, numbers.stop)) for first in range(begin, numbers.stop, step)]
+    record = job.record(job.origin(source), settings)
+    with _folder(output, record | {"frames_of_a_range": step}, how, parts=False) as folder:
+        where = source if "://" in source else str(Path(source).resolve())
+        tasks = [DetectRange(where, str(folder.resolve()), k, each, given) for k, each in enumerate(ends)]
+        _done(tasks, folder, how, len(tasks))
+        files = [task.output for task in tasks]
+        rows = sum(map(parquet.row_count, files))
+        if output.suffix == ".parquet" and files:
+            join_parts(files, output, record, overwrite=how.overwrite)
+        else:
+            found = _together([formats.read_detections(file) for file in files], empty)
+            formats.write_detections(output, found, record=record, overwrite=how.overwrite)
+        _keep_account(folder, output)
+    return {
+        "detections": rows, "frames": len(numbers), "axes": movie.axes, "radius": settings.radius,
+        "radius_z": settings.radius_z, "unit": movie.unit, "device": settings.device, "ranges": len(tasks),
+    }  # fmt: skip
+
+
+_NONE = Detections.from_table([], [])
+
+
+def _gated(source: Path, output: Path, job: TrackJob) -> Any:
+    """The settings, if frames can be linked range by range."""
+    suffixes = {".parquet", ".pq"}
+    if source.suffix not in suffixes or output.suffix not in suffixes:
+        raise SettingsError(
+            f"Ranges are read and written as Parquet; got {source.name} and {output.name}. Convert the input "
+            "(outbid convert) and name the output .parquet."
+        )
+    if job.settings.max_distance is None:
+        raise SettingsError(
+            "Ranges are linked with a gate: set --max-distance. What is learned needs the whole movie; learn "
+            "a model from a part (outbid learn), and see its gate."
+        )
+    if job.part:
+        raise SettingsError("Ranges are of the whole movie: leave --region, --frames and --mask out.")
+    return replace(job.settings, max_gap=job.settings.max_gap or 0)
+
+
+@contextmanager
+def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool) -> Iterator[Path]:
+    """The folder beside the output in which the tasks write; it goes when all is done."""
+    if parts and output.exists():
+        refuse = _foreign(output) or (None if how.overwrite else f"{output} exists. Add --overwrite.")
+        if refuse:
+            raise SettingsError(refuse)
+    elif not parts:
+        formats.check_output(output, overwrite=how.overwrite)
+    folder = output.with_name(output.name + ".parts")
+    with ExitStack() as held:
+        begin_folder(folder, record, held, resume=how.resume)
+        yield folder
+        shutil.rmtree(folder)
+
+
+def _done(tasks: Sequence[Task], folder: Path, how: How, total: int) -> None:
+    """Do the tasks whose files are not there, and note who did what."""
+    left = [task for task in tasks if not task.output.exists()]
+    done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
+    for account_of in how.run(left):
+        name = folder / f"account-{account_of['file']}.json"
+        write_whole(name, lambda file, held=account_of: file.write(json.dumps(held).encode()), overwrite=True)
+        done += 1
+        if how.progress is not None:
+            how.progress(min(done, total), total)
+
+
+def _keep_account(folder: Path, output: Path) -> None:
+    """Write beside the output who did what: it differs from run to run, and so is no part of it."""
+    accounts = [json.loads(file.read_bytes()) for file in sorted(folder.glob("account-*.json"))]
+    content = json.dumps({"written_by": "outbid", "tasks": accounts}, indent=1).encode() + b"\n"
+    path = output.with_name(output.name + ".tasks.json")
+    write_whole(path, lambda file: file.write(content), overwrite=True)
+
+
+def _stats(facts: list[dict[str, Any]], solver: str, device: str, *, exact_margins: bool) -> dict[str, Any]:
+    """The account of all ranges, as `TrackingRun.stats`."""
+    on_gpu = facts if device == "gpu" else []
+    batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
+    return {
+        "links": sum(fact["links"] for fact in facts),
+        "gap_links": 0,
+        "divisions": 0,
+        "merges": 0,
+        "tracks": 0,
+        "worst_gap": max((fact["worst_gap"] for fact in facts), default=0.0),
+        "solver": solver,
+        **account(batches, device, exact_margins=exact_margins),
+    }
+
+
+def _as_folder(files: Sequence[Path], output: Path, *, overwrite: bool) -> None:
+    """Make the parts the output."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for number, file in enumerate(files):
+            file.replace(part_file(folder, number))
+
+    write_whole_folder(output, write, overwrite=overwrite, foreign=_foreign)
+
+
+def _foreign(path: Path) -> str | None:
+    """Why a folder is no output that may be replaced; None if it may."""
+    names = {file.name for file in path.iterdir()} if path.is_dir() else set()
+    if names and all(name.startswith("part-") and name.endswith(".parquet") for name in names):
+        return None
+    return f"{path} is no folder of parts that Outbid wrote. Choose another name, or remove it."
+
+
+def _together(parts: Sequence[Detections], empty: Detections) -> Detections:
+    """The detections of all parts."""
+    if not parts:
+        return empty
+    return Detections(
+        np.concatenate([part.frame for part in parts]),
+        np.concatenate([part.position for part in parts]),
+        parts[0].unit,
+        {name: np.concatenate([part.features[name] for part in parts]) for name in parts[0].features},
+    )

@@ -1,0 +1,225 @@
+"""What is done to one movie: a job, as plain data that goes to other processes; from file to file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from . import formats
+from .batches import RECORDED
+from .detection import detect, detect_labels
+from .detection.spots import DetectionSettings
+from .detections import Detections
+from .errors import InputError
+from .extent import Part, track_part
+from .formats.columns import AS_NAMED
+from .images import Images, open_images, origin_of
+from .tracking import TrackingSettings
+
+Progress = Callable[[int, int], None] | None
+
+
+class Job(Protocol):
+    """What `many.run_many` does to each movie."""
+
+    command: ClassVar[str]
+
+    def request(self) -> dict[str, object]:
+        """All that decides the output besides the input, as plain values."""
+
+    def origin(self, source: str) -> dict[str, str]:
+        """What the run record says of the input."""
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        """Make the output, with more in its record than is given; a summary."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How images are opened, as `open_images` takes it."""
+
+    axes: str | None = None
+    channel: int = 0
+    scene: int | None = None
+    level: int = 0
+    spacing: tuple[float, float, float] | None = None
+
+    def open(self, source: str) -> Images:
+        """Open a file or URL."""
+        return open_images(
+            source, axes=self.axes, channel=self.channel, scene=self.scene, level=self.level,
+            spacing=self.spacing,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DetectJob:
+    """Find the spots, or the centroids of labels, of a movie.
+
+    Parameters
+    ----------
+    settings : DetectionSettings
+        Their `spacing` is replaced by that of the movie.
+    labels : bool
+        Whether the movie is of label images.
+    opening : Opening
+    part : Part
+        Its region is in voxels.
+    workers : int
+        Threads.
+    """
+
+    command: ClassVar[str] = "detect"
+
+    settings: DetectionSettings = field(default_factory=DetectionSettings)
+    labels: bool = False
+    opening: Opening = field(default_factory=Opening)
+    part: Part = field(default_factory=Part)
+    workers: int = 1
+
+    def request(self) -> dict[str, object]:
+        used = asdict(self.settings)
+        del used["spacing"], used["device"]  # those of the movie, and what decides no result
+        opened = asdict(self.opening)
+        return used | {"labels": self.labels} | opened | asdict(self.part)
+
+    def origin(self, source: str) -> dict[str, str]:
+        return origin_of(source)
+
+    def detect(self, movie: Images, progress: Progress = None) -> tuple[Detections, DetectionSettings]:
+        """The detections of a movie that is open, and the settings with what was found out.
+
+        Raises
+        ------
+        OutbidError
+            As `outbid.detect`, or if the part lies outside the movie.
+        """
+        settings = replace(self.settings, spacing=movie.spacing)
+        radius = settings.radius
+        sizes = None if radius is None else (settings.radius_z or radius, radius)
+        cut = self.part.extent().of(movie, sizes)
+        if self.labels:
+            found = detect_labels(
+                cut.frames(),
+                spacing=movie.spacing,
+                unit=movie.unit,
+                count=len(cut.numbers),
+                progress=progress,
+            )
+        else:
+            found, settings = detect(
+                cut.frames(), settings, unit=movie.unit, workers=self.workers, count=len(cut.numbers),
+                progress=progress,
+            )  # fmt: skip
+        return cut.placed(found), settings
+
+    def record(self, origin: Mapping[str, str], used: DetectionSettings) -> dict[str, object]:
+        """The run record; `--config` of it repeats the run."""
+        opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
+        if not opened["level"]:
+            del opened["level"]
+        resolved = asdict(used) | {"labels": self.labels} | opened | _given(self.part)
+        return run_record("detect", origin) | {"settings": resolved, "seed": None, "device": used.device}
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        movie = self.opening.open(source)
+        found, used = self.detect(movie)
+        whole = self.record(self.origin(source), used) | dict(record)
+        formats.write_detections(output, found, record=whole, overwrite=overwrite)
+        return {"detections": len(found), "frames": movie.frame_count}
+
+
+@dataclass(frozen=True)
+class TrackJob:
+    """Link the detections of a movie.
+
+    Parameters
+    ----------
+    settings : TrackingSettings
+    columns : mapping of str to str
+        As for `outbid.read_detections`.
+    part : Part
+    workers : int or None
+        Threads; None is one a core.
+    """
+
+    command: ClassVar[str] = "track"
+
+    settings: TrackingSettings = field(default_factory=TrackingSettings)
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    part: Part = field(default_factory=Part)
+    workers: int | None = 1
+
+    def request(self) -> dict[str, object]:
+        used = self.settings.as_dict()
+        del used["device"]  # decides no result, and is known only when the movie is
+        if self.settings.max_distance is not None:
+            used["max_gap"] = self.settings.max_gap or 0
+        return used | asdict(self.part) | {"columns": dict(self.columns)}
+
+    def origin(self, source: str) -> dict[str, str]:
+        return formats.input_of(source, self.columns)
+
+    def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
+        """The run record; `--config` of it repeats the run."""
+        settings = used.as_dict() | _given(self.part)
+        return run_record("track", origin) | {"settings": settings, "seed": None, "device": used.device}
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        detections = formats.read_detections(source, columns=self.columns)
+        run = track_part(detections, self.settings, self.part, workers=self.workers)
+        learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
+        counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
+        whole = self.record(self.origin(source), run.settings) | counted | learned | dict(record)
+        formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
+        return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+
+
+@dataclass(frozen=True)
+class ConvertJob:
+    """Convert a file to the format of the output's suffix."""
+
+    command: ClassVar[str] = "convert"
+
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+
+    def request(self) -> dict[str, object]:
+        return {"columns": dict(self.columns)}
+
+    def origin(self, source: str) -> dict[str, str]:
+        return formats.input_of(source, self.columns)
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        try:
+            kept = formats.read_record(source)
+        except InputError:
+            kept = run_record("convert", self.origin(source))
+        whole = {**kept, **record}
+        if formats.holds_tracks(source, columns=self.columns):
+            tracks = formats.read_tracks(source, columns=self.columns)
+            formats.write_tracks(output, tracks, record=whole, overwrite=overwrite)
+            return {"detections": len(tracks.detections), "tracks": tracks.track_count}
+        detections = formats.read_detections(source, columns=self.columns)
+        formats.write_detections(output, detections, record=whole, overwrite=overwrite)
+        return {"detections": len(detections)}
+
+
+def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
+    """What every run record holds: command, version, and name and hash of the input."""
+    return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
+
+
+def _given(part: Part) -> dict[str, object]:
+    """What of a part was chosen."""
+    return {name: value for name, value in asdict(part).items() if value is not None}
