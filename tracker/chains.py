@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ._arrays import free_memory
 from .formats.atomic import write_whole
 from .linking import CANDIDATE_SHARE, LinkCosts, link
-from .ranges import Range, links_file, numbers_file, roots
+from .ranges import Range, links_file, numbers_file, roots, save_arrays
 from .tracking import TrackingSettings
 
 
@@ -111,7 +111,7 @@ def number_tracks(ranges: Sequence[Range], folder: Path, settings: TrackingSetti
 
 
 def _save(path: Path, held: Mapping[str, NDArray]) -> None:
-    write_whole(path, lambda file: np.savez(file, **held), overwrite=True)
+    write_whole(path, lambda file: save_arrays(file, held), overwrite=True)
 
 
 def _close_gaps(

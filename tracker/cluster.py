@@ -6,9 +6,11 @@ is done twice, for its first worker was lost, makes the same file again. All mac
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +94,8 @@ class Cluster:
                     done = wait(list(left), timeout=_LOOK, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
                     done = set()
+                except (CancelledError, asyncio.CancelledError):  # nobody but a scheduler that ends does that
+                    raise _lost() from None
                 heard = self._heard(heard)
                 for future in done:
                     task = left.pop(future)
@@ -113,8 +117,7 @@ class Cluster:
     def _error(self, future: Any) -> BaseException:
         """Why a task has no result."""
         if future.status == "cancelled":
-            self._heard(0.0)
-            return ConnectionError("the task was cancelled")
+            return _lost()
         found = future.exception()
         return found if isinstance(found, BaseException) else RuntimeError(str(found))
 
@@ -129,15 +132,18 @@ class Cluster:
         if self.client.status == "running":
             return time.monotonic()
         if time.monotonic() - before > _LOST:
-            raise ResourceError(
-                "The scheduler of the cluster is lost. What is done is kept: repeat the command with "
-                "--resume."
-            )
+            raise _lost()
         return before
 
     def _cancel(self, futures: list[Any]) -> None:
         if futures and self.client.status == "running":
             self.client.cancel(futures)
+
+
+def _lost() -> ResourceError:
+    return ResourceError(
+        "The scheduler of the cluster is lost. What is done is kept: repeat the command with --resume."
+    )
 
 
 @contextmanager

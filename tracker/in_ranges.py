@@ -29,6 +29,8 @@ from .tracking import WORTH_A_GPU
 
 ROWS = 1_000_000
 """Rows of a range: some gigabyte of memory for a task, and seconds of work."""
+_WORTH_A_GPU = 200_000_000
+"""Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
 _VOXELS = 100_000_000
 """Voxels of a task of detection: seconds of work."""
 
@@ -151,6 +153,9 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
         first = replace(job, part=Part(job.part.region, f"{begin}:{begin + 1}", job.part.mask))
         empty, settings = first.detect(movie)
         begin += settings.radius is None
+    if not job.labels:
+        voxels = int(np.prod(movie.shape)) * len(numbers)
+        settings = replace(settings, device=device_for(settings.device, voxels, _WORTH_A_GPU))
     step = max(_VOXELS // int(np.prod(movie.shape)), 1)
     given = replace(job, settings=settings)
     ends = [(first, min(first + step, numbers.stop)) for first in range(begin, numbers.stop, step)]
@@ -215,11 +220,16 @@ def _done(tasks: Sequence[Task], folder: Path, how: How, total: int) -> None:
     left = [task for task in tasks if not task.output.exists()]
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
     for account_of in how.run(left):
-        name = folder / f"account-{account_of['file']}.json"
-        write_whole(name, lambda file, held=account_of: file.write(json.dumps(held).encode()), overwrite=True)
+        _write_account(folder, account_of)
         done += 1
         if how.progress is not None:
             how.progress(min(done, total), total)
+
+
+def _write_account(folder: Path, account_of: Mapping[str, Any]) -> None:
+    content = json.dumps(account_of).encode()
+    path = folder / f"account-{account_of['file']}.json"
+    write_whole(path, lambda file: file.write(content), overwrite=True)
 
 
 def _keep_account(folder: Path, output: Path) -> None:

@@ -13,7 +13,6 @@ from .batches import RECORDED
 from .detection import detect, detect_labels
 from .detection.spots import DetectionSettings
 from .detections import Detections
-from .errors import InputError
 from .extent import Part, track_part
 from .formats.columns import AS_NAMED
 from .images import Images, open_images, origin_of
@@ -182,37 +181,6 @@ class TrackJob:
         whole = self.record(self.origin(source), run.settings) | counted | learned | dict(record)
         formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
         return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
-
-
-@dataclass(frozen=True)
-class ConvertJob:
-    """Convert a file to the format of the output's suffix."""
-
-    command: ClassVar[str] = "convert"
-
-    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
-
-    def request(self) -> dict[str, object]:
-        return {"columns": dict(self.columns)}
-
-    def origin(self, source: str) -> dict[str, str]:
-        return formats.input_of(source, self.columns)
-
-    def run(
-        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
-    ) -> Mapping[str, object]:
-        try:
-            kept = formats.read_record(source)
-        except InputError:
-            kept = run_record("convert", self.origin(source))
-        whole = {**kept, **record}
-        if formats.holds_tracks(source, columns=self.columns):
-            tracks = formats.read_tracks(source, columns=self.columns)
-            formats.write_tracks(output, tracks, record=whole, overwrite=overwrite)
-            return {"detections": len(tracks.detections), "tracks": tracks.track_count}
-        detections = formats.read_detections(source, columns=self.columns)
-        formats.write_detections(output, detections, record=whole, overwrite=overwrite)
-        return {"detections": len(detections)}
 
 
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:

@@ -23,9 +23,9 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from . import linking
+from .arrow import column_of
 from .batches import runs
 from .extent import Part
-from .formats.arrow import column_of
 from .formats.atomic import write_whole
 from .formats.parquet import GROUP, RECORD, packed, rows_between
 from .formats.records import record_bytes
@@ -144,7 +144,7 @@ class LinkRange:
                     f"{name}_frame": seen.frame[rows],
                     f"{name}_position": seen.position[rows],
                 }
-        return _written(self.output, lambda file: np.savez(file, **held), own, begun)
+        return _written(self.output, lambda file: save_arrays(file, held), own, begun)
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,11 @@ def _written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: 
     write_whole(path, write, overwrite=True)
     where = f"{platform.node()}:{os.getpid()}"
     return {"file": path.name, "rows": rows, "process": where, "begun": begun, "ended": time.time()}
+
+
+def save_arrays(file: BinaryIO, held: Mapping[str, NDArray]) -> None:
+    """Write arrays with their names."""
+    np.savez(file, **held)  # type: ignore[arg-type]  # they are names of arrays
 
 
 def _pack(file: BinaryIO, rows: pa.Table) -> None:

@@ -101,10 +101,12 @@ def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = 
     InputError
         As `read_detections`; or if there are fewer rows.
     """
-    pieces, before = [], 0
+    pieces: list[pa.Table] = []
+    before = 0
     for part in files_of(path):
         with _opened(part) as file:
             schema, wanted = file.schema_arrow, _wanted(file.schema_arrow, path, columns)
+            pieces = pieces or [schema.empty_table().select(wanted)]
             for group in range(file.num_row_groups):
                 count = file.metadata.row_group(group).num_rows
                 low, high = max(begin - before, 0), min(end - before, count)
@@ -114,7 +116,7 @@ def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = 
                     except (pa.ArrowException, OSError, ValueError) as error:
                         raise _damaged(part, error) from None
                 before += count
-    rows = pa.concat_tables(pieces) if pieces else pa.table({})
+    rows = pa.concat_tables(pieces)
     if len(rows) != end - begin:
         raise InputError(f"{path} has {before} rows, and rows {begin} to {end} are needed. Was it replaced?")
     return table.detections_of(_rows(path, rows, schema, columns, begin))

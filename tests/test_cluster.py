@@ -1,0 +1,185 @@
+"""A real cluster of processes: the bytes of one process, killed workers, a scheduler that is lost."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import assert_refused, run
+
+from outbid import Detections, ResourceError, SettingsError, TrackingSettings
+from outbid import write_detections as write
+from outbid.cluster import Cluster, Workers, connected
+from outbid.in_ranges import How, track_in_ranges
+from outbid.jobs import TrackJob
+
+pytest.importorskip("distributed", reason="distributed is not installed: pip install 'outbid[cluster]'")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of dask, about what it ends
+
+JOB = TrackJob(TrackingSettings(max_distance=1.5, max_gap=1))
+HOW = {"rows": 40_000}
+
+
+def big(path: Path, frames: int = 16) -> Path:
+    """Frames that are runs of their own: 31,000 detections each."""
+    rng = np.random.default_rng(0)
+    place, rows = rng.uniform(0, 200, (31_000, 3)), []
+    for _ in range(frames):
+        place = place + rng.normal(0, 0.2, place.shape)
+        rows.append(place)
+    write(path, Detections.from_table(np.repeat(np.arange(frames), 31_000), np.concatenate(rows)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A movie, and its tracks by one process."""
+    folder = tmp_path_factory.mktemp("movie")
+    source = big(folder / "a.parquet")
+    done = run("track", source, "-o", folder / "whole.parquet", "--max-distance", 1.5, "--max-gap", 1)
+    assert done.exit_code == 0, done.output
+    return source, (folder / "whole.parquet").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Cluster]:
+    """Two workers, which take seconds to start."""
+    with connected(Workers("local", count=2)) as cluster:
+        yield cluster
+
+
+def pids(cluster: Cluster) -> list[int]:
+    return [int(pid) for pid in cluster.client.run(os.getpid).values()]
+
+
+def test_two_workers_make_the_bytes_of_one_process_at_the_same_time(
+    movie: tuple[Path, bytes], two: Cluster, tmp_path: Path
+) -> None:
+    source, wanted = movie
+    out = tmp_path / "out.parquet"
+    stats = track_in_ranges(source, out, JOB, How(two, **HOW))
+    assert stats["ranges"] == 15
+    assert out.read_bytes() == wanted
+    tasks = json.loads((tmp_path / "out.parquet.tasks.json").read_text())["tasks"]
+    assert len(tasks) == 30
+    assert len({task["worker"] for task in tasks}) == 2
+    assert any(
+        a["worker"] != b["worker"] and a["begun"] < b["ended"] and b["begun"] < a["ended"]
+        for a in tasks
+        for b in tasks
+    )
+
+
+@pytest.mark.nightly
+def test_workers_that_are_killed_change_nothing(
+    movie: tuple[Path, bytes], two: Cluster, tmp_path: Path
+) -> None:
+    source, wanted = movie
+    killed, stop = [], threading.Event()
+
+    def kill() -> None:
+        while not stop.wait(1.5) and len(killed) < 4:
+            with contextlib.suppress(Exception):
+                pid = pids(two)[0]
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    killer = threading.Thread(target=kill)
+    os.kill(pids(two)[0], signal.SIGKILL)
+    killer.start()
+    try:
+        track_in_ranges(source, tmp_path / "out.parquet", JOB, How(two, **HOW))
+    finally:
+        stop.set()
+        killer.join()
+    assert (tmp_path / "out.parquet").read_bytes() == wanted
+
+
+@pytest.mark.nightly
+def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
+    movie: tuple[Path, bytes], two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbid.cluster._LOST", 2.0)
+    source, wanted = movie
+    address = f"127.0.0.1:{np.random.default_rng().integers(20_000, 60_000)}"
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    scheduler = subprocess.Popen(
+        [*start, "--host", address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nthreads", "1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    out = tmp_path / "out.parquet"
+    try:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                with connected(Workers(scheduler=f"tcp://{address}")) as cluster:
+
+                    def end(done: int, _total: int) -> None:
+                        if done == 3:
+                            scheduler.kill()
+
+                    with pytest.raises(ResourceError, match="--resume"):
+                        track_in_ranges(source, out, JOB, How(cluster, progress=end, **HOW))
+                break
+            except ResourceError:
+                if time.monotonic() > until:
+                    raise
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert not out.exists()
+    track_in_ranges(source, out, JOB, How(two, resume=True, **HOW))
+    assert out.read_bytes() == wanted
+
+
+def test_errors_of_a_task_are_those_of_one_process(two: Cluster, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    source = tmp_path / "a.parquet"
+    rows = {"frame": [0, 0, 1], "z": [0.0, 1.0, 2.0], "y": [0.0, np.inf, 0.0], "x": [0.0] * 3}
+    pa.parquet.write_table(pa.table(rows), source)
+    with pytest.raises(Exception, match=r"row 2: y is inf"):
+        track_in_ranges(source, tmp_path / "out.parquet", JOB, How(two))
+
+
+def test_the_commands_join_a_cluster_that_is_there(
+    movie: tuple[Path, bytes], two: Cluster, tmp_path: Path
+) -> None:
+    from containers import ome_zarr
+
+    address = two.client.scheduler.address
+    source, wanted = movie
+    out = tmp_path / "out.parquet"
+    options = ["--max-distance", 1.5, "--max-gap", 1, "--scheduler", address]
+    done = run("track", source, "-o", out, *options)
+    assert done.exit_code == 0, done.output
+    assert "Dashboard" in done.stderr
+    assert out.read_bytes() == wanted
+    images = ome_zarr(tmp_path)
+    for where in ([], ["--scheduler", address]):
+        output = tmp_path / f"spots{len(where)}.csv"
+        done = run("detect", images, "-o", output, "--channel", 1, "--radius", 1.5, *where)
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "spots0.csv").read_bytes() == (tmp_path / "spots2.csv").read_bytes()
+
+
+def test_what_makes_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ({}, {"kind": "local", "scheduler": "tcp://a:1"}, {"kind": "cloud"}):
+        with pytest.raises(SettingsError):
+            Workers(**wrong)
+    monkeypatch.setattr("outbid.cluster._LOST", 0.5)
+    write(tmp_path / "a.parquet", Detections.from_table([0], [[0, 0, 0]]))
+    options = ["--max-distance", 1, "--scheduler", "tcp://127.0.0.1:9"]
+    assert_refused(run("track", tmp_path / "a.parquet", *options), 4, "No scheduler answers")

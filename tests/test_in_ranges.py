@@ -1,0 +1,203 @@
+"""Movies in ranges of frames: the bytes of one process, whatever is done where and how often; in parts."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from commands import run
+from containers import hdf5
+
+from outbid import Detections, InputError, SettingsError, TrackingSettings, read_detections, read_tracks
+from outbid import track as track_whole
+from outbid import write_detections as write
+from outbid.batches import RECORDED
+from outbid.detection.spots import DetectionSettings
+from outbid.formats import write_tracks
+from outbid.formats.parquet import frames_in, rows_between
+from outbid.in_ranges import How, detect_in_ranges, track_in_ranges
+from outbid.jobs import DetectJob, TrackJob
+from outbid.ranges import Task, here
+
+
+def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:
+    """Sixty particles that are missed now and then; some frames may hold nothing."""
+    rng = np.random.default_rng(seed)
+    place, frames, rows = rng.uniform(0, 20, (60, 3)), [], []
+    for frame in range(16):
+        place = place + rng.normal(0, 0.3, place.shape)
+        seen = place[(rng.random(60) < 0.85) & (frame not in lost)]
+        frames.append(np.full(len(seen), frame))
+        rows.append(seen)
+    position = np.concatenate(rows)
+    features = {"mass": rng.random(len(position))}
+    return Detections.from_table(np.concatenate(frames), position, unit="micrometer", features=features)
+
+
+def whole(source: Path, output: Path, job: TrackJob) -> dict[str, Any]:
+    """What `outbid track` writes."""
+    done = track_whole(read_detections(source), job.settings)
+    counted = {name: done.stats[name] for name in RECORDED if name in done.stats}
+    record = job.record(job.origin(str(source)), done.settings) | counted
+    write_tracks(output, done.tracks, record=record)
+    return dict(done.stats)
+
+
+@pytest.mark.parametrize("lost", [(), (0, 5, 6, 15)])
+@pytest.mark.parametrize("gap", [0, 2])
+def test_the_bytes_of_one_process(
+    gap: int, lost: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source = tmp_path / "a.parquet"
+    write(source, movie(1, lost))
+    job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap, spacing=(2.0, 1.0, 1.0)))
+    stats = whole(source, tmp_path / "whole.parquet", job)
+    for rows in (1, 150, 400, 10**6):
+        made = track_in_ranges(source, tmp_path / "out.parquet", job, How(rows=rows, overwrite=True))
+        assert (made["ranges"] > 1) == (rows < 10**6), rows
+        assert {name: made[name] for name in stats} == stats
+        assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert not (tmp_path / "out.parquet.parts").exists()
+
+
+def backwards_and_twice(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """As a cluster may do them that lost its first workers."""
+    for task in reversed(tasks):
+        task()
+        yield task()
+
+
+class Dies:
+    """A runner that is killed after some tasks."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        for task in tasks:
+            if self.left == 0:
+                raise KeyboardInterrupt
+            self.left -= 1
+            yield task()
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_tasks_done_twice_in_any_order_and_resumed(
+    gap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    write(source, movie(2))
+    job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap))
+    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
+    track_in_ranges(source, out, job, How(backwards_and_twice, rows=150))
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    for after in (0, 3, 12):
+        out.unlink()
+        with pytest.raises(KeyboardInterrupt):
+            track_in_ranges(source, out, job, How(Dies(after), rows=150))
+        assert not out.exists()
+        with pytest.raises(SettingsError, match="--resume"):
+            track_in_ranges(source, out, job, How(rows=150))
+        other = TrackJob(TrackingSettings(max_distance=1.0, max_gap=gap))
+        with pytest.raises(SettingsError, match="other settings"):
+            track_in_ranges(source, out, other, How(rows=150, resume=True))
+        counted: list[Task] = []
+
+        def count(tasks: Sequence[Task], counted: list[Task] = counted) -> Iterator[dict[str, Any]]:
+            counted.extend(tasks)
+            yield from here(tasks)
+
+        stats = track_in_ranges(source, out, job, How(count, rows=150, resume=True))
+        assert len(counted) == 2 * stats["ranges"] - after
+        assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    write(source, movie(3))
+    job = TrackJob(TrackingSettings(max_distance=1.5))
+    whole(source, tmp_path / "whole.parquet", job)
+    track_in_ranges(source, out, job, How(rows=150), parts=True)
+    assert len(list(out.iterdir())) > 4
+    one, many = read_tracks(tmp_path / "whole.parquet"), read_tracks(out)
+    assert many.track_id.tolist() == one.track_id.tolist()
+    assert many.detections.position.tobytes() == one.detections.position.tobytes()
+    done = run("convert", out, tmp_path / "again.parquet")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    done = run("score", out, tmp_path / "whole.parquet", "--fail-under", "link_f1=1")
+    assert done.exit_code == 0, done.output
+    # And as the input: of ranges, and of a stream.
+    track_in_ranges(out, tmp_path / "b.parquet", job, How(rows=300))
+    assert read_tracks(tmp_path / "b.parquet").track_id.tolist() == one.track_id.tolist()
+    done = run("track", out, "-o", tmp_path / "c.parquet", "--max-distance", "1.5", "--stream")
+    assert done.exit_code == 0, done.output
+    assert read_tracks(tmp_path / "c.parquet").track_id.tolist() == one.track_id.tolist()
+    with pytest.raises(SettingsError, match="overwrite"):
+        track_in_ranges(source, out, job, How(rows=150), parts=True)
+    track_in_ranges(source, out, job, How(rows=400, overwrite=True), parts=True)
+    assert read_tracks(out).track_id.tolist() == one.track_id.tolist()
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="no folder of parts"):
+        track_in_ranges(source, out, job, How(rows=400, overwrite=True), parts=True)
+
+
+def test_rows_and_frames_are_found_in_groups_and_parts(tmp_path: Path) -> None:
+    seen = movie(4, (3, 4))
+    write(tmp_path / "a.parquet", seen)
+    rows = pa.parquet.read_table(tmp_path / "a.parquet")
+    pa.parquet.write_table(rows, tmp_path / "b.parquet", row_group_size=7)
+    (tmp_path / "c.parquet").mkdir()
+    for number, at in enumerate(range(0, len(rows), 100)):
+        pa.parquet.write_table(
+            rows[at : at + 100], tmp_path / "c.parquet" / f"part-{number:06d}.parquet", row_group_size=30
+        )
+    frames, counts = np.unique(seen.frame, return_counts=True)
+    for name in "abc":
+        path = tmp_path / f"{name}.parquet"
+        found = frames_in(path)
+        assert (found[0].tolist(), found[1].tolist()) == (frames.tolist(), counts.tolist())
+        for begin, end in ((0, 0), (0, 5), (95, 105), (13, len(seen))):
+            part = rows_between(path, begin, end)
+            assert part.position.tobytes() == seen.position[begin:end].tobytes()
+            assert part.features["mass"].tolist() == seen.features["mass"][begin:end].tolist()
+        with pytest.raises(InputError, match="Was it replaced"):
+            rows_between(path, 0, len(seen) + 1)
+    back = tmp_path / "d.parquet"
+    pa.parquet.write_table(pa.table({"frame": [0, 2, 1], "y": [0.0] * 3, "x": [0.0] * 3}), back)
+    with pytest.raises(InputError, match="decrease"):
+        frames_in(back)
+
+
+def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", movie(5))
+    for settings, output in ((TrackingSettings(), "o.parquet"), (TrackingSettings(1.0), "o.csv")):
+        with pytest.raises(SettingsError, match=r"Parquet|--max-distance"):
+            track_in_ranges(tmp_path / "a.parquet", tmp_path / output, TrackJob(settings))
+    write(tmp_path / "none.parquet", Detections.from_table([], []))
+    job = TrackJob(TrackingSettings(1.0))
+    assert track_in_ranges(tmp_path / "none.parquet", tmp_path / "o.parquet", job)["tracks"] == 0
+    assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("radius", [None, 1.5])
+def test_detection_in_ranges_is_that_of_one_process(
+    radius: float | None, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = hdf5(tmp_path)
+    options = [] if radius is None else ["--radius", radius]
+    done = run("detect", source, "-o", tmp_path / f"whole{suffix}", *options)
+    assert done.exit_code == 0, done.output
+    job = DetectJob(DetectionSettings(radius=radius), workers=2)
+    for voxels in (1, 30_000, 10**9):
+        monkeypatch.setattr("outbid.in_ranges._VOXELS", voxels)
+        output = tmp_path / f"out{suffix}"
+        summary = detect_in_ranges(str(source), output, job, How(backwards_and_twice, overwrite=True))
+        assert summary["ranges"] == {1: 3, 30_000: 2, 10**9: 1}[voxels]
+        assert output.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
