@@ -31,6 +31,26 @@ _ROWS = 4_000_000
 """Detections read at a time: enough to fill a GPU, some four gigabytes of memory in all."""
 
 
+_LEAST_ROWS = 100_000
+_ROW_BYTES = 1000
+"""Memory that a row of a piece takes, with the pieces that are read, linked and written beside it."""
+_OWN_BYTES = 350_000_000
+"""And Python with all that it has loaded."""
+
+
+def rows_for(gigabytes: float | None) -> int:
+    """Detections to be read at a time so that a run takes about so much memory, whatever the movie.
+
+    Examples
+    --------
+    >>> rows_for(None), rows_for(1.35), rows_for(0.1)
+    (4000000, 1000000, 100000)
+    """
+    if gigabytes is None:
+        return _ROWS
+    return max(round((gigabytes * 1e9 - _OWN_BYTES) / _ROW_BYTES), _LEAST_ROWS)
+
+
 def settings_for(source: Path, output: Path, settings: TrackingSettings) -> TrackingSettings:
     """The settings with which a file will be streamed: its size chooses the device.
 

@@ -149,6 +149,10 @@ def _known(
     "--stream", is_flag=True,
     help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
 )  # fmt: skip
+@click.option(
+    "--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
+    help="With --stream: how much memory to take, about; larger pieces are quicker.  [default: 4]",
+)  # fmt: skip
 @part_options("the unit of the positions")
 @columns_option("--columns", "INPUT")
 @click.option(
@@ -186,6 +190,7 @@ def track(
     device: str,
     workers: int | None,
     stream: bool,
+    memory: float | None,
     region: str | None,
     frames: str | None,
     mask: str | None,
@@ -222,6 +227,8 @@ def track(
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
         known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
+    if memory is not None and not stream:
+        raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
     job = TrackJob(settings, columns, Part(region, frames, mask), workers)
     if out_dir is not None:
         if output or stream or resume or dry_run or cluster or scheduler:
@@ -247,7 +254,7 @@ def track(
         return
     with stages_timed() as (stages, beside):
         files = source, output, job, overwrite
-        summary = _stream(*files, resume) if stream or resume else _in_memory(*files)
+        summary = _stream(*files, resume, memory) if stream or resume else _in_memory(*files)
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
     _report(output, {**summary, "stages": stages, "beside": beside}, clock, as_json)
 
@@ -351,13 +358,15 @@ def _trust(run: TrackingRun) -> dict[str, object]:
     return {"summary": run.summary, **numbers}
 
 
-def _stream(source: Path, output: Path, job: TrackJob, overwrite: bool, resume: bool) -> dict[str, object]:
+def _stream(
+    source: Path, output: Path, job: TrackJob, overwrite: bool, resume: bool, memory: float | None
+) -> dict[str, object]:
     """Link a file that may be larger than the memory; the summary."""
     from .. import formats
     from .._threads import begun
     from .._timing import lap
     from ..errors import SettingsError
-    from ..stream import settings_for, track_stream
+    from ..stream import rows_for, settings_for, track_stream
 
     if job.part:
         raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
@@ -370,7 +379,7 @@ def _stream(source: Path, output: Path, job: TrackJob, overwrite: bool, resume: 
     with compilation_reported(), progress_bar("Linking") as progress:
         stats = track_stream(
             source, output, used, columns=job.columns, record=job.record(origin, used), overwrite=overwrite,
-            resume=resume, workers=job.workers, progress=progress,
+            resume=resume, workers=job.workers, progress=progress, rows=rows_for(memory),
         )  # fmt: skip
     if "remark" in stats:
         say(str(stats.pop("remark")))
