@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -74,8 +74,8 @@ class Record:
     """
 
     about: Mapping[str, Any]
-    rows: Sequence[Measured]
-    links: Mapping[str, tuple[NDArray, NDArray, NDArray]]
+    rows: list[Measured]
+    links: dict[str, tuple[NDArray, NDArray, NDArray]]
 
     def save(self, path: Path) -> None:
         """Write a compressed .npz."""
@@ -88,7 +88,9 @@ class Record:
         for name, parts in self.links.items():
             for part, values in zip(("source", "target", "probability"), parts, strict=True):
                 columns[f"{name}|{part}"] = values
-        np.savez_compressed(path, about=np.array(json.dumps(self.about)), **columns)
+        part = path.with_suffix(".part.npz")
+        np.savez_compressed(part, about=np.array(json.dumps(self.about)), **columns)
+        part.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Record:

@@ -63,13 +63,13 @@ def plan() -> dict:
 
 
 def simulated() -> list[Movie]:
-    """All simulated movies."""
+    """All simulated movies, the first seed of every kind before the second."""
     given = plan()
     return [
         Movie(kind, kappa, seed)
+        for seed in range(given["seeds"])
         for kind in given["developed"]["kinds"] + given["reported"]["kinds"]
         for kappa in given["kappas_of"].get(kind, given["kappas"])
-        for seed in range(given["seeds"])
     ]
 
 

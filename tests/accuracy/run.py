@@ -112,20 +112,28 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="*", help="a pattern of names, as 'few*@0.14#*'")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
+    parser.add_argument("--resume", action="store_true", help="keep the movies that the record holds already")
     parser.add_argument(
         "--links", action="store_true", help="the record holds links of every first seed, too"
     )
     parser.add_argument("--against", type=Path, default=BASELINE, help="the record to compare with")
     given = parser.parse_args(words)
-    movies = chosen(given.movies, given.only)
-    rows, links, begin = [], {}, time.monotonic()
-    for row, kept in over(movies, given.linker, given.path, given.jobs):
-        rows.append(row)
+    movies, begin = chosen(given.movies, given.only), time.monotonic()
+    found = Record(about(given.linker, given.commit), [], {})
+    if given.resume and given.record and given.record.exists():
+        before = Record.load(given.record)
+        found = Record(found.about, list(before.rows), dict(before.links))
+    done = {row.movie for row in found.rows}
+    left = [movie for movie in movies if movie not in done]
+    for row, kept in over(left, given.linker, given.path, given.jobs):
+        found.rows.append(row)
         if given.links and row.movie.seed == 0 and not row.movie.recorded:
-            links[name_of(row.movie)] = kept
-        if len(rows) % 50 == 0:
-            print(f"{len(rows)} of {len(movies)} movies, {time.monotonic() - begin:.0f} s", file=sys.stderr)
-    found = Record(about(given.linker, given.commit), rows, links)
+            found.links[name_of(row.movie)] = kept
+        if len(found.rows) % 50 == 0:
+            seconds = time.monotonic() - begin
+            print(f"{len(found.rows)} of {len(movies)} movies, {seconds:.0f} s", file=sys.stderr)
+            if given.record:
+                found.save(given.record)
     if given.record:
         found.save(given.record)
     if given.against.exists():
