@@ -19,6 +19,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `advise`             previews the effect of a linking distance; what to change in the recording
 6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
+    `lineage`            divisions, as one more kind of edge beside the links of a posterior
 5   `inference`          the posterior over links under a model: joint probabilistic data association
     `divisions`          track starts joined to mothers; merges
     `images`             one door for movies of any file or array, read frame by frame

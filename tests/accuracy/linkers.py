@@ -48,6 +48,20 @@ def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: s
     return links.pairs, links.probability
 
 
+def lineage(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
+    """The same with divisions, by `outbid.lineage`."""
+    from outbid import Detections
+    from outbid.learn import learn
+    from outbid.learn.options import LearnOptions
+    from outbid.lineage import with_divisions
+
+    seen = Detections.from_table(frame, position)
+    axes = np.ptp(position, axis=0) > 0
+    found = learn(seen.position[:, axes], seen.frame_start, varied(LearnOptions(), change))
+    links, _ = with_divisions(found.movie, found.model, found.posterior)
+    return links.pairs, links.probability
+
+
 def _of(tracks: Any) -> Linked:
     """Links and probabilities of `Tracks` of any version."""
     sure = tracks.link_probability

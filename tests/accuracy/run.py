@@ -110,6 +110,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", help="the linker's, if it is not of this checkout")
     parser.add_argument("--movies", default="all", choices=("all", "developed", "reported", "quick"))
     parser.add_argument("--only", default="*", help="a pattern of names, as 'few*@0.14#*'")
+    parser.add_argument("--skip", default="", help="a pattern of names that are left out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="movies side by side")
     parser.add_argument("--record", type=Path, help="write the record there (.npz)")
     parser.add_argument("--resume", action="store_true", help="keep the movies that the record holds already")
@@ -118,7 +119,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--against", type=Path, default=BASELINE, help="the record to compare with")
     given = parser.parse_args(words)
-    movies, begin = chosen(given.movies, given.only), time.monotonic()
+    begin = time.monotonic()
+    movies = [m for m in chosen(given.movies, given.only) if not fnmatch(name_of(m), given.skip)]
     found = Record(about(given.linker, given.commit), [], {})
     if given.resume and given.record and given.record.exists():
         before = Record.load(given.record)

@@ -1,0 +1,137 @@
+"""Lineage: divisions, as one more kind of edge beside the links of a posterior.
+
+`evidence`     what links alone say of every detection, forward and backward in time
+`candidates`   mothers and pairs of daughters
+`daughters`    how daughters part, learned by EM
+`lifetimes`    how old cells are when they divide
+`joint`        links and divisions in one assignment
+
+The door is `with_divisions`. Two spots that were seen as one for a while look as daughters do when they part;
+but they also meet, so that a movie run backward shows as many. What it shows backward is what chance finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.decide import decide
+from ..inference.posterior import LinkPosterior
+from ..linking import Links
+from ..model import Model
+from ..model.movie import Movie
+from .candidates import Divisions, candidate_divisions
+from .daughters import DaughterModel, Rates, learned_daughters, log_odds, marginals
+from .evidence import Evidence
+from .joint import decide_jointly
+from .lifetimes import Lives, log_factors
+
+_STRONG = 3.0
+"""Error level: nats of evidence beyond what the parameters cost, odds of 20 to 1 (Kass & Raftery 1995)."""
+_PARAMETERS = 5
+"""Parameters of the daughters' model."""
+_CLEAR = 2.0
+"""Error level: standard deviations by which more divisions must be found forward than backward."""
+_MORE = 0.05
+"""Error level: share of the starts by which more must be: meetings need not begin as often as they end."""
+_UNSEEN = 0.25
+"""Prior: divisions by chance beside as many as are found backward."""
+_LIKELY = 0.5
+"""Error level: probability from which a division is counted."""
+_ROUNDS = 2
+"""Guard: rounds in which ages and divisions inform each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lineage:
+    """Divisions of a movie.
+
+    Parameters
+    ----------
+    divisions : Divisions
+        Candidates.
+    probability : (P,) float64 array
+        Of each.
+    model : DaughterModel or None
+        How daughters part; None where the movie gives no evidence of divisions, and all probabilities are 0.
+    """
+
+    divisions: Divisions
+    probability: NDArray[np.float64]
+    model: DaughterModel | None
+
+
+def with_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Links, Lineage]:
+    """Links and divisions of maximum expected F1.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : Model
+    posterior : LinkPosterior
+        Of the links, without divisions.
+
+    Returns
+    -------
+    links : Links
+        Those to both daughters of a mother included.
+    lineage : Lineage
+    """
+    candidates = posterior.candidates
+    lineage = find_divisions(movie, model, posterior)
+    if lineage.model is None:
+        return decide(candidates, posterior.probability), lineage
+    return decide_jointly(candidates, posterior.probability, lineage.divisions, lineage.probability), lineage
+
+
+def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
+    """The probability of every candidate division.
+
+    Parameters
+    ----------
+    movie, model, posterior
+        As in `with_divisions`.
+    """
+    evidence = Evidence.of(movie, model, posterior)
+    divisions = candidate_divisions(evidence)
+    factor = np.zeros(len(divisions))
+    rates = _rates(movie, model, evidence)
+    daughters, gain = learned_daughters(divisions, rates, movie.axes, factor)
+    needed = _STRONG + 0.5 * _PARAMETERS * np.log1p(rates.starts)
+    real = _share_real(evidence, divisions, daughters, rates.starts)
+    if gain < needed or real <= _LIKELY:
+        return Lineage(divisions, factor, None)
+    probability = marginals(divisions, log_odds(divisions, daughters, movie.axes) + np.log(real))[0]
+    for _ in range(_ROUNDS):
+        links = decide_jointly(posterior.candidates, posterior.probability, divisions, probability)
+        factor = log_factors(Lives.of(movie.frame, links.pairs), divisions)
+        daughters, _ = learned_daughters(divisions, rates, movie.axes, factor)
+        odds = log_odds(divisions, daughters, movie.axes) + factor + np.log(real)
+        probability = marginals(divisions, odds)[0]
+    return Lineage(divisions, probability, daughters)
+
+
+def _rates(movie: Movie, model: Model, evidence: Evidence) -> Rates:
+    """Rates of deaths and births without divisions, those of the movie's ends left out."""
+    around = model.surroundings
+    inner = (movie.frame > 0) & (movie.left > 0)
+    death = model.association.death(movie.left, around.survival)[inner].mean()
+    birth = model.association.birth(movie.frame, around.survival_back)[inner].mean()
+    starts = float(evidence.no_predecessor[movie.frame > 0].sum())
+    return Rates(float(len(movie)), starts, float(death * birth**2))
+
+
+def _share_real(evidence: Evidence, divisions: Divisions, daughters: DaughterModel, starts: float) -> float:
+    """Share of the divisions found that time's direction confirms; 0 where there is no clear excess."""
+    axes = evidence.movie.axes
+    reverse = candidate_divisions(evidence.backward())
+    forward, backward = (
+        float((marginals(some, log_odds(some, daughters, axes))[0] > _LIKELY).sum())
+        for some in (divisions, reverse)
+    )
+    excess = forward - backward - _UNSEEN
+    if excess < max(_CLEAR * np.sqrt(backward + _UNSEEN), _MORE * starts):
+        return 0.0
+    return excess / forward

@@ -1,0 +1,143 @@
+"""Candidate divisions: a mother and two detections of the next frame that may be her daughters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.candidates import Search, pairs_near
+from .evidence import Evidence
+
+_REACH = 1.8
+"""Prior: distance, in spacings, from where a mother is expected within which her daughters are looked for."""
+_NEAREST = 8
+"""Prior: starts near a mother that may be her daughters, and mothers near a start."""
+_STARTS = 0.02
+"""Error level: probability of no predecessor below which a detection is no daughter without a link to her."""
+_RARE = 1e-9
+"""Guard: weight, beside that of all else, below which a division is no candidate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Divisions:
+    """P candidate divisions.
+
+    Parameters
+    ----------
+    mother, first, second : (P,) int64 arrays
+        Rows; the second daughter is the one that is less likely to be linked to the mother.
+    weight : (P,) float64 array
+        Probability that the mother has no successor and the daughters no predecessor, but for each other.
+    distance : (P,) float64 array
+        From daughter to daughter, in spacings.
+    along, across : (P,) float64 arrays
+        Squares of the offset of the point midway between them from where the mother is expected: along the
+        line between them, and across it.
+    growth : (P,) float64 array
+        By how much the daughters are farther apart one frame later; NaN where that is not known.
+    log_room : (P,) float64 array
+        Log of the spacing about the mother, relative to its median.
+    log_chance : (P,) float64 array
+        Log of the density of detections about both daughters.
+    """
+
+    mother: NDArray[np.int64]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    along: NDArray[np.float64]
+    across: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    log_room: NDArray[np.float64]
+    log_chance: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.mother)
+
+    def kept(self, keep: NDArray[np.bool_]) -> Divisions:
+        """The divisions of a mask (P,)."""
+        return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
+
+
+def candidate_divisions(evidence: Evidence) -> Divisions:
+    """All candidate divisions of a movie.
+
+    Parameters
+    ----------
+    evidence : Evidence
+
+    Returns
+    -------
+    Divisions
+        Sorted by mother, then by daughters.
+    """
+    mother, daughter, apart = _options(evidence)
+    one, other = _pairs_within(mother)
+    alone = evidence.no_predecessor[daughter]
+    weights = apart[one] * alone[other], apart[other] * alone[one]
+    weight = np.maximum(*weights)
+    swap = weights[1] > weights[0]
+    one, other = np.where(swap, other, one), np.where(swap, one, other)
+    likely = (weight > _RARE) & (alone[other] > _STARTS)
+    one, other, weight = one[likely], other[likely], weight[likely]
+    return _measured(evidence, mother[one], daughter[one], daughter[other], weight)
+
+
+def _options(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs of mother and daughter near some start, and the probability that neither has a link elsewhere."""
+    movie, count = evidence.movie, np.int64(len(evidence.movie))
+    starts = (evidence.no_predecessor > _STARTS) & (movie.frame > 0)
+    expected = movie.position + evidence.flow
+    near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=_REACH))
+    linked = evidence.tail * count + evidence.head
+    of_mothers = np.isin(evidence.tail, np.unique(near // count))
+    way = movie.position[evidence.head] - expected[evidence.tail]
+    close = of_mothers & (np.einsum("ij,ij->i", way, way) < _REACH**2)
+    key = np.union1d(near, linked[close])
+    mother, daughter = np.divmod(key, count)
+    apart = evidence.no_successor[mother] * evidence.no_predecessor[daughter]
+    place = np.minimum(np.searchsorted(linked, key), max(len(linked) - 1, 0))
+    if len(linked):
+        known = linked[place] == key
+        apart = np.where(known, np.maximum(apart, evidence.apart[place]), apart)
+    return mother, daughter, apart
+
+
+def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of two places of `group`, which is sorted, that hold the same value.
+
+    Examples
+    --------
+    >>> [side.tolist() for side in _pairs_within(np.array([4, 4, 4, 7, 9, 9]))]
+    [[0, 0, 1, 4], [1, 2, 2, 5]]
+    """
+    later = np.searchsorted(group, group, side="right") - np.arange(len(group)) - 1
+    one = np.repeat(np.arange(len(group)), later)
+    number = np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
+    return one, one + 1 + number
+
+
+def _measured(
+    evidence: Evidence,
+    mother: NDArray[np.int64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    weight: NDArray[np.float64],
+) -> Divisions:
+    """Candidates with the distances by which they are judged."""
+    position, density = evidence.movie.position, evidence.movie.density
+    between = position[second] - position[first]
+    distance = np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), 1e-9)
+    offset = (position[first] + position[second]) / 2 - position[mother] - evidence.flow[mother]
+    along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
+    across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
+    later, known = evidence.successor[np.stack([first, second])], np.full(len(mother), np.nan)
+    both = np.flatnonzero((later >= 0).all(axis=0))
+    apart = position[later[1, both]] - position[later[0, both]]
+    known[both] = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - distance[both]
+    room = -np.log(density[mother] / np.median(density)) / position.shape[1]
+    log_chance = np.log(density[first]) + np.log(density[second])
+    return Divisions(mother, first, second, weight, distance, along, across, known, room, log_chance)

@@ -1,0 +1,224 @@
+r"""How daughters part, learned from all candidate divisions of a movie by EM.
+
+The point midway between two daughters lies where the mother is expected, with a Student's t that is wider
+along the line between them than across it. The log of their distance r has a Student's t, too, and all
+directions are alike. Into the next frame they part further by g. Lengths grow with a power of the room about
+the mother. With the odds s of a division against a death and two births, a candidate has the odds
+
+.. math:: s \, w \, \frac{t(m_\parallel, m_\perp) \, t(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
+    \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}
+
+where w is the probability that nothing else is linked to the three, A_D the surface of the unit sphere, and
+:math:`\rho` the density of detections about each daughter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gamma, lgamma, log, pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import Divisions
+
+FREEDOM = 5.0
+"""Prior: degrees of freedom of Student's t; divisions differ, and some mothers are expected elsewhere."""
+_STARTS_AT = (0.45, 1.1)
+"""Prior: distances between daughters, in spacings, at which EM begins; the likelihood has several peaks."""
+_DISTANCE, _SPREAD = 0.8, 0.5
+"""Prior: distance between daughters in spacings, and the standard deviation of its log."""
+_OFFSET = 0.15
+"""Prior: standard deviation of the point midway between them along an axis, in spacings."""
+_BEGIN = 0.3
+"""Prior: share of the starts that are daughters, at which EM begins."""
+_GROWTH = 0.2
+"""Prior: standard deviation of the growth of the distance between daughters, in spacings."""
+_WORTH = 2.0
+"""Prior: divisions that the priors are worth."""
+_LEAST = 0.02
+"""Guard: least standard deviation of an offset, in spacings, and of the log of a distance."""
+_ROUNDS, _STILL = 30, 0.01
+"""Guard: rounds of EM, and the gain in nats at which they end."""
+_LARGEST = 60.0
+"""Guard: log odds are cut there."""
+
+
+@dataclass(frozen=True)
+class DaughterModel:
+    """Parameters of divisions, lengths in spacings.
+
+    Parameters
+    ----------
+    odds : float
+        Of a division against a death and two births at the same places.
+    along, across : float
+        Variances of the offset of the point midway between daughters.
+    log_distance, spread : float
+        Mean and variance of the log of their distance.
+    slope : float
+        By how much that log grows with the log of the room about the mother; offsets grow alike.
+    growth, growth_spread : float
+        Mean and variance of what their distance grows by into the next frame.
+    chance_spread : float
+        Its variance between detections that are no daughters.
+    """
+
+    odds: float
+    along: float
+    across: float
+    log_distance: float
+    spread: float
+    slope: float
+    growth: float
+    growth_spread: float
+    chance_spread: float
+
+
+def log_odds(divisions: Divisions, model: DaughterModel, axes: int) -> NDArray[np.float64]:
+    """(P,) log odds of each candidate against all that excludes it."""
+    room = model.slope * divisions.log_room
+    deviation = (np.log(divisions.distance) - model.log_distance - room) ** 2 / model.spread
+    scaled = (divisions.along / model.along + divisions.across / model.across) * np.exp(-2 * room)
+    middle = _log_t(scaled, axes) - 0.5 * (log(model.along) + (axes - 1) * log(model.across)) - axes * room
+    distance = _log_t(deviation, 1) - 0.5 * log(model.spread) - axes * np.log(divisions.distance)
+    growth = _log_normal(divisions.growth - model.growth, model.growth_spread)
+    growth -= _log_normal(divisions.growth, model.chance_spread)
+    surface = log(2 * pi ** (axes / 2) / gamma(axes / 2))
+    found = log(model.odds) + np.log(divisions.weight) + middle + distance - surface - divisions.log_chance
+    found += np.nan_to_num(growth)
+    return np.clip(found, -_LARGEST, _LARGEST)
+
+
+def _log_t(square: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
+    """Log density of Student's t of unit scale at vectors with these squares."""
+    constant = lgamma((FREEDOM + axes) / 2) - lgamma(FREEDOM / 2) - axes / 2 * log(FREEDOM * pi)
+    return constant - (FREEDOM + axes) / 2 * np.log1p(square / FREEDOM)
+
+
+def _log_normal(deviation: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """Log density of a normal variate."""
+    return -0.5 * (deviation**2 / variance + log(2 * pi * variance))
+
+
+def marginals(divisions: Divisions, log_odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """(P,) probability of each among all that share a cell with it; evidence for divisions in nats."""
+    odds = np.exp(log_odds)
+    ends = (divisions.mother, divisions.first, divisions.second)
+    size = max(int(rows.max(initial=-1)) for rows in ends) + 1
+    daughters = np.bincount(divisions.first, odds, size) + np.bincount(divisions.second, odds, size)
+    total = 1 + np.maximum.reduce(
+        [np.bincount(divisions.mother, odds, size)[ends[0]], daughters[ends[1]], daughters[ends[2]]]
+    )
+    starts = np.bincount(divisions.second, odds, size)
+    return odds / total, float(np.log1p(starts).sum())
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What is known of all detections without divisions.
+
+    Parameters
+    ----------
+    detections, starts : float
+        Their number, and how many of them are expected to have no predecessor.
+    alone : float
+        Prior probability of a death and two births at three given detections.
+    """
+
+    detections: float
+    starts: float
+    alone: float
+
+    def share(self, expected: float) -> float:
+        """Share of the starts that are daughters, if so many divisions are expected."""
+        return min((expected + 0.5) / (self.starts + 1), 1 - 0.5 / (self.starts + 1))
+
+    def odds(self, expected: float) -> float:
+        """Odds of a division against a death and two births, which are rarer by as many as are daughters."""
+        often = (expected + 0.5) / (self.detections + 1)
+        return often / self.alone / (1 - self.share(expected))
+
+
+def learned_daughters(
+    divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64]
+) -> tuple[DaughterModel, float]:
+    """The likeliest model, and the evidence for it against no division in nats.
+
+    Parameters
+    ----------
+    divisions : Divisions
+    rates : Rates
+    axes : int
+        D.
+    log_factor : (P,) float64 array
+        Log odds from elsewhere, as from the ages of the mothers.
+    """
+    tried = [_climbed(divisions, rates, axes, log_factor, distance) for distance in _STARTS_AT]
+    return max(tried, key=lambda found: found[1])
+
+
+def _climbed(
+    divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64], distance: float
+) -> tuple[DaughterModel, float]:
+    """EM from one distance between daughters."""
+    expected = _BEGIN * rates.starts
+    model = DaughterModel(
+        rates.odds(expected),
+        _OFFSET**2,
+        _OFFSET**2,
+        log(distance),
+        _SPREAD**2 / 4,
+        0.0,
+        0.0,
+        _GROWTH**2,
+        _GROWTH**2,
+    )
+    most = -np.inf
+    for _ in range(_ROUNDS):
+        probability, gain = marginals(divisions, log_odds(divisions, model, axes) + log_factor)
+        evidence = gain + rates.starts * np.log1p(-rates.share(expected))
+        if evidence < most + _STILL:
+            break
+        used, most, expected = model, evidence, float(probability.sum())
+        model = _maximised(divisions, probability, model, rates.odds(expected), axes)
+    return used, most
+
+
+def _maximised(
+    divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, odds: float, axes: int
+) -> DaughterModel:
+    """The M-step: weighted moments, with weights of Student's t and priors worth `_WORTH` divisions."""
+    room = model.slope * divisions.log_room
+    narrow = np.exp(-2 * room)
+    scaled = (divisions.along / model.along + divisions.across / model.across) * narrow
+    middle = probability * narrow * (FREEDOM + axes) / (FREEDOM + scaled)
+    total = probability.sum() + _WORTH
+    along = (middle @ divisions.along + _WORTH * _OFFSET**2) / total
+    across = (middle @ divisions.across / max(axes - 1, 1) + _WORTH * _OFFSET**2) / total
+    logs = np.log(divisions.distance) - room
+    tail = probability * (FREEDOM + 1) / (FREEDOM + (logs - model.log_distance) ** 2 / model.spread)
+    mean = (tail @ logs + _WORTH * log(_DISTANCE)) / (tail.sum() + _WORTH)
+    spread = (tail @ (logs - mean) ** 2 + _WORTH * _SPREAD**2) / total
+    away = tail @ divisions.log_room / max(tail.sum(), 1e-9)
+    turn = (
+        tail
+        @ ((divisions.log_room - away) * (logs - mean))
+        / (tail @ (divisions.log_room - away) ** 2 + _WORTH)
+    )
+    growth, growth_spread, chance_spread = _grown(divisions.growth, probability)
+    return DaughterModel(
+        odds, max(along, _LEAST**2), max(across, _LEAST**2), float(mean), max(spread, _LEAST**2),
+        float(model.slope + turn), growth, growth_spread, chance_spread,
+    )  # fmt: skip
+
+
+def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and variance of the growth of distances, and its variance by chance."""
+    known = np.isfinite(growth)
+    seen, true = growth[known], probability[known]
+    chance, total = 1 - true, true.sum() + _WORTH
+    mean = float(true @ seen) / total
+    spread = (true @ (seen - mean) ** 2 + _WORTH * _GROWTH**2) / total
+    other = (chance @ seen**2 + _WORTH * _GROWTH**2) / (chance.sum() + _WORTH)
+    return mean, max(float(spread), _LEAST**2), max(float(other), _LEAST**2)

@@ -1,0 +1,86 @@
+"""What links alone say of every detection, forward or backward in time: where a division search begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A movie and the posterior of its links to the next frame, without divisions.
+
+    Parameters
+    ----------
+    movie : Movie
+    flow : (N, D) float64 array
+        Step to the next frame that a detection shares with its neighbours.
+    tail, head : (E,) int64 arrays
+        Candidate links of lag 1.
+    apart : (E,) float64 array
+        Probability that neither end of a candidate has a link, given that at most the candidate joins them.
+    no_successor, no_predecessor : (N,) float64 arrays
+        Probability that a detection has none.
+    successor, predecessor : (N,) int64 arrays
+        The likely one in the next frame and in the one before; -1 for none.
+    """
+
+    movie: Movie
+    flow: NDArray[np.float64]
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    apart: NDArray[np.float64]
+    no_successor: NDArray[np.float64]
+    no_predecessor: NDArray[np.float64]
+    successor: NDArray[np.int64]
+    predecessor: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Evidence:
+        """From the posterior of links.
+
+        A link and 'neither end is linked' have odds of `ratio` against the weights of a death and a birth, so
+        the probability of the latter follows from that of the link, however small it is.
+        """
+        candidates, around = posterior.candidates, model.surroundings
+        next_frame = np.flatnonzero(candidates.lag == 1)
+        tail, head = (rows[next_frame].astype(np.int64) for rows in (candidates.tail, candidates.head))
+        death = model.association.death(movie.left, around.survival)
+        birth = model.association.birth(movie.frame, around.survival_back)
+        odds = posterior.ratio[next_frame] / (death[tail] * birth[head])
+        after, before = posterior.linked(len(movie))
+        probability = posterior.probability[next_frame]
+        successor, predecessor = np.full((2, len(movie)), -1)
+        likely = probability > 0.5  # of which no two share an end
+        successor[tail[likely]], predecessor[head[likely]] = head[likely], tail[likely]
+        return cls(
+            movie, around.flow, tail, head, probability / np.maximum(odds, 1e-300),
+            np.clip(1 - after, 0, 1), np.clip(1 - before, 0, 1), successor, predecessor,
+        )  # fmt: skip
+
+    def backward(self) -> Evidence:
+        """The same movie run backward: a meeting looks as a division does."""
+        movie, last = self.movie, len(self.movie) - 1
+        turned = replace(
+            movie,
+            position=np.ascontiguousarray(movie.position[::-1]),
+            frame=movie.frames - 1 - movie.frame[::-1],
+            frame_start=len(movie) - movie.frame_start[::-1],
+            density=movie.density[::-1],
+        )
+        return Evidence(
+            turned, -self.flow[::-1], last - self.head, last - self.tail, self.apart,
+            self.no_predecessor[::-1], self.no_successor[::-1], _turned(self.predecessor),
+            _turned(self.successor),
+        )  # fmt: skip
+
+
+def _turned(row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the movie run backward."""
+    return np.where(row < 0, -1, len(row) - 1 - row)[::-1]

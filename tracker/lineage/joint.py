@@ -1,0 +1,106 @@
+"""Links and divisions in one assignment: every mother has a second row, for her second daughter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assignment.gains import best_pairs
+from ..inference.candidates import Candidates
+from ..linking import Links
+from .candidates import Divisions
+
+_ROUNDS = 5
+"""Guard: rounds of the fixed point of the expected F1."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """Pairs that exclude each other in rows and columns, sorted by both; rows from N on are second ones.
+
+    `probability` is that of the pair, `division` the part of it that divisions have.
+    """
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    division: NDArray[np.float64]
+
+
+def decide_jointly(
+    candidates: Candidates,
+    link_probability: NDArray[np.float64],
+    divisions: Divisions,
+    probability: NDArray[np.float64],
+    *,
+    solver: str = "bid_and_augment",
+) -> Links:
+    """The links, those to daughters included, of maximum expected F1: that of links, and that of divisions.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    link_probability : (E,) float64 array
+        Without divisions.
+    divisions : Divisions
+    probability : (P,) float64 array
+        Of each division.
+    solver : str
+
+    Returns
+    -------
+    Links
+        Sorted by source, then target; a mother is the source of two. Costs are in expected links.
+    """
+    count = len(candidates.row_start) - 1
+    edges = _edges(candidates, link_probability, divisions, probability)
+    of_links = edges.probability - _half_f1(edges.probability)
+    of_divisions = np.where(edges.division > 0, edges.division - _half_f1(probability), -1.0)
+    gain = np.maximum(of_links, of_divisions)
+    useful = np.flatnonzero(gain > 0)
+    row, column = edges.row[useful], edges.column[useful]
+    start = np.searchsorted(row, np.arange(2 * count + 1))
+    answer, unit = best_pairs(start, column.astype(np.int32), gain[useful], (2 * count, count), solver)
+    taken = answer.col_of_row[row] == column
+    source, target = row[taken] % count, column[taken]
+    order = np.lexsort((target, source))
+    margin, sure = answer.margin[row[taken]] * unit, edges.probability[useful][taken]
+    return Links(
+        np.column_stack([source, target])[order], -gain[useful][taken][order], margin[order],
+        float(answer.gap * unit), probability=sure[order],
+    )  # fmt: skip
+
+
+def _edges(
+    candidates: Candidates,
+    link_probability: NDArray[np.float64],
+    divisions: Divisions,
+    probability: NDArray[np.float64],
+) -> _Edges:
+    """Edges of links, less where a division claims an end, and of both daughters."""
+    count = np.int64(len(candidates.row_start) - 1)
+    mothers = np.bincount(divisions.mother, probability, count)
+    daughters = np.bincount(divisions.first, probability, count)
+    daughters += np.bincount(divisions.second, probability, count)
+    claimed = np.maximum(mothers[candidates.tail], daughters[candidates.head])
+    rest = link_probability * np.maximum(1 - claimed, 0)
+    key = np.concatenate([
+        candidates.key(), divisions.mother * count + divisions.first,
+        (divisions.mother + count) * count + divisions.second,
+    ])  # fmt: skip
+    every, place = np.unique(key, return_inverse=True)
+    total = np.bincount(place, np.concatenate([rest, probability, probability]), len(every))
+    row, column = np.divmod(every, count)
+    division = np.bincount(place[len(rest) :], np.concatenate([probability, probability]), len(every))
+    return _Edges(row, column, np.minimum(total, 1.0), division.astype(np.float64))
+
+
+def _half_f1(probability: NDArray[np.float64]) -> float:
+    """Half of the largest expected F1: above it a pair is worth choosing (Dinkelbach 1967)."""
+    threshold, truth = 0.5, float(probability.sum())
+    for _ in range(_ROUNDS):
+        kept = probability[probability > threshold]
+        threshold = float(kept.sum()) / max(len(kept) + truth, 1e-9)
+    return threshold

@@ -1,0 +1,124 @@
+r"""Lifetimes: how old cells are when they divide, and what that says of every candidate division.
+
+A division in the middle of a life makes two of it. With the hazard h(a) of a division at the age of a frames
+and the survival :math:`S(a) = \prod_{k \le a} (1 - h(k))`, a cell that divides at age a has the likelihood
+:math:`h(a) S(a - 1)`, one that is followed so long without dividing :math:`S(a)`. Of a cell whose birth was
+not seen, the rest of the life has the law of residual lives, :math:`S(a) / \sum S`. The ratio of the
+likelihoods with a division to those without it, over the same ratio of cells that divide at any age alike, is
+what it gains. D. R. Cox, Renewal Theory, 1962.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .candidates import Divisions
+
+_DOUBT = 1.0
+"""Prior: divisions of no particular age that are believed seen at every age."""
+_WIDTH = 0.15
+"""Prior: ages that differ by less than this share are pooled."""
+_LARGEST = 10.0
+"""Guard: log odds that ages add, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """The life to which each detection belongs, along links between divisions.
+
+    Parameters
+    ----------
+    frame : (N,) int64 array
+    born : (N,) int64 array
+        Frame in which the life of each begins.
+    seen_born : (N,) bool array
+        Whether it begins in a division.
+    end : (N,) int64 array
+        Frame of its last detection.
+    divides : (N,) bool array
+        Whether it ends in a division.
+    """
+
+    frame: NDArray[np.int64]
+    born: NDArray[np.int64]
+    seen_born: NDArray[np.bool_]
+    end: NDArray[np.int64]
+    divides: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, frame: NDArray[np.int64], links: NDArray[np.int64]) -> Lives:
+        """From links (L, 2) sorted by source; a mother is the source of two."""
+        source, target = links.T
+        successors = np.bincount(source, minlength=len(frame))
+        divides = successors > 1
+        seen_born = np.zeros(len(frame), bool)
+        seen_born[target[divides[source]]] = True
+        plain = links[~divides[source]]
+        born, end = frame.copy(), frame.copy()
+        for before, after in plain[np.argsort(frame[plain[:, 1]], kind="stable")].tolist():
+            born[after], seen_born[after] = born[before], seen_born[before]
+        for before, after in plain[np.argsort(-frame[plain[:, 0]], kind="stable")].tolist():
+            end[before], divides[before] = end[after], divides[after]
+        return cls(frame, born, seen_born, end, divides)
+
+
+def log_factors(lives: Lives, divisions: Divisions) -> NDArray[np.float64]:
+    """(P,) log odds that ages add to each candidate division.
+
+    Parameters
+    ----------
+    lives : Lives
+    divisions : Divisions
+    """
+    known, unknown = _tables(lives)
+    mother, first, second = divisions.mother, divisions.first, divisions.second
+    seen, age = lives.seen_born[mother], lives.frame[mother] - lives.born[mother]
+    rest = lives.end[first] - lives.frame[first]
+    of_mother = np.where(seen, known[0][age], unknown[0][age])
+    gain = of_mother + _life(known, lives, rest, first)
+    whole = age + 1 + rest
+    without = np.where(seen, _life(known, lives, whole, first), _life(unknown, lives, whole, first))
+    later = lives.end[second] - lives.frame[second]
+    gain += _life(known, lives, later, second) - _life(unknown, lives, later, second)
+    return np.clip(gain - without, -_LARGEST, _LARGEST)
+
+
+def _life(
+    tables: NDArray[np.float64], lives: Lives, length: NDArray[np.int64], row: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Log likelihood of lives so long that end as that of each row does."""
+    return np.where(lives.divides[row], tables[0][length], tables[1][length])
+
+
+def _tables(lives: Lives) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log likelihoods (2, size) of lives by length: to divide then, and to be followed so long.
+
+    The first of cells whose birth was seen, the second of others; relative to cells that divide at any age.
+    """
+    size = int(lives.frame[-1] - lives.frame[0]) + 3
+    age = lives.frame - lives.born
+    last = lives.frame == lives.end
+    lived = np.bincount(age[lives.seen_born], minlength=size)
+    divided = np.bincount(age[lives.seen_born & last & lives.divides], minlength=size)
+    mean = ((last & lives.divides).sum() + _DOUBT) / (len(age) + _DOUBT)
+    group = _pooled(size)
+    hazard = (np.bincount(group, divided) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
+    hazard = np.clip(hazard, 1e-6, 0.99)[group]
+    survival = np.cumprod(1 - hazard)
+    alike = np.arange(1, size + 1) * np.log1p(-mean)
+    tail = np.append(np.cumsum(survival[::-1])[::-1], survival[-1] / mean)[:size] + survival[-1] / mean
+    before = np.append(1.0, survival[:-1])
+    whole = tail[0] + 1
+    known = np.log([hazard * before / mean, survival]) - [alike - alike[0], alike]
+    unknown = np.log([before / whole / mean, tail / whole]) - [alike - alike[0], alike]
+    return known, unknown
+
+
+def _pooled(size: int) -> NDArray[np.int64]:
+    """(size,) numbers of groups of ages: each by itself while young, then by ratio."""
+    age, few = np.arange(size), round(1 / _WIDTH)
+    number = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
+    return np.unique(number, return_inverse=True)[1]
