@@ -30,9 +30,7 @@ def seen(kind: str, seed: int = 0) -> tuple[Tracks, Learned]:
 def divisions_of(count: int, **changed: np.ndarray) -> Divisions:
     """Candidates of as many mothers, each with daughters of her own, a spacing apart."""
     row, one = np.arange(count), np.ones(count)
-    usual = Divisions(
-        row, count + row, 2 * count + row, one, one, 0 * one, 0 * one, np.nan * one, 0 * one, 0 * one
-    )
+    usual = Divisions(row, count + row, 2 * count + row, one, one, 0 * one, 0 * one, np.nan * one, 0 * one)
     return replace(usual, **changed)
 
 
@@ -105,7 +103,7 @@ def test_how_daughters_part_is_recovered() -> None:
     assert evidence > 50
     assert model.log_distance == pytest.approx(-0.2, abs=0.06)
     assert model.along**0.5 == pytest.approx(0.1, abs=0.03)
-    assert probability[true].mean() > 0.85
+    assert probability[true].mean() > 0.8
     assert probability[~true].mean() < 0.1
 
 

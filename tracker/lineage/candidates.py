@@ -37,8 +37,6 @@ class Divisions:
         line between them, and across it.
     growth : (P,) float64 array
         By how much the daughters are farther apart one frame later; NaN where that is not known.
-    log_room : (P,) float64 array
-        Log of the spacing about the mother, relative to its median.
     log_chance : (P,) float64 array
         Log of the density of detections about both daughters.
     """
@@ -51,7 +49,6 @@ class Divisions:
     along: NDArray[np.float64]
     across: NDArray[np.float64]
     growth: NDArray[np.float64]
-    log_room: NDArray[np.float64]
     log_chance: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -138,6 +135,5 @@ def _measured(
     both = np.flatnonzero((later >= 0).all(axis=0))
     apart = position[later[1, both]] - position[later[0, both]]
     known[both] = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - distance[both]
-    room = -np.log(density[mother] / np.median(density)) / position.shape[1]
     log_chance = np.log(density[first]) + np.log(density[second])
-    return Divisions(mother, first, second, weight, distance, along, across, known, room, log_chance)
+    return Divisions(mother, first, second, weight, distance, along, across, known, log_chance)

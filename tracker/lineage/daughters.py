@@ -1,11 +1,11 @@
 r"""How daughters part, learned from all candidate divisions of a movie by EM.
 
-The point midway between two daughters lies where the mother is expected, with a Student's t that is wider
-along the line between them than across it. The log of their distance r has a Student's t, too, and all
-directions are alike. Into the next frame they part further by g. Lengths grow with a power of the room about
-the mother. With the odds s of a division against a death and two births, a candidate has the odds
+The point midway between two daughters lies where the mother is expected, but for a Gaussian m that is wider
+along the line between them than across it. The log of their distance r is Gaussian, too, and all directions
+are alike. Into the next frame they part further by g, a Gaussian amount. With the odds s of a division
+against a death and two births, a candidate has the odds
 
-.. math:: s \, w \, \frac{t(m_\parallel, m_\perp) \, t(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
+.. math:: s \, w \, \frac{N(m_\parallel, m_\perp) \, N(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
     \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}
 
 where w is the probability that nothing else is linked to the three, A_D the surface of the unit sphere, and
@@ -15,15 +15,13 @@ where w is the probability that nothing else is linked to the three, A_D the sur
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gamma, lgamma, log, pi
+from math import gamma, log, pi
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .candidates import Divisions
 
-FREEDOM = 5.0
-"""Prior: degrees of freedom of Student's t; divisions differ, and some mothers are expected elsewhere."""
 _STARTS_AT = (0.45, 1.1)
 """Prior: distances between daughters, in spacings, at which EM begins; the likelihood has several peaks."""
 _DISTANCE, _SPREAD = 0.8, 0.5
@@ -56,8 +54,6 @@ class DaughterModel:
         Variances of the offset of the point midway between daughters.
     log_distance, spread : float
         Mean and variance of the log of their distance.
-    slope : float
-        By how much that log grows with the log of the room about the mother; offsets grow alike.
     growth, growth_spread : float
         Mean and variance of what their distance grows by into the next frame.
     chance_spread : float
@@ -69,7 +65,6 @@ class DaughterModel:
     across: float
     log_distance: float
     spread: float
-    slope: float
     growth: float
     growth_spread: float
     chance_spread: float
@@ -77,28 +72,21 @@ class DaughterModel:
 
 def log_odds(divisions: Divisions, model: DaughterModel, axes: int) -> NDArray[np.float64]:
     """(P,) log odds of each candidate against all that excludes it."""
-    room = model.slope * divisions.log_room
-    deviation = (np.log(divisions.distance) - model.log_distance - room) ** 2 / model.spread
-    scaled = (divisions.along / model.along + divisions.across / model.across) * np.exp(-2 * room)
-    middle = _log_t(scaled, axes) - 0.5 * (log(model.along) + (axes - 1) * log(model.across)) - axes * room
-    distance = _log_t(deviation, 1) - 0.5 * log(model.spread) - axes * np.log(divisions.distance)
-    growth = _log_normal(divisions.growth - model.growth, model.growth_spread)
-    growth -= _log_normal(divisions.growth, model.chance_spread)
+    across = divisions.across / model.across + (axes - 1) * log(2 * pi * model.across)
+    middle = _log_normal(divisions.along, model.along) - 0.5 * across
+    apart = np.log(divisions.distance)
+    distance = _log_normal((apart - model.log_distance) ** 2, model.spread) - axes * apart
+    growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
+    growth -= _log_normal(divisions.growth**2, model.chance_spread)
     surface = log(2 * pi ** (axes / 2) / gamma(axes / 2))
     found = log(model.odds) + np.log(divisions.weight) + middle + distance - surface - divisions.log_chance
     found += np.nan_to_num(growth)
     return np.clip(found, -_LARGEST, _LARGEST)
 
 
-def _log_t(square: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
-    """Log density of Student's t of unit scale at vectors with these squares."""
-    constant = lgamma((FREEDOM + axes) / 2) - lgamma(FREEDOM / 2) - axes / 2 * log(FREEDOM * pi)
-    return constant - (FREEDOM + axes) / 2 * np.log1p(square / FREEDOM)
-
-
-def _log_normal(deviation: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    """Log density of a normal variate."""
-    return -0.5 * (deviation**2 / variance + log(2 * pi * variance))
+def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """Log density of a normal variate at these squared deviations."""
+    return -0.5 * (square / variance + log(2 * pi * variance))
 
 
 def marginals(divisions: Divisions, log_odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -163,17 +151,8 @@ def _climbed(
 ) -> tuple[DaughterModel, float]:
     """EM from one distance between daughters."""
     expected = _BEGIN * rates.starts
-    model = DaughterModel(
-        rates.odds(expected),
-        _OFFSET**2,
-        _OFFSET**2,
-        log(distance),
-        _SPREAD**2 / 4,
-        0.0,
-        0.0,
-        _GROWTH**2,
-        _GROWTH**2,
-    )
+    odds, offset, growth = rates.odds(expected), _OFFSET**2, _GROWTH**2
+    model = DaughterModel(odds, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth)
     most = -np.inf
     for _ in range(_ROUNDS):
         probability, gain = marginals(divisions, log_odds(divisions, model, axes) + log_factor)
@@ -181,36 +160,22 @@ def _climbed(
         if evidence < most + _STILL:
             break
         used, most, expected = model, evidence, float(probability.sum())
-        model = _maximised(divisions, probability, model, rates.odds(expected), axes)
+        model = _maximised(divisions, probability, rates.odds(expected), axes)
     return used, most
 
 
 def _maximised(
-    divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, odds: float, axes: int
+    divisions: Divisions, probability: NDArray[np.float64], odds: float, axes: int
 ) -> DaughterModel:
-    """The M-step: weighted moments, with weights of Student's t and priors worth `_WORTH` divisions."""
-    room = model.slope * divisions.log_room
-    narrow = np.exp(-2 * room)
-    scaled = (divisions.along / model.along + divisions.across / model.across) * narrow
-    middle = probability * narrow * (FREEDOM + axes) / (FREEDOM + scaled)
-    total = probability.sum() + _WORTH
-    along = (middle @ divisions.along + _WORTH * _OFFSET**2) / total
-    across = (middle @ divisions.across / max(axes - 1, 1) + _WORTH * _OFFSET**2) / total
-    logs = np.log(divisions.distance) - room
-    tail = probability * (FREEDOM + 1) / (FREEDOM + (logs - model.log_distance) ** 2 / model.spread)
-    mean = (tail @ logs + _WORTH * log(_DISTANCE)) / (tail.sum() + _WORTH)
-    spread = (tail @ (logs - mean) ** 2 + _WORTH * _SPREAD**2) / total
-    away = tail @ divisions.log_room / max(tail.sum(), 1e-9)
-    turn = (
-        tail
-        @ ((divisions.log_room - away) * (logs - mean))
-        / (tail @ (divisions.log_room - away) ** 2 + _WORTH)
-    )
-    growth, growth_spread, chance_spread = _grown(divisions.growth, probability)
-    return DaughterModel(
-        odds, max(along, _LEAST**2), max(across, _LEAST**2), float(mean), max(spread, _LEAST**2),
-        float(model.slope + turn), growth, growth_spread, chance_spread,
-    )  # fmt: skip
+    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions."""
+    total = float(probability.sum()) + _WORTH
+    logs = np.log(divisions.distance)
+    along = float(probability @ divisions.along) + _WORTH * _OFFSET**2
+    across = float(probability @ divisions.across) / max(axes - 1, 1) + _WORTH * _OFFSET**2
+    mean = float(probability @ logs + _WORTH * log(_DISTANCE)) / total
+    spread = float(probability @ (logs - mean) ** 2) + _WORTH * _SPREAD**2
+    along, across, spread = (max(width / total, _LEAST**2) for width in (along, across, spread))
+    return DaughterModel(odds, along, across, mean, spread, *_grown(divisions.growth, probability))
 
 
 def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tuple[float, float, float]:

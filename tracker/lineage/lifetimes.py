@@ -56,13 +56,24 @@ class Lives:
         divides = successors > 1
         seen_born = np.zeros(len(frame), bool)
         seen_born[target[divides[source]]] = True
-        plain = links[~divides[source]]
-        born, end = frame.copy(), frame.copy()
-        for before, after in plain[np.argsort(frame[plain[:, 1]], kind="stable")].tolist():
-            born[after], seen_born[after] = born[before], seen_born[before]
-        for before, after in plain[np.argsort(-frame[plain[:, 0]], kind="stable")].tolist():
-            end[before], divides[before] = end[after], divides[after]
-        return cls(frame, born, seen_born, end, divides)
+        plain = ~divides[source]
+        first, last = np.arange(len(frame)), np.arange(len(frame))
+        first[target[plain]], last[source[plain]] = source[plain], target[plain]
+        first, last = _ends(first), _ends(last)
+        return cls(frame, frame[first], seen_born[first], frame[last], divides[last])
+
+
+def _ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each chain of steps ends; an end steps to itself.
+
+    Examples
+    --------
+    >>> _ends(np.array([0, 0, 1, 2, 4])).tolist()
+    [0, 0, 0, 0, 4]
+    """
+    while (step[step] != step).any():
+        step = step[step]
+    return step
 
 
 def log_factors(lives: Lives, divisions: Divisions) -> NDArray[np.float64]:
