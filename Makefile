@@ -9,6 +9,7 @@
 #             them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make gpu-bench  runs the longer benchmarks of the GPU (about four minutes), and renews tests/gpu_long_record.json
+# make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json
 # make gpu-sanitize  runs every kernel at small n under compute-sanitizer's memcheck and racecheck
 # make clean  removes all that these made
 #
@@ -30,7 +31,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint nightly certify accuracy ablation docs bench gpu-test gpu-bench gpu-sanitize clean
+.PHONY: demo test lint nightly certify accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -90,6 +91,11 @@ gpu-bench:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	$(PYTHON) tests/benchmarks/bench_gpu_scaling.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_movie.py --record
+
+gpu-scaling:
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
+	$(PYTHON) tests/benchmarks/bench_gpu_shards.py --record --sizes 10000 14142 20000 60000 160000 \
+	  --movie 100 1000000
 
 # CuPy's own kernels are left out, as its nonzero, in which racecheck sees hazards. PARTS="gated movie" picks some.
 SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)

@@ -13,7 +13,9 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +138,11 @@ def large(seed: int, count: int) -> Counter[str]:
     return found
 
 
+def judged(seed: int) -> Counter[str]:
+    """Outcomes of the problems of one seed."""
+    return small(seed, 2000) + large(seed, 5)
+
+
 def sources() -> dict[str, str]:
     """SHA-256 of the sources that are judged."""
     paths = sorted(REPOSITORY.glob("tracker/assignment/*.py"))
@@ -148,15 +155,17 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--assignments", type=int, default=1_000_000)
-    wanted = parser.parse_args().assignments
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with problems of its own")
+    chosen = parser.parse_args()
     found: Counter[str] = Counter()
     seed = 0
-    while sum(count for name, count in found.items() if ": " in name) < wanted:
-        found += small(seed, 2000)
-        found += large(seed, 5)
-        seed += 1
-        wrong = sum(count for name, count in found.items() if name.endswith("wrong"))
-        sys.stderr.write(f"{seed * 2000} problems, {wrong} wrong answers\n")
+    with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
+        while sum(count for name, count in found.items() if ": " in name) < chosen.assignments:
+            for outcomes in pool.map(judged, range(seed, seed + chosen.jobs)):
+                found += outcomes
+            seed += chosen.jobs
+            wrong = sum(count for name, count in found.items() if name.endswith("wrong"))
+            sys.stderr.write(f"{seed * 2000} problems, {wrong} wrong answers\n")
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     total = sum(count for name, count in found.items() if ": " in name)
     record = {**origin, "assignments": total, "outcomes": dict(sorted(found.items())), "sources": sources()}

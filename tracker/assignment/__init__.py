@@ -62,8 +62,8 @@ def assign(
         GPUs, by number, over which a matrix or points are divided; each reads its own part. For solvers
         ``hungarian`` and, the default then, ``sparsified``.
     shards : int, optional
-        The same for so many parts that take turns where the problem lives: the answer, the messages and
-        their bytes are those of so many devices, the time is not.
+        The same for so many parts that take turns on one of these, or where the problem lives: the answer,
+        the messages and their bytes are those of so many devices, the time is not.
 
     Returns
     -------

@@ -16,9 +16,23 @@ from .terminal import Stopwatch, columns_option, common_options, compilation_rep
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..assignment import AbstractAssignmentSolver, Assignment, AssignmentProblem
+    from ..assignment import AbstractAssignmentSolver, Assignment, AssignmentProblem, DenseCosts, PointCosts
 
 _FILE = click.Path(path_type=Path)
+
+
+_OF_SHARDS = ("shards", "messages", "bytes_sent", "passes")
+"""Counts in the summary where a matrix is divided."""
+
+
+def _numbers(_ctx: click.Context, _param: click.Parameter, given: str | None) -> tuple[int, ...] | None:
+    """Numbers with commas between them."""
+    try:
+        return None if given is None else tuple(int(one) for one in given.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            "it must be numbers of GPUs with commas between them, such as 0,1."
+        ) from None
 
 
 def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -67,6 +81,14 @@ def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     "--deadline", type=click.FloatRange(min=0), metavar="SECONDS",
     help="Of solver greedy_switching: take the best answer found until then.",
 )  # fmt: skip
+@click.option(
+    "--devices", callback=_numbers, metavar="0,1,…",
+    help="GPUs over which the matrix or the distances are divided, each with its own part.",
+)  # fmt: skip
+@click.option(
+    "--shards", type=click.IntRange(min=1), metavar="P",
+    help="Divide into so many parts that take turns on one device: messages as of so many devices.",
+)  # fmt: skip
 @columns_option("--columns", "both tables")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")
 @common_options
@@ -78,6 +100,8 @@ def assign(
     unmatched_cost: float | None,
     device: str,
     deadline: float | None,
+    devices: tuple[int, ...] | None,
+    shards: int | None,
     columns: dict[str, str],
     as_json: bool,
 ) -> None:
@@ -85,17 +109,23 @@ def assign(
     from ..errors import SettingsError
 
     chosen = _solver(solver, deadline)
+    is_divided = devices is not None or shards is not None
+    if is_divided:
+        chosen, device = _divided(chosen, devices, shards), "cpu"
     if unmatched_cost is not None and not math.isfinite(unmatched_cost):
         raise SettingsError(f"unmatched_cost is {unmatched_cost}; give a finite one, or none at all.")
-    problem = _problem(source, target, columns, metric, unmatched_cost)
+    costs = _costs(source, target, columns, metric, is_mapped=is_divided)
+    problem = _problem(source, costs, unmatched_cost)
     clock = Stopwatch()
     with compilation_reported():
         answer, used = _solve(problem, chosen, device)
     summary = {
         "rows": problem.shape[0], "cols": problem.shape[1], "pairs": int((answer.col_of_row >= 0).sum()),
         "cost": answer.primal_cost, "bound": answer.dual_cost, "gap": answer.gap,
-        "status": str(answer.status), "solver": solver, "device": used, "seconds": clock.seconds,
+        "status": str(answer.status), "solver": solver, "device": used if devices is None else "gpu",
+        "seconds": clock.seconds,
     }  # fmt: skip
+    summary |= {name: answer.stats[name] for name in _OF_SHARDS if name in answer.stats}
     if as_json:
         click.echo(json.dumps(summary))
         return
@@ -105,22 +135,26 @@ def assign(
     say(str(answer.status))
 
 
-def _problem(
-    source: Path, target: Path | None, columns: Mapping[str, str], metric: str, unmatched_cost: float | None
-) -> AssignmentProblem:
-    """What the files hold, checked."""
+def _costs(
+    source: Path, target: Path | None, columns: Mapping[str, str], metric: str, *, is_mapped: bool
+) -> DenseCosts | PointCosts:
+    """What the files hold; a mapped matrix is read where it is used."""
+    from ..assignment import DenseCosts, PointCosts
+    from ..formats.matrix import mapped_matrix, read_matrix
+
+    if target is not None:
+        return PointCosts(_points(source, columns), _points(target, columns), metric)
+    return DenseCosts(mapped_matrix(source) if is_mapped else read_matrix(source))
+
+
+def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float | None) -> AssignmentProblem:
+    """The problem of these costs, checked."""
     import numpy as np
 
-    from ..assignment import AssignmentProblem, DenseCosts, PointCosts
+    from ..assignment import AssignmentProblem
     from ..assignment.check import check_problem
     from ..errors import InputError
-    from ..formats.matrix import read_matrix
 
-    costs: DenseCosts | PointCosts
-    if target is None:
-        costs = DenseCosts(read_matrix(source))
-    else:
-        costs = PointCosts(_points(source, columns), _points(target, columns), metric)
     problem = AssignmentProblem(costs)
     if unmatched_cost is not None:
         # A whole number keeps the sums of whole costs exact.
@@ -154,6 +188,19 @@ def _solver(text: str, deadline: float | None) -> AbstractAssignmentSolver:
     if not isinstance(chosen, GreedySwitching):
         raise SettingsError(f"Solver {text} has no answer before its end. Choose --solver greedy_switching.")
     return replace(chosen, deadline=deadline)
+
+
+def _divided(
+    solver: AbstractAssignmentSolver, devices: tuple[int, ...] | None, shards: int | None
+) -> AbstractAssignmentSolver:
+    """The solver with its matrix divided."""
+    from ..assignment.shards import divided
+    from ..errors import SettingsError
+
+    try:
+        return divided(solver, devices, shards)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _solve(

@@ -34,20 +34,38 @@ def read_matrix(path: Path) -> NDArray:
     ResourceError
         If it does not fit into memory.
     """
-    if path.suffix != ".npy":
-        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
-    header_of(path)
     try:
-        # A map first: a header that promises more than the file holds is refused before memory is taken.
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        stored = mapped_matrix(path)
         if stored.nbytes > _SHARE * free_memory():
             raise ResourceError(
                 f"{path} holds {stored.nbytes / 2**30:.1f} GiB, more than is free. Give two point sets, "
                 "whose costs are not stored, or take a larger machine."
             )
-        values = np.array(stored)
+        return np.array(stored)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def mapped_matrix(path: Path) -> NDArray:
+    """Rows and columns of numbers that are read from the file where they are used.
+
+    Raises
+    ------
+    InputError
+        As `read_matrix`.
+    """
+    if path.suffix != ".npy":
+        raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
+    header_of(path)
+    try:
+        # A header that promises more than the file holds is refused before memory is taken.
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError) as error:
-        raise InputError(f"{path} cannot be read as an array: {error}. Save it again.") from None
-    if values.ndim != 2:
-        raise InputError(f"{path} holds an array of shape {values.shape}; it needs rows and columns.")
-    return values
+        raise _unreadable(path, error) from None
+    if stored.ndim != 2:
+        raise InputError(f"{path} holds an array of shape {stored.shape}; it needs rows and columns.")
+    return stored
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} cannot be read as an array: {error}. Save it again.")

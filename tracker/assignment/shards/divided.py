@@ -31,7 +31,7 @@ class Divided(AbstractAssignmentSolver):
     inner : Hungarian or Sparsified
         Whose matching, duals and counts these are, to the bit.
     devices : tuple of int
-        GPUs; none if shards take turns.
+        GPUs: one a shard, or one on which all of them take turns; none if they do so where the problem lives.
     shards : int
     """
 
@@ -81,7 +81,7 @@ class Divided(AbstractAssignmentSolver):
         own = None if problem is None or not on_device(problem.array) else int(problem.array.device.id)  # type: ignore[attr-defined]
 
         def run(way: Communicator) -> _Made:
-            number = self.devices[way.rank] if self.devices else own
+            number = self.devices[way.rank % len(self.devices)] if self.devices else own
             with _on_gpu(number):
                 return work(way)
 
@@ -108,20 +108,20 @@ def divided(
         raise ValueError(
             f"{solver} works on one device. Choose one of: sparsified, hungarian:tree, hungarian:classical."
         )
-    if devices is not None and shards is not None:
-        raise ValueError("Give devices or shards, not both: each device has one shard.")
-    if devices is not None:
-        numbers = tuple(devices)
-        if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
-            raise ValueError(f"devices are {list(numbers)}; give different numbers of GPUs, such as 0,1.")
-        return Divided(chosen, numbers, len(numbers))
-    if shards is None or shards < 1:
+    if shards is not None and shards < 1:
         raise ValueError(f"shards is {shards}; it must be 1 or more.")
-    return Divided(chosen, (), shards)
+    if devices is None:
+        return Divided(chosen, (), shards or 1)
+    numbers = tuple(devices)
+    if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise ValueError(f"devices are {list(numbers)}; give different numbers of GPUs, such as 0,1.")
+    if len(numbers) > 1 and shards not in (None, len(numbers)):
+        raise ValueError(f"{shards} shards for {len(numbers)} GPUs: each has one, or one GPU has them all.")
+    return Divided(chosen, numbers, shards or len(numbers))
 
 
 def _ways(devices: tuple[int, ...], shards: int) -> list[Communicator]:
-    if not devices:
+    if not devices or len(devices) < shards:
         return Virtual.all_of(shards)
     from .nccl import Nccl
 

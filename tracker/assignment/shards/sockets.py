@@ -24,7 +24,7 @@ _BYTES, _END = b"b", b"e"
 class Sockets(Communicator):
     """A process that sends its bytes to that of rank 0, which sends all of them to all.
 
-    A process that ends, for whatever reason, closes its socket: rank 0 then tells the others, and every one
+    A process that ends, for whatever reason, closes its socket: rank 0 then informs the others, and every one
     raises `ShardError` at its next call, or in the one it waits in.
 
     Parameters

@@ -1,0 +1,89 @@
+"""Shards on one GPU: the single device's answer to the bit; NCCL with as many GPUs as there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import FAMILIES, optional
+
+from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
+from outbid._arrays import gpu_names, on_device, to_device, to_host
+from outbid.assignment.problem import on_gpu
+
+pytestmark = pytest.mark.gpu
+VARIANTS = ("hungarian:tree", "hungarian:classical")
+COUNTS = ("iterations", "paths", "initial_assignments", "dual_updates", "passes", "rows_scanned")
+
+
+def assert_same(one, other) -> None:
+    for name in ("col_of_row", "col_dual"):
+        np.testing.assert_array_equal(to_host(getattr(one, name)), to_host(getattr(other, name)))
+    assert [one.stats[name] for name in COUNTS] == [other.stats[name] for name in COUNTS]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("shape", [(90, 90), (60, 110), (110, 60)])
+@pytest.mark.parametrize("family", ["uniform_integers", "two_costs", "real_uniform", "duplicate_rows"])
+def test_virtual_shards_find_what_one_gpu_finds(family, shape, variant):
+    problem = on_gpu(AssignmentProblem(DenseCosts(FAMILIES[family](np.random.default_rng(1), *shape))))
+    expected = assign(problem, variant)
+    for shards in (1, 2, 3, 5, 8):
+        answer = assign(problem, variant, shards=shards)
+        assert on_device(answer.col_of_row)
+        assert_same(answer, expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_optional_rows_and_columns(variant):
+    rng = np.random.default_rng(2)
+    problem = on_gpu(optional(FAMILIES["uniform_integers"](rng, 50, 70), rng))
+    assert_same(assign(problem, variant, shards=3), assign(problem, variant))
+
+
+@pytest.mark.parametrize("family", ["uniform_integers", "real_uniform", "distances_in_3d"])
+def test_sparsified_shards_cost_the_same(family):
+    problem = on_gpu(AssignmentProblem(DenseCosts(FAMILIES[family](np.random.default_rng(3), 300, 300))))
+    expected = assign(problem, "sparsified")
+    for shards in (1, 2, 3):
+        answer = assign(problem, shards=shards)
+        assert answer.status is Status.OPTIMAL
+        assert answer.primal_cost == pytest.approx(expected.primal_cost, rel=1e-12)
+
+
+def test_points_are_divided_without_a_matrix():
+    clouds = np.random.default_rng(4).uniform(0, 1, (2, 2000, 3))
+    problem = AssignmentProblem(PointCosts(*map(to_device, clouds)))
+    answer = assign(problem, shards=3)
+    assert answer.status is Status.OPTIMAL
+    assert answer.primal_cost == pytest.approx(assign(problem).primal_cost, rel=1e-12)
+
+
+@pytest.mark.parametrize("shards", [None, 3])
+@pytest.mark.parametrize("solver", [*VARIANTS, "sparsified"])
+def test_a_matrix_on_the_host_is_read_by_the_gpu_in_its_parts(solver, shards, tmp_path):
+    costs = np.random.default_rng(5).integers(0, 900, (200, 200), dtype=np.int32)
+    np.save(tmp_path / "costs.npy", costs)
+    problem = AssignmentProblem(DenseCosts(np.load(tmp_path / "costs.npy", mmap_mode="r")))
+    answer = assign(problem, solver, devices=[0], shards=shards)
+    assert not on_device(answer.col_of_row)
+    assert answer.gap == 0
+    if solver != "sparsified":
+        assert_same(answer, assign(AssignmentProblem(DenseCosts(costs)), solver))
+
+
+@pytest.mark.parametrize("solver", [*VARIANTS, "sparsified"])
+def test_all_gpus_through_nccl(solver):
+    costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
+    problem = AssignmentProblem(DenseCosts(costs))
+    answer = assign(problem, solver, devices=range(len(gpu_names())))
+    assert answer.gap == 0
+    if solver != "sparsified":
+        assert_same(answer, assign(problem, solver))
+
+
+def test_a_row_that_cannot_be_matched_ends_all_shards():
+    costs = np.ones((40, 40))
+    costs[7] = np.inf
+    for given in ({"shards": 3}, {"devices": [0]}):
+        with pytest.raises(ValueError, match="row 7 is left over"):
+            assign(AssignmentProblem(DenseCosts(costs)), "hungarian:tree", **given)
