@@ -177,11 +177,11 @@ def conduct(planned: Plan, *, jobs: int = 1, progress: Callable[[int, int], None
     for done, those in enumerate(chain([[]], measured)):
         rows += those
         record = _record(planned, complete=done == len(trials))
-        _write(planned.path(TABLE), rows, record)
+        write_rows(planned.path(TABLE), rows, record)
     summary, findings = summary_of(rows, experiment.cell), experiment.findings(rows)
-    _write(planned.path(SUMMARY), summary)
+    write_rows(planned.path(SUMMARY), summary)
     if findings:
-        _write(planned.path(FINDINGS), findings)
+        write_rows(planned.path(FINDINGS), findings)
     return Outcome(rows, summary, findings)
 
 
@@ -257,7 +257,8 @@ def _shown(value: float | int | str) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _write(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
+def write_rows(path: Path, rows: list[Row], record: dict[str, object] | None = None) -> None:
+    """Write a table, whole or not at all, with its record beside it."""
     content = as_csv(rows).encode()
     beside = None if record is None else to_stand_beside(path, record)
     write_whole(path, lambda file: file.write(content), overwrite=True, beside=beside)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,17 +26,21 @@ class _Listed(click.Command):
     """A command whose help ends with a list of the experiments."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from .experiments import described
-
         super().format_epilog(ctx, formatter)
-        formatter.write(f"\nExperiments:\n\n{described()}\n")
+        formatter.write(f"\nExperiments:\n\n{_listed()}\n")
+
+
+def _listed() -> str:
+    """All experiments, those of the papers apart."""
+    from .experiments import described
+    from .experiments.papers import described as of_papers
+
+    return f"{described()}\n\nTables and figures of papers:\n\n{of_papers()}"
 
 
 def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        from .experiments import described
-
-        click.echo(described())
+        click.echo(_listed())
         ctx.exit()
 
 
@@ -44,6 +50,14 @@ def _pairs(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...])
     if not all(name and sign and value for name, sign, value in split):
         raise click.BadParameter("it must be NAME=VALUE, for example kappa=0.3 or linker=outbid,laptrack.")
     return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _sizes(_ctx: click.Context, _param: click.Parameter, given: str | None) -> tuple[int, ...] | None:
+    """Numbers with commas between them."""
+    try:
+        return None if given is None else tuple(int(one) for one in given.split(","))
+    except ValueError:
+        raise click.BadParameter("it must be numbers with commas between them, such as 500,1000.") from None
 
 
 def _drawn(path: Path, panels: list[Panel]) -> str:
@@ -58,6 +72,44 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     return f"Picture: {path}"
 
 
+class _Wanted(NamedTuple):
+    """What was asked of a paper's table."""
+
+    device: str
+    quick: bool
+    sizes: tuple[int, ...] | None
+    instances: int | None
+
+
+def _refuse_for_papers(options: list[str]) -> None:
+    if options:
+        raise click.UsageError(f"{options[0]} is for movies; a paper's table takes --sizes and --seeds.")
+
+
+def _paper(name: str, output: Path, wanted: _Wanted, overwrite: bool, as_json: bool) -> None:
+    """Measure a table or a figure of a paper."""
+    from .conduct import as_text
+    from .experiments.papers import paper_named
+    from .paper import check_outputs, conduct_paper
+
+    clock, paper = Stopwatch(), paper_named(name)
+    extent = paper.extent(wanted.device, quick=wanted.quick)
+    extent = replace(
+        extent, sizes=wanted.sizes or extent.sizes, instances=wanted.instances or extent.instances
+    )
+    check_outputs(name, output, overwrite=overwrite)
+    with compilation_reported():
+        found = conduct_paper(name, paper, extent, output)
+    if as_json:
+        click.echo(json.dumps({"summary": found.summary, "claims": found.claims}))
+    else:
+        click.echo(as_text(found.summary))
+        click.echo("")
+        click.echo(as_text(found.claims))
+    say(_drawn(output / f"{name}.png", paper.panels(found.summary)))
+    say(f"{len(found.rows)} rows, {clock.seconds:.1f} s: {output / name}.csv")
+
+
 @click.command(
     cls=_Listed,
     no_args_is_help=True,
@@ -69,10 +121,12 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
       outbid experiment kappa --quick
       outbid experiment rivals --where kappa=0.3 --where persistence=0,10 --seeds 3 --jobs 2
       outbid experiment rivals --with experiments/rivals.csv -o more
+      outbid experiment date-nagi-table1 --sizes 500,1000
 
     Writes NAME.csv (one row for each seed), its record NAME.csv.json, NAME_summary.csv (means with bootstrap
     intervals), NAME.png and, for some experiments, NAME_findings.csv (Outbid against the best of the others).
-    Findings, or else the summary, are printed. An interrupted run keeps its rows; --with continues from them.
+    Findings, or else the summary, are printed. A paper's table has NAME_claims.csv: its claims, and whether
+    they hold here. An interrupted run keeps its rows; --with continues from them.
     """,
 )
 @click.argument("name")
@@ -84,7 +138,7 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     metavar="FOLDER", help="Folder of the files.",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="Fewer cells and smaller movies: takes seconds to minutes.")
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Movies of each scene.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Movies of each scene, or instances.")
 @click.option("--frames", type=click.IntRange(min=3), metavar="N", help="Frames of each movie.")
 @click.option("--particles", type=click.IntRange(min=20), metavar="N", help="Particles in the first frame.")
 @click.option(
@@ -100,6 +154,13 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
     help="Processes that run trials side by side; they do not change the result.",
 )  # fmt: skip
+@click.option(
+    "--device", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True,
+    help="Of a paper's table: the CPU at sizes that take minutes, or a GPU at the paper's.",
+)  # fmt: skip
+@click.option(
+    "--sizes", callback=_sizes, metavar="N,N,…", help="Of a paper's table: sizes n of the problems."
+)
 @click.option("--overwrite", is_flag=True, help="Replace the files of an earlier run.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print summary and findings as JSON.")
@@ -114,12 +175,22 @@ def experiment(
     where: dict[str, str],
     tables: tuple[Path, ...],
     jobs: int,
+    device: str,
+    sizes: tuple[int, ...] | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Measure how accurate tracking is on simulated movies."""
     from .conduct import PICTURE, as_text, conduct, json_of, plan
+    from .experiments.papers import PAPERS
 
+    if name in PAPERS:
+        movies = {"--frames": frames, "--particles": particles, "--where": where, "--with": tables}
+        _refuse_for_papers([option for option, given in movies.items() if given])
+        _paper(name, output, _Wanted(device, quick, sizes, seeds), overwrite, as_json)
+        return
+    if device != "cpu" or sizes is not None:
+        raise click.UsageError(f"--device and --sizes are for tables of papers; {name} has movies.")
     clock = Stopwatch()
     planned = plan(
         name, output, quick=quick, seeds=seeds, frames=frames, particles=particles, where=where,

@@ -6,6 +6,7 @@ kappa, persistence, density, misses, clutter    accuracy against one quantity, b
 calibration                                     learned quantities against simulated ones
 figure5                                         Vasconcelos & Rosenhahn's Figure 5
 rivals, five_frames                             other packages, tuned on the truth and at their defaults
+papers/                                         tables and figures of the three papers on assignment
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from outbid.errors import SettingsError
 
 from ..experiment import Experiment
 
-EXPERIMENTS = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+EXPERIMENTS = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg))
 """Names that `experiment_named` accepts."""
 
 

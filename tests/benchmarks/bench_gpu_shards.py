@@ -3,12 +3,10 @@
 Uniform integers in [0, 10n], each made where it is needed by a hash of its place, so that nobody holds the
 matrix. Weak scaling: n = 10,000 on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
 fixed. `seconds` is the search with the initial reduction, without making the block. Rows with `measured` true
-ran on so many GPUs through NCCL. The others are *predicted*: the messages of so many shards that took turns on
-one GPU are replayed to the first of them, which then has the GPU to itself; to its seconds are added `MESSAGE`
-for every message and the bytes received over `BYTES_A_SECOND`. No speed-up of shards that take turns is stated.
-`efficiency` is the paper's: t_1 / t_P, over P for strong scaling. `--record` keeps the rows in
-tests/gpu_long_record.json. With `--movie` all GPUs link a movie as well.
-"""
+ran on so many GPUs through NCCL. The others are *predicted* as `outbid.simulate.replay` says; no speed-up of
+ran on so many GPUs through NCCL. The others are *predicted* as `outbid.simulate.replay` says; no speed-up
+of shards that take turns is stated. `efficiency` is the paper's: t_1 / t_P, over P for strong scaling. With
+`--record` the rows are kept in tests/gpu_long_record.json, with `--movie` all GPUs link a movie as well.
 
 from __future__ import annotations
 
@@ -27,15 +25,12 @@ from numpy.typing import NDArray
 from outbid import Detections
 from outbid._arrays import gpu_names, to_device
 from outbid.assignment.hungarian import Found
-from outbid.assignment.shards.communicator import Communicator, Virtual, run_ranks
+from outbid.assignment.shards.communicator import Alone, Communicator, Virtual, run_ranks
 from outbid.assignment.shards.nccl import Nccl
-from outbid.assignment.shards.search import Work, found
+from outbid.assignment.shards.search import Work
 from outbid.linking import LinkCosts, link_frames
+from outbid.simulate.replay import MESSAGE, predicted, timed_shard
 
-MESSAGE = 25e-6
-"""Seconds of a message between GPUs of one host, from Python: assumed."""
-BYTES_A_SECOND = 200e9
-"""Of NVLink in one direction: assumed."""
 ROOM = 0.6
 """Of a GPU's memory that a block may take."""
 _AT_ONCE = 1 << 26
@@ -82,33 +77,9 @@ class Hashed:
         return made
 
 
-class Recorded(Virtual):
-    """Keeps what the first shard hears."""
-
-    def _gather(self, array: NDArray) -> NDArray:
-        heard = super()._gather(array)
-        if self.rank == 0:
-            self.__dict__.setdefault("heard", []).append(heard)
-        return heard
-
-
-class Replayed(Communicator):
-    """The first shard by itself, which hears what it heard before."""
-
-    def __init__(self, size: int, heard: list[NDArray]) -> None:
-        super().__init__(0, size)
-        self._heard = iter(heard)
-
-    def _gather(self, array: NDArray) -> NDArray:  # noqa: ARG002
-        return next(self._heard)
-
-
 def _timed(blocks: Hashed, way: Communicator, variant: str) -> tuple[float, Found]:
     cupy.cuda.Device().synchronize()
-    start = time.perf_counter()
-    answer = found(blocks, way, Work(variant, is_on_gpu=True))
-    cupy.cuda.Device().synchronize()
-    return time.perf_counter() - start - answer.stats["reading_seconds"], answer
+    return timed_shard(blocks, way, Work(variant, is_on_gpu=True))
 
 
 def _measured(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
@@ -122,12 +93,8 @@ def _measured(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
 
 
 def _predicted(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
-    ways = Recorded.all_of(gpus)
-    run_ranks(ways, lambda way: found(blocks, way, Work(variant, is_on_gpu=True)))
-    heard = ways[0].__dict__["heard"]
-    seconds, answer = _timed(blocks, Replayed(gpus, heard), variant)
-    received = sum(array.nbytes for array in heard) * (gpus - 1) / gpus
-    return seconds + MESSAGE * len(heard) + received / BYTES_A_SECOND, answer
+    found = predicted(blocks, gpus, Work(variant, is_on_gpu=True))
+    return found.seconds, found.answer
 
 
 def _row(table: str, variant: str, size: int, gpus: int, instances: int) -> measure.Row:
@@ -154,8 +121,8 @@ def scaling(
 ) -> Iterator[measure.Row]:
     """Rows of both tables, until the time is over."""
     begun = time.monotonic()
-    _timed(Hashed(200, 2000, 0), Virtual.all_of(1)[0], "tree")
-    _timed(Hashed(200, 2000, 0), Virtual.all_of(1)[0], "classical")
+    _timed(Hashed(200, 2000, 0), Alone(), "tree")
+    _timed(Hashed(200, 2000, 0), Alone(), "classical")
     for table, cells in tables.items():
         for variant in ("classical", "tree"):
             alone: dict[int, float] = {}

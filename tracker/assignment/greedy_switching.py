@@ -294,6 +294,19 @@ class _Switching:
         return s.job, best
 
 
+class Evaluation:
+    """Difference evaluation (Algorithm 2) by itself, from a random matching; in one of its two forms."""
+
+    def __init__(self, problem: AssignmentProblem, form: str = "shared") -> None:
+        self._switching = _Switching(problem, form)
+        self._switching.take_any(np.random.default_rng(0))
+
+    def evaluated(self) -> NDArray:
+        """(R,) what the best switch of each row saves, evaluated anew."""
+        self._switching.evaluate(lambda: False)
+        return self._switching.state.row_gain
+
+
 class _MixedSwitching(_Switching):
     """Switching on the host with difference evaluation on the GPU, where the problem lives."""
 

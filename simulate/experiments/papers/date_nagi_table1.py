@@ -1,0 +1,85 @@
+"""Date & Nagi's Table 1: seconds of the Hungarian algorithms for small instances, integers in [0, n]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from outbid.assignment.hungarian import Hungarian, processors
+
+from ...experiment import Panel, Row
+from ...matrices import uniform
+from ...paper import Claim, Extent, Paper, curve, paid, paper_value, ratio, solved, where
+
+NAME = "date-nagi-table1"
+GPU = {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
+"""What the paper calls its variants on the GPU."""
+
+
+def threaded(counts: tuple[int, ...]) -> dict[str, Hungarian]:
+    """The tree variant with so many threads, as the paper calls it."""
+    return {f"OMP-{count}": Hungarian("tree", count) for count in counts if count <= max(processors(), 1)}
+
+
+class Table1(Paper):
+    """The tree variant by threads on the CPU, both variants on a GPU."""
+
+    shows = "Date & Nagi's Table 1: seconds by threads and on the GPU, small instances, [0, n]."
+    takes = "2 minutes; seconds with --quick"
+    quick = Extent((60, 120))
+    cpu = Extent((500, 1000, 1500, 2000, 2500, 3000))
+    gpu = Extent(tuple(range(500, 5001, 500)), instances=3, device="gpu")
+
+    def rows(self, extent: Extent) -> Iterator[Row]:
+        for size in extent.sizes:
+            for instance in range(extent.instances):
+                problem = uniform(size, "[0, n]", instance)
+                cases = {**threaded((1, 2, 4, 8)), "CPU-CLASS": Hungarian("classical")}
+                for case, solver in (cases | (GPU if extent.device == "gpu" else {})).items():
+                    device = "gpu" if case.startswith("CU-") else "cpu"
+                    seconds, answer = solved(problem, solver, device)
+                    row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
+                    row["objective"] = paid(problem, answer)
+                    row["iterations"] = answer.stats["iterations"]
+                    row["paper_seconds"] = paper_value(NAME, case, n=size)
+                    row["paper_objective"] = paper_value(NAME, "objective", n=size)
+                    yield row
+
+    def panels(self, summary: list[Row]) -> list[Panel]:
+        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
+        ours = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
+        paper = [curve(f"{case}, paper", where(summary, case=case), "n", "paper_seconds") for case in cases]
+        return [
+            Panel("measured", "n", "seconds", ours),
+            Panel("the paper's", "n", "seconds", [one for one in paper if one.x]),
+        ]
+
+    def claims(self, summary: list[Row]) -> list[Claim]:
+        largest = max(int(row["n"]) for row in summary)
+        gpu = ratio(summary, "seconds", {"n": largest, "case": "OMP-1"}, {"n": largest, "case": "CU-TREE"})
+        order = ratio(
+            summary, "seconds", {"n": largest, "case": "CU-TREE"}, {"n": largest, "case": "CU-CLASS"}
+        )
+        threads = ratio(summary, "seconds", {"n": largest, "case": "OMP-1"}, {"n": largest, "case": "OMP-2"})
+        return [
+            Claim(
+                "The GPU is faster than one thread for n >= 1500",
+                "section 6.1",
+                "" if gpu is None else f"{gpu:.2g} times at n = {largest}",
+                None if gpu is None or largest < 1500 else gpu > 1,
+            ),
+            Claim(
+                "The classical variant is the quicker one on small instances",
+                "section 6.1",
+                "" if order is None else f"tree over classical: {order:.2f} at n = {largest}",
+                None if order is None else order > 1,
+            ),
+            Claim(
+                "More threads are quicker for n >= 1500",
+                "section 6.1",
+                "" if threads is None else f"one over two threads: {threads:.2f} at n = {largest}",
+                None if threads is None or largest < 1500 else threads > 1,
+            ),
+        ]
+
+
+PAPER = Table1()

@@ -1,0 +1,106 @@
+"""Date & Nagi's Table 3: seconds and stages for large instances in three ranges of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from outbid.assignment.hungarian import Hungarian, processors
+
+from ...experiment import Panel, Row
+from ...matrices import RANGES, uniform
+from ...paper import Claim, Extent, Paper, curve, paid, paper_value, ratio, solved, where
+
+NAME = "date-nagi-table3"
+STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
+
+
+class Table3(Paper):
+    """`forward_pass` of the tree variant on the CPU holds its joins; `serial_seconds` has no threads."""
+
+    shows = "Date & Nagi's Table 3: seconds and stages in [0, n/10], [0, n] and [0, 10n]."
+    takes = "5 minutes; seconds with --quick"
+    quick = Extent((80,))
+    cpu = Extent((1000, 2000, 3000, 5000))
+    gpu = Extent((5000, 10_000, 15_000, 20_000, 40_000), instances=3, device="gpu")
+    cell = ("n", "costs", "case")
+
+    def rows(self, extent: Extent) -> Iterator[Row]:
+        for size in extent.sizes:
+            for costs in RANGES:
+                for instance in range(extent.instances):
+                    problem = uniform(size, costs, instance)
+                    for case, solver in self._cases(extent).items():
+                        device = "gpu" if case.startswith("CU-") else "cpu"
+                        seconds, answer = solved(problem, solver, device, repeats=1)
+                        row: Row = {"n": size, "costs": costs, "case": case, "instance": instance}
+                        row |= {"seconds": seconds, "objective": paid(problem, answer)}
+                        names = ("initial_assignments", "iterations", "dual_updates")
+                        row |= {name: answer.stats[name] for name in names}
+                        row |= {name: answer.stats.get(f"{name}_seconds", 0.0) for name in STAGES}
+                        row["serial_seconds"] = _serial(answer.stats, solver.variant)
+                        known = {"n": size, "costs": costs}
+                        row["paper_seconds"] = paper_value(NAME, case, **known)
+                        row["paper_initial"] = paper_value(NAME, "initial", **known)
+                        yield row
+
+    def _cases(self, extent: Extent) -> dict[str, Hungarian]:
+        if extent.device == "gpu":
+            return {"CU-CLASS": Hungarian("classical"), "CU-TREE": Hungarian("tree")}
+        counts = sorted({1, min(8, processors())})
+        tree = {f"OMP-{count}": Hungarian("tree", count) for count in counts}
+        return tree | {f"OMP-{count}-CLASS": Hungarian("classical", count) for count in counts}
+
+    def panels(self, summary: list[Row]) -> list[Panel]:
+        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
+        return [
+            Panel(
+                costs, "n", "seconds",
+                [curve(case, where(summary, costs=costs, case=case), "n", "seconds") for case in cases],
+            )
+            for costs in RANGES
+        ]  # fmt: skip
+
+    def claims(self, summary: list[Row]) -> list[Claim]:
+        largest = max(int(row["n"]) for row in summary)
+        found = []
+        for costs, slower in (("[0, n/10]", "tree"), ("[0, n]", "classical"), ("[0, 10n]", "classical")):
+            cases = {str(row["case"]) for row in where(summary, n=largest, costs=costs)}
+            tree = next((c for c in sorted(cases, reverse=True) if "CLASS" not in c), "")
+            other = "CU-CLASS" if tree == "CU-TREE" else f"{tree}-CLASS"
+            at = {"n": largest, "costs": costs}
+            over = ratio(summary, "seconds", at | {"case": other}, at | {"case": tree})
+            holds = None if over is None else (over > 1) == (slower == "classical")
+            text = "" if over is None else f"classical over tree: {over:.2f} at n = {largest} ({tree})"
+            found.append(
+                Claim(f"{slower} is the slower variant in {costs}", "Table 3, n = 20,000", text, holds)
+            )
+        initial = [
+            float(where(summary, n=largest, costs=costs)[0]["initial_assignments"]) / largest
+            for costs in RANGES
+        ]
+        falls = initial[0] >= initial[1] >= initial[2]
+        shares = ", ".join(f"{share:.1%}" for share in initial)
+        found.append(Claim("Initial assignments fall as zeros get sparser", "section 6.2", shares, falls))
+        repeats = (
+            where(summary, n=largest, costs="[0, 10n]")[0]["objective"]
+            != (where(summary, n=largest, costs="[0, n]")[0]["objective"])
+        )
+        found.append(
+            Claim(
+                "The objectives of [0, 10n] are those of [0, n], to the digit",
+                "Table 3",
+                "they differ about tenfold" if repeats else "equal",
+                not repeats,
+            )
+        )
+        return found
+
+
+def _serial(stats: object, variant: str) -> float:
+    """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
+    names = ["optimality_check", "reverse_pass", "augmentation_pass"]
+    names += ["forward_pass"] if variant == "classical" else []
+    return sum(float(stats.get(f"{name}_seconds", 0.0)) for name in names)  # type: ignore[attr-defined]
+
+
+PAPER = Table3()

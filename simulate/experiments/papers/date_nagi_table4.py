@@ -1,0 +1,21 @@
+"""Date & Nagi's Table 4: weak scaling, sqrt(2) times as many rows for each doubling of the shards."""
+
+from __future__ import annotations
+
+from ...paper import Extent
+from ...scaling import Scaling
+
+
+class Table4(Scaling):
+    """Integers in [0, 10n]."""
+
+    table = "date-nagi-table4"
+    is_weak = True
+    shows = "Date & Nagi's Table 4: weak scaling over shards, predicted beyond one."
+    takes = "2 minutes; seconds with --quick"
+    quick = Extent((60,))
+    cpu = Extent((500, 1000))
+    gpu = Extent((10_000,), instances=3, device="gpu")
+
+
+PAPER = Table4()

@@ -1,0 +1,21 @@
+"""Date & Nagi's Table 5: strong scaling, the same matrix over more and more shards."""
+
+from __future__ import annotations
+
+from ...paper import Extent
+from ...scaling import Scaling
+
+
+class Table5(Scaling):
+    """Integers in [0, 10n]."""
+
+    table = "date-nagi-table5"
+    is_weak = False
+    shows = "Date & Nagi's Table 5: strong scaling over shards, predicted beyond one."
+    takes = "2 minutes; seconds with --quick"
+    quick = Extent((90,))
+    cpu = Extent((1000, 1414, 2000))
+    gpu = Extent((10_000, 14_142, 20_000), instances=1, device="gpu")
+
+
+PAPER = Table5()

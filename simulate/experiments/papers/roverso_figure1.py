@@ -1,0 +1,77 @@
+"""Roverso et al.'s Figure 1: one difference evaluation, on the CPU and in two forms on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from outbid._arrays import to_host
+from outbid.assignment import AssignmentProblem
+from outbid.assignment.greedy_switching import Evaluation
+from outbid.assignment.problem import on_gpu
+
+from ...experiment import Panel, Row
+from ...matrices import geom
+from ...paper import Claim, Extent, Paper, curve, ratio, timed, where
+
+FORMS = ("shared", "global")
+
+
+class Figure1(Paper):
+    """On the GPU with the transfer of the matrix and of the result, as in the paper, and without."""
+
+    shows = "Roverso et al.'s Figure 1: seconds of one difference evaluation, GEOM."
+    takes = "seconds"
+    quick = Extent((60, 120))
+    cpu = Extent((256, 512, 1024, 2048, 4096))
+    gpu = Extent((256, 512, 1024, 2048, 4096, 8192), device="gpu")
+
+    def rows(self, extent: Extent) -> Iterator[Row]:
+        for size in extent.sizes:
+            for instance in range(extent.instances):
+                problem = geom(size, instance)
+                row: Row = {"n": size, "instance": instance}
+                work = Evaluation(problem, "shared")
+                yield row | {"case": "CPU", "seconds": timed(work.evaluated)[0]}
+                if extent.device == "gpu":
+                    for form in FORMS:
+                        there = Evaluation(on_gpu(problem), form)
+                        yield row | {
+                            "case": form,
+                            "seconds": timed(lambda w=there: to_host(w.evaluated()))[0],
+                        }
+                        taken = timed(lambda p=problem, f=form: _with_transfers(p, f))[0]
+                        yield row | {"case": f"{form} with transfers", "seconds": taken}
+
+    def panels(self, summary: list[Row]) -> list[Panel]:
+        cases = list(dict.fromkeys(str(row["case"]) for row in summary))
+        curves = [curve(case, where(summary, case=case), "n", "seconds") for case in cases]
+        return [Panel("", "n", "seconds", curves)]
+
+    def claims(self, summary: list[Row]) -> list[Claim]:
+        largest = max(int(row["n"]) for row in summary)
+        at = {"n": largest}
+        faster = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "shared with transfers"})
+        forms = ratio(summary, "seconds", at | {"case": "global"}, at | {"case": "shared"})
+        return [
+            Claim(
+                "The GPU's evaluation is dramatically faster, transfers included",
+                "section 5, Figure 1",
+                "" if faster is None else f"{faster:.1f} times at n = {largest}",
+                None if faster is None else faster > 1,
+            ),
+            Claim(
+                "Shared memory is consistently better than global memory",
+                "section 5, Figure 1",
+                "" if forms is None else f"global over shared: {forms:.2f} at n = {largest}",
+                None if forms is None else forms > 1,
+            ),
+        ]
+
+
+def _with_transfers(problem: AssignmentProblem, form: str) -> np.ndarray:
+    return to_host(Evaluation(on_gpu(problem), form).evaluated())
+
+
+PAPER = Figure1()

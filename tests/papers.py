@@ -1,0 +1,91 @@
+"""The tables and figures of the three papers at sizes of their own, for tests/papers_record.json.
+
+``python tests/papers.py --device gpu`` measures those that a GPU changes, with ``--device cpu`` the others;
+each replaces its part of the record. docs/explanation/papers.md is made from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from outbid.simulate.experiments.papers import paper_named
+from outbid.simulate.paper import Extent, conduct_paper
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+RECORD = REPOSITORY / "tests" / "papers_record.json"
+SOURCES = (
+    "simulate/paper.py",
+    "simulate/matrices.py",
+    "simulate/replay.py",
+    "simulate/scaling.py",
+    "simulate/experiments/papers/*.py",
+    "simulate/experiments/papers/*.json",
+)
+"""Files whose change means that the record is renewed."""
+EXTENTS = {
+    "gpu": {
+        "date-nagi-table1": Extent((500, 1000, 2000, 3000, 5000), 1, "gpu"),
+        "date-nagi-table2": Extent((1000, 2000, 3000, 4000, 5000), 3, "gpu"),
+        "date-nagi-table3": Extent((5000, 10_000, 20_000), 1, "gpu"),
+        "date-nagi-table4": Extent((10_000,), 1, "gpu"),
+        "date-nagi-table5": Extent((20_000,), 1, "gpu"),
+        "roverso-figure1": Extent((256, 512, 1024, 2048, 4096), 1, "gpu"),
+        "roverso-figure2": Extent((256, 512, 1024, 2048), 2, "gpu"),
+        "roverso-figure3": Extent((256, 512, 1024), 1, "gpu"),
+        "vasconcelos-figure6": Extent((50, 100, 200, 400), 20, "gpu"),
+    },
+    "cpu": {
+        "date-nagi-table3": Extent((1000, 2000), 1),
+        "vasconcelos-figure5": Extent((500,), 2),
+        "vasconcelos-failure": Extent((500,), 3),
+    },
+}
+"""What is recorded, in some five minutes on a GPU and 16 cores."""
+
+
+def sources() -> dict[str, str]:
+    """SHA-256 of every file that decides what is measured."""
+    paths = sorted(path for pattern in SOURCES for path in REPOSITORY.glob(pattern))
+    return {
+        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def main() -> None:
+    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
+    import measure
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--only", nargs="*", help="names, the others are left as they are")
+    chosen = parser.parse_args()
+    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    for name, extent in EXTENTS[chosen.device].items():
+        if chosen.only and name not in chosen.only:
+            continue
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            found = conduct_paper(name, paper_named(name), extent, Path(folder))
+            settings = json.loads((Path(folder) / f"{name}.csv.json").read_text("utf-8"))
+        sys.stderr.write(f"{name}: {time.monotonic() - begun:.1f} s\n")
+        record.setdefault(chosen.device, {})[name] = {
+            "commit": measure.commit(),
+            "date": measure.today(),
+            "machine": measure.provenance(),
+            "card": settings["card"],
+            "summary": found.summary,
+            "claims": found.claims,
+        }
+        record["sources"] = sources()
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
