@@ -3,10 +3,10 @@
 Uniform integers in [0, 10n], each made where it is needed by a hash of its place, so that nobody holds the
 matrix. Weak scaling: n = 10,000 on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
 fixed. `seconds` is the search with the initial reduction, without making the block. Rows with `measured` true
-ran on so many GPUs through NCCL. The others are *predicted* as `outbid.simulate.replay` says; no speed-up of
 ran on so many GPUs through NCCL. The others are *predicted* as `outbid.simulate.replay` says; no speed-up
 of shards that take turns is stated. `efficiency` is the paper's: t_1 / t_P, over P for strong scaling. With
 `--record` the rows are kept in tests/gpu_long_record.json, with `--movie` all GPUs link a movie as well.
+"""
 
 from __future__ import annotations
 
