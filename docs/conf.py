@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import blocks  # noqa: E402
+import paper_tables  # noqa: E402
 import pictures  # noqa: E402
 import tables  # noqa: E402
 
@@ -34,6 +35,9 @@ myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
 myst_substitutions = {
     name: getattr(tables, name)()
     for name in ("accuracy", "aliases", "certified", "gpu_record", "huge_movie", "gpu_scaling")
+} | {
+    name: getattr(paper_tables, name)()
+    for name in ("hungarian_times", "paper_claims", "serial_share", "shard_times", "solver_times")
 }
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]

@@ -1,0 +1,101 @@
+"""Tables and figures of the papers: each runs small and writes its files; the record is of these sources."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+import papers
+import pytest
+from commands import run
+
+from outbid.simulate.experiments.papers import PAPERS, paper_named
+from outbid.simulate.matrices import geom, uniform
+from outbid.simulate.paper import Extent, mean_rows, values_of
+
+RECORD = json.loads(papers.RECORD.read_text("utf-8"))
+SIZES = {"date-nagi-table3": "60", "date-nagi-figure3": "60", "date-nagi-table5": "40"}
+LEARNED = "vasconcelos-figure5"
+"""Links by learning as well, which takes longer."""
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly) if name == LEARNED else name for name in PAPERS]
+)
+def test_every_table_runs_small_and_judges_the_claims(name, tmp_path):
+    done = run("experiment", name, "--sizes", SIZES.get(name, "30,50"), "--seeds", "1", "-o", tmp_path)
+    assert done.exit_code == 0, done.output
+    rows, summary, claims = (table(tmp_path / f"{name}{end}.csv") for end in ("", "_summary", "_claims"))
+    cell = paper_named(name).cell
+    assert set(cell) <= set(rows[0])
+    assert len(summary) == len({tuple(row[key] for key in cell) for row in rows})
+    assert {row["verdict"] for row in claims} <= {"holds", "does not hold", "not measured here"}
+    assert all(row["claim"] and row["where"] for row in claims)
+    record = json.loads((tmp_path / f"{name}.csv.json").read_text("utf-8"))
+    assert (record["experiment"], record["device"], record["complete"]) == (name, "cpu", True)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    again = run("experiment", name, "--quick", "-o", tmp_path)
+    assert again.exit_code == 2
+    assert "--overwrite" in again.stderr
+
+
+def test_what_is_not_for_a_table_is_refused(tmp_path):
+    for words in (
+        ["date-nagi-table1", "--frames", "5"],
+        ["date-nagi-table1", "--sizes", "1"],
+        ["date-nagi-table1", "--sizes", "many"],
+        ["kappa", "--device", "gpu"],
+    ):
+        assert run("experiment", *words, "-o", tmp_path / "none").exit_code == 2
+    listed = run("experiment", "--list").stdout
+    assert [name for name in PAPERS if f"\n{name} " not in listed] == []
+
+
+def test_the_papers_numbers_are_there():
+    assert len(values_of("date-nagi-table1")) == 10
+    assert values_of("date-nagi-table2")[-1]["initial"] == 4316
+    assert sum(row["costs"] == "[0, n]" for row in values_of("date-nagi-table3")) == 4
+    assert [row["tree"] for row in values_of("date-nagi-table4")] == [16.28, 20.26, 26.51, 37.03, 58.32]
+    assert len(values_of("date-nagi-table5")) == 15
+
+
+def test_matrices_are_those_of_the_papers():
+    costs = uniform(40, "[0, 10n]", 3).array
+    assert (costs.min() >= 0, costs.max() <= 400, costs.max() > 390) == (True, True, True)
+    distances = -geom(30, 1).array
+    assert (distances == distances.T).all()
+    assert distances.max() < 1000 * 2**0.5
+
+
+def test_means_are_taken_over_instances():
+    rows = [{"n": 2, "case": "a", "instance": k, "seconds": k, "word": "x"} for k in (1, 3)]
+    assert mean_rows(rows, ("n", "case")) == [
+        {"n": 2, "case": "a", "instances": 2, "seconds": 2, "word": "x"}
+    ]
+    assert paper_named("date-nagi-table1").extent("gpu", quick=True) == Extent((60, 120), 1, "gpu")
+
+
+@pytest.mark.parametrize("path", papers.sources())
+def test_the_record_is_of_these_sources(path):
+    assert (
+        RECORD["sources"].get(path) == hashlib.sha256((papers.REPOSITORY / path).read_bytes()).hexdigest()
+    ), "It changed since the record was made. Run tests/papers.py."
+
+
+@pytest.mark.parametrize("device", papers.EXTENTS)
+def test_the_record_holds_every_table_with_its_origin(device):
+    assert {*RECORD.get(device, {})} == {*papers.EXTENTS[device]}
+    for part in RECORD[device].values():
+        assert part["commit"] != "unknown"
+        assert part["date"]
+        assert part["machine"]
+        assert bool(part["card"]) == (device == "gpu")
+        assert part["summary"]
+        assert part["claims"]
