@@ -36,7 +36,7 @@ def _tracked(seen: Detections, solver: str, device: str) -> tuple[float, Trackin
 def rows(frames: int, particles: int, names: tuple[str, ...]) -> Iterator[measure.Row]:
     seen = walk(frames, particles)
     for solver in names:
-        _tracked(walk(2, 200), solver, "gpu")
+        _tracked(seen, solver, "gpu")  # compiles
         _tracked(walk(2, 200), solver, "cpu")
         gpu, there = _tracked(seen, solver, "gpu")
         cpu, here = _tracked(seen, solver, "cpu")
