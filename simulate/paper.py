@@ -133,7 +133,8 @@ def timed(work: Callable[[], _Made], repeats: int = 3) -> tuple[float, _Made]:
     """Median seconds of some runs after one that compiles; of one run if it takes long."""
     start = time.perf_counter()
     made = work()
-    first, times = time.perf_counter() - start, []
+    first = time.perf_counter() - start
+    times: list[float] = []
     if first > 5 * _LONG:
         return first, made
     while len(times) < repeats and (not times or times[0] < _LONG):
