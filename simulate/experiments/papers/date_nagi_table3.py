@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from outbid.assignment.hungarian import Hungarian, processors
 
@@ -96,11 +96,11 @@ class Table3(Paper):
         return found
 
 
-def _serial(stats: object, variant: str) -> float:
+def _serial(stats: Mapping[str, float], variant: str) -> float:
     """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
     names = ["optimality_check", "reverse_pass", "augmentation_pass"]
     names += ["forward_pass"] if variant == "classical" else []
-    return sum(float(stats.get(f"{name}_seconds", 0.0)) for name in names)  # type: ignore[attr-defined]
+    return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
 
 PAPER = Table3()
