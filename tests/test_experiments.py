@@ -18,6 +18,7 @@ from outbid.simulate.conduct import Outcome, conduct, json_of, plan
 from outbid.simulate.experiment import Experiment, Row, Size, Trial, rows_of, summary_of
 from outbid.simulate.experiments import EXPERIMENTS, experiment_named
 from outbid.simulate.experiments.calibration import confidence, persistence_of
+from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.linkers import LINKERS, linker_named
 from outbid.simulate.linkers import linker as linker_module
 from outbid.simulate.scenes import Scene
@@ -299,7 +300,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
 def test_the_list_and_the_help_show_every_experiment() -> None:
     for shown in (run("experiment", "--list").stdout, run("experiment", "--help").stdout):
         assert [name for name in EXPERIMENTS if f"\n{name} " not in f"\n{shown}"] == []
-        assert shown.count("Takes ") == len(EXPERIMENTS)
+        assert [name for name in PAPERS if f"\n{name} " not in f"\n{shown}"] == []
+        assert shown.count("Takes ") == len(EXPERIMENTS) + len(PAPERS)
 
 
 def test_json_has_no_nan() -> None:
