@@ -8,7 +8,7 @@
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
-# make gpu-bench  runs the longer benchmarks of the GPU (about four minutes), and renews tests/gpu_long_record.json
+# make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/gpu_long_record.json
 # make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json
 # make gpu-sanitize  runs every kernel at small n under compute-sanitizer's memcheck and racecheck
 # make clean  removes all that these made
@@ -91,6 +91,8 @@ gpu-bench:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
 	$(PYTHON) tests/benchmarks/bench_gpu_scaling.py --record
 	$(PYTHON) tests/benchmarks/bench_gpu_movie.py --record
+	$(PYTHON) tests/benchmarks/bench_gpu_solvers.py --record
+	$(PYTHON) tests/benchmarks/bench_gpu_huge.py --record
 
 gpu-scaling:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
