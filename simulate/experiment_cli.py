@@ -181,8 +181,9 @@ def experiment(
     as_json: bool,
 ) -> None:
     """Measure how accurate tracking is on simulated movies."""
-    from .conduct import PICTURE, as_text, conduct, json_of, plan
+    from .conduct import PICTURE, as_text, conduct, json_of
     from .experiments.papers import PAPERS
+    from .plans import plan
 
     if name in PAPERS:
         movies = {"--frames": frames, "--particles": particles, "--where": where, "--with": tables}

@@ -14,13 +14,14 @@ from commands import assert_refused, run
 from outbid import ResourceError, Tracks
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
-from outbid.simulate.conduct import Outcome, conduct, json_of, plan
+from outbid.simulate.conduct import Outcome, conduct, json_of
 from outbid.simulate.experiment import Experiment, Row, Size, Trial, rows_of, summary_of
 from outbid.simulate.experiments import EXPERIMENTS, experiment_named
 from outbid.simulate.experiments.calibration import confidence, persistence_of
 from outbid.simulate.experiments.papers import PAPERS
 from outbid.simulate.linkers import LINKERS, linker_named
 from outbid.simulate.linkers import linker as linker_module
+from outbid.simulate.plans import plan
 from outbid.simulate.scenes import Scene
 from outbid.simulate.theory import nearest, nearest_precision
 
