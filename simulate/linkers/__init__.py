@@ -1,7 +1,8 @@
 """Linkers that experiments compare: they make links of detections; one more is one more file here.
 
 A file holds `LINKER`, an instance of `Linker`, which has the name of the file. There are Outbid's own
-(`outbid`, and `plain`, which is given a gate), baselines (`nearest`, `velocity`, `whole`, `auction`) and other packages
+(`outbid`, and `plain`, which is given a gate), baselines (`nearest`, `velocity`), the paper's matching
+(`whole`, and `auction` by its own algorithm) and other packages
 (`laptrack`, `trackpy`, `trackpy_velocity`, `btrack`, `byotrack`), which may not be installed.
 """
 
