@@ -34,7 +34,15 @@ exclude_patterns = ["_build", "_run"]
 myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
 myst_substitutions = {
     name: getattr(tables, name)()
-    for name in ("accuracy", "aliases", "certified", "gpu_record", "huge_movie", "gpu_scaling")
+    for name in (
+        "accuracy",
+        "aliases",
+        "certified",
+        "gpu_record",
+        "huge_movie",
+        "gpu_scaling",
+        "accuracy_by_kind",
+    )
 } | {
     name: getattr(paper_tables, name)()
     for name in ("hungarian_times", "paper_claims", "serial_share", "shard_times", "solver_times")

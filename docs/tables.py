@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -35,6 +37,31 @@ def accuracy() -> str:
     )
     heads = ("movie", "every", "detections", "link F1", "IDF1", "division F1", "stated", "right")
     origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+    return f"{_table(heads, rows)}\n\nMeasured on {origin}."
+
+
+def accuracy_by_kind() -> str:
+    """Mean scores of each kind of movie in the frozen record of `make accuracy`."""
+    with np.load(REPOSITORY / "tests" / "accuracy" / "baseline.npz") as record:
+        about = json.loads(str(record["about"]))
+        movies = [json.loads(movie) for movie in record["movie"]]
+        names = ("link_f1", "idf1", "division_f1", "stated", "right", "count")
+        found = {name: record[name] for name in names}
+    error = np.abs(found["stated"] - found["right"]).sum(axis=1) / np.maximum(found["count"].sum(axis=1), 1)
+    groups: dict[str, dict[float, list[int]]] = {}
+    for row, movie in enumerate(movies):
+        recorded = "/" in movie["kind"]
+        kind = f"`{movie['kind']}`" if recorded else movie["kind"].replace("_", " ")
+        groups.setdefault(kind, {}).setdefault(movie["level"], []).append(row)
+    rows = []
+    for kind, levels in groups.items():
+        link_f1 = ", ".join(f"{found['link_f1'][some].mean():.3f}" for some in levels.values())
+        every = [row for some in levels.values() for row in some]
+        means = [found["idf1"][every], found["division_f1"][every], error[every]]
+        shown = ("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means)
+        rows.append((kind, ", ".join(f"{level:g}" for level in levels), link_f1, *shown))
+    heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
+    origin = f"commit {_short(about['commit'])}, {about['date']}; {about['machine']}"
     return f"{_table(heads, rows)}\n\nMeasured on {origin}."
 
 
