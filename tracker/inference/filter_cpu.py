@@ -30,13 +30,12 @@ def quarter(value):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def predicted(steps, c, d, lag, start, way, state):  # pragma: no cover
-    """State `lag` frames on, the first over the interval `start`, the next over start + way, ..."""
+def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
+    """State `lag` frames on in a class of correlation a, over the intervals start, start + way, …"""
     x, s, xx, xs, ss = state
-    a = steps.correlation[c]
-    q = steps.variance[c, d] * (1 - a * a)
+    q = variance * (1 - a * a)
     for k in range(lag):
-        g = steps.step_scale[start + way * k]
+        g = scale[start + way * k]
         s = a * s
         xs = a * xs
         ss = a * a * ss + q
@@ -52,137 +51,170 @@ def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cov
 
     stay (K,) is the probability of no renewal over `lag` frames; fresh (K,) are the weights.
     """
+    in_start, in_link, weight = side.in_start, side.in_link, messages.weight
     renewed = 0.0
     for c in range(len(stay)):
         stay[c] = 1.0
         for _ in range(lag):
             stay[c] *= 1 - steps.renewal[c]
-    for p in range(side.in_start[i], side.in_start[i + 1]):
-        e = side.in_link[p]
-        for c in range(len(stay)):
-            renewed += messages.weight[e, c] * (1 - stay[c])
+        for p in range(in_start[i], in_start[i + 1]):
+            renewed += weight[in_link[p], c] * (1 - stay[c])
     for c in range(len(stay)):
         fresh[c] = steps.share[c] * messages.fresh[i] + steps.entry[c] * renewed
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _components(i, lag, start, steps, side, messages, stay, fresh, which, weight, part):  # pragma: no cover
-    """Components (link or none, class) of detection i, `lag` frames on and updated by a detection there.
+def _updated(m, noise, a, variance, scale, lag, start, way, state, part):  # pragma: no cover
+    """Write component m: its state (D, 5), `lag` frames on, updated by a detection there.
 
-    Written: which (M,) i8 class; weight (M,) f8, divided by the norm of the Gaussian; part (M, D, 8) f8: mean
-    x and s, precision of the innovation, 1 - gain of x, gain of s, covariances xx, xs, ss after the update.
-    Returns M.
+    part (M, D, 8) f8: mean x and s, precision of the innovation, 1 - gain of x, gain of s, covariances xx,
+    xs, ss after the update. Returns the norm of the Gaussian.
     """
-    axes = len(steps.noise)
-    fresh_weights(i, lag, steps, side, messages, stay, fresh)
-    m = 0
-    for p in range(side.in_start[i], side.in_start[i + 1] + 1):
-        begins = p == side.in_start[i + 1]
-        e = np.int64(0) if begins else np.int64(side.in_link[p])
+    det = 1.0
+    for d in range(len(noise)):
+        one = (state[d, 0], state[d, 1], state[d, 2], state[d, 3], state[d, 4])
+        x, s, xx, xs, ss = predicted(a, variance[d], scale, lag, start, way, one)
+        spread = xx + noise[d]
+        precision = 1 / spread
+        det *= TWO_PI * spread
+        gain_x, gain_s = xx * precision, xs * precision
+        part[m, d, 0], part[m, d, 1], part[m, d, 2] = x, s, precision
+        part[m, d, 3], part[m, d, 4] = 1 - gain_x, gain_s
+        part[m, d, 5], part[m, d, 6] = xx - xx * gain_x, xs - xs * gain_x
+        part[m, d, 7] = ss - xs * gain_s
+    return 1 / math.sqrt(det)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _components(i, lag, start, steps, side, messages, stay, which, weight, part):  # pragma: no cover
+    """Components (link, class) of detection i after the K of fresh steps; returns how many there are in all.
+
+    Written: which (M,) i8, class; weight (M,) f8, times the norm of the Gaussian; part as in `_updated`.
+    """
+    in_start, in_link, known, state = side.in_start, side.in_link, messages.weight, messages.state
+    noise, scale, variance, correlation = steps.noise, steps.step_scale, steps.variance, steps.correlation
+    m = len(stay)
+    for p in range(in_start[i], in_start[i + 1]):
+        e = in_link[p]
         for c in range(len(stay)):
-            w = fresh[c] if begins else messages.weight[e, c] * stay[c]
-            if w < LEAST_WEIGHT * (steps.share[c] if begins else 1.0):
-                continue
-            which[m] = c
-            det = 1.0
-            for d in range(axes):
-                r = steps.noise[d]
-                if begins:
-                    state = (0.0, 0.0, r, 0.0, steps.variance[c, d])
-                else:
-                    of = messages.state
-                    state = (of[e, c, d, 0], of[e, c, d, 1], of[e, c, d, 2], of[e, c, d, 3], of[e, c, d, 4])
-                x, s, xx, xs, ss = predicted(steps, c, d, lag, start, side.way, state)
-                precision = 1 / (xx + r)
-                det *= TWO_PI * (xx + r)
-                gain_x, gain_s = xx * precision, xs * precision
-                part[m, d, 0], part[m, d, 1], part[m, d, 2] = x, s, precision
-                part[m, d, 3], part[m, d, 4] = 1 - gain_x, gain_s
-                part[m, d, 5], part[m, d, 6] = xx - xx * gain_x, xs - xs * gain_x
-                part[m, d, 7] = ss - xs * gain_s
-            weight[m] = w / math.sqrt(det)
-            m += 1
+            w = known[e, c] * stay[c]
+            if w >= LEAST_WEIGHT:
+                which[m] = c
+                weight[m] = w * _updated(
+                    m, noise, correlation[c], variance[c], scale, lag, start, side.way, state[e, c], part
+                )
+                m += 1
     return m
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _incoming(i, side, messages):  # pragma: no cover
     """Write the weights of the links that come in to detection i, and of none: fractional messages."""
-    none = side.none[i] * math.exp(math.log(side.none[i]) / 3)  # to the power 1 / OMEGA
-    norm = none
-    classes = messages.weight.shape[1]
-    for p in range(side.in_start[i], side.in_start[i + 1]):
-        e = side.in_link[p]
-        root = quarter(side.rival[e])
-        pull = quarter(side.own[e]) / (root * root * root)
+    in_start, in_link, own, rival = side.in_start, side.in_link, side.own, side.rival
+    weight, likelihood = messages.weight, messages.likelihood
+    norm = side.alone[i]
+    classes = weight.shape[1]
+    for p in range(in_start[i], in_start[i + 1]):
+        e = in_link[p]
+        root = quarter(rival[e])
+        pull = quarter(own[e]) / (root * root * root)
         for c in range(classes):
-            messages.weight[e, c] = messages.likelihood[e, c] * pull
-            norm += messages.weight[e, c]
+            w = likelihood[e, c] * pull
+            weight[e, c] = w
+            norm += w
     messages.total[i] = norm
-    messages.fresh[i] = none / norm
-    for p in range(side.in_start[i], side.in_start[i + 1]):
-        e = side.in_link[p]
+    share = 1 / norm
+    messages.fresh[i] = side.alone[i] * share
+    for p in range(in_start[i], in_start[i + 1]):
+        e = in_link[p]
         for c in range(classes):
-            messages.weight[e, c] /= norm
+            weight[e, c] *= share
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _matched(f, steps, prior, messages, mass, total):  # pragma: no cover
-    """Write the likelihood and the state of link f from sums over components: mass (K,), total (K, D, 5)."""
+def _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state):  # pragma: no cover
+    """Write the likelihood of link f, apart from its prior, and its state: the moment match of m components.
+
+    gap (D,) f8 from the far end; mass (K,), total (K, D, 5) f8 are room for sums.
+    """
+    axes = len(gap)
     for c in range(len(mass)):
-        messages.likelihood[f, c] = mass[c] * prior
-        for d in range(len(steps.noise)):
-            x, s, xx, xs, ss = 0.0, 0.0, steps.noise[d], 0.0, steps.variance[c, d]
-            if mass[c] > NOTHING:
-                share = 1 / mass[c]
-                x, s = total[c, d, 0] * share, total[c, d, 1] * share
-                xx, xs = total[c, d, 2] * share - x * x, total[c, d, 3] * share - x * s
-                ss = total[c, d, 4] * share - s * s
-            to = messages.state
-            to[f, c, d, 0], to[f, c, d, 1], to[f, c, d, 2], to[f, c, d, 3], to[f, c, d, 4] = x, s, xx, xs, ss
+        mass[c] = 0
+        for d in range(axes):
+            for k in range(5):
+                total[c, d, k] = 0
+    for k in range(m):
+        quad = 0.0
+        for d in range(axes):
+            x = gap[d] + part[k, d, 0]
+            quad += x * x * part[k, d, 2]
+        if quad > FARTHEST or weight[k] == 0:
+            continue
+        w = weight[k] * math.exp(-0.5 * quad)
+        c = which[k]
+        mass[c] += w
+        for d in range(axes):
+            x = gap[d] + part[k, d, 0]
+            s = part[k, d, 1] - part[k, d, 4] * x
+            x *= part[k, d, 3]
+            total[c, d, 0] += w * x
+            total[c, d, 1] += w * s
+            total[c, d, 2] += w * (part[k, d, 5] + x * x)
+            total[c, d, 3] += w * (part[k, d, 6] + x * s)
+            total[c, d, 4] += w * (part[k, d, 7] + s * s)
+    for c in range(len(mass)):
+        likelihood[f, c] = mass[c]
+        if mass[c] < NOTHING:
+            continue
+        share = 1 / mass[c]
+        for d in range(axes):
+            x, s = total[c, d, 0] * share, total[c, d, 1] * share
+            state[f, c, d, 0], state[f, c, d, 1] = x, s
+            state[f, c, d, 2] = total[c, d, 2] * share - x * x
+            state[f, c, d, 3] = total[c, d, 3] * share - x * s
+            state[f, c, d, 4] = total[c, d, 4] * share - s * s
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     """One sweep in one direction over blocks of rows, (B, 2) i8, whose frames follow on one another."""
-    classes, axes = steps.variance.shape[0], len(steps.noise)
+    position, flow, prior, lags, tail = places.position, places.flow, places.prior, places.lag, places.tail
+    out_start, out_link, far, way = side.out_start, side.out_link, side.far, side.way
+    noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
+    classes, axes = variance.shape[0], len(noise)
     room = (side.most + 1) * classes
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 8))
-    stay, fresh, mass = np.empty(classes), np.empty(classes), np.empty(classes)
-    total, gap = np.empty((classes, axes, 5)), np.empty(axes)
+    stay, fresh, norm, mass = np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes)
+    total, gap, begin = np.empty((classes, axes, 5)), np.empty(axes), np.zeros((axes, 5))
+    last_lag, last_start = 0, -1  # those of the fresh steps in `part`
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
             _incoming(i, side, messages)
-            start = places.frame[i] if side.way > 0 else places.frame[i] - 1
+            start = places.frame[i] if way > 0 else places.frame[i] - 1
             lag, m = 0, 0
-            for o in range(side.out_start[i], side.out_start[i + 1]):
-                f = side.out_link[o]
-                j = side.far[f]
-                if places.lag[f] != lag:
-                    lag = places.lag[f]
-                    m = _components(i, lag, start, steps, side, messages, stay, fresh, which, weight, part)
-                mass[:] = 0
-                total[:] = 0
+            for o in range(out_start[i], out_start[i + 1]):
+                f = out_link[o]
+                j = far[f]
+                if lags[f] != lag:
+                    lag = np.int64(lags[f])
+                    fresh_weights(i, lag, steps, side, messages, stay, fresh)
+                    for c in range(classes):
+                        if lag != last_lag or start != last_start:
+                            for d in range(axes):
+                                begin[d, 2], begin[d, 4] = noise[d], variance[c, d]
+                            a, scale = steps.correlation[c], steps.step_scale
+                            which[c] = c
+                            norm[c] = _updated(c, noise, a, variance[c], scale, lag, start, way, begin, part)
+                        weight[c] = fresh[c] * norm[c] if fresh[c] >= LEAST_WEIGHT * steps.share[c] else 0.0
+                    last_lag, last_start = lag, start
+                    m = _components(i, lag, start, steps, side, messages, stay, which, weight, part)
                 for d in range(axes):
-                    shared = places.flow[places.tail[f], d] * (side.way * lag)
-                    gap[d] = places.position[i, d] - places.position[j, d] + shared
-                for k in range(m):
-                    quad = 0.0
-                    for d in range(axes):
-                        x = gap[d] + part[k, d, 0]
-                        quad += x * x * part[k, d, 2]
-                    if quad > FARTHEST:
-                        continue
-                    w = weight[k] * math.exp(-0.5 * quad)
-                    c = which[k]
-                    mass[c] += w
-                    for d in range(axes):
-                        x = gap[d] + part[k, d, 0]
-                        s = part[k, d, 1] - part[k, d, 4] * x
-                        x *= part[k, d, 3]
-                        total[c, d, 0] += w * x
-                        total[c, d, 1] += w * s
-                        total[c, d, 2] += w * (part[k, d, 5] + x * x)
-                        total[c, d, 3] += w * (part[k, d, 6] + x * s)
-                        total[c, d, 4] += w * (part[k, d, 7] + s * s)
-                _matched(f, steps, places.prior[f], messages, mass, total)
+                    shared = flow[tail[f], d] * (way * lag)
+                    gap[d] = position[i, d] - position[j, d] + shared
+                _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state)
+                for c in range(classes):
+                    if likelihood[f, c] < NOTHING:
+                        for d in range(axes):
+                            state[f, c, d, 0], state[f, c, d, 1], state[f, c, d, 3] = 0.0, 0.0, 0.0
+                            state[f, c, d, 2], state[f, c, d, 4] = noise[d], variance[c, d]
+                    likelihood[f, c] *= prior[f]

@@ -153,10 +153,10 @@ def propagate(
         Threads; they do not change the result.
     """
     rows, columns = rivals
-    count = len(candidates.row_start) - 1
-    by_row = partial(_half_round, (candidates.row_start, candidates.row_link, ratio, none[0], rows, columns))
+    count, alone = len(candidates.row_start) - 1, [weight ** (1 / OMEGA) for weight in none]
+    by_row = partial(_half_round, (candidates.row_start, candidates.row_link, ratio, alone[0], rows, columns))
     by_column = partial(
-        _half_round, (candidates.column_start, candidates.column_link, ratio, none[1], columns, rows)
+        _half_round, (candidates.column_start, candidates.column_link, ratio, alone[1], columns, rows)
     )
     for _ in range(rounds):
         _in_blocks(by_row, count, workers)
@@ -216,7 +216,7 @@ def _direction(
     own, rival = (rivals[1], rivals[0]) if way > 0 else (rivals[0], rivals[1])
     far = candidates.head if way > 0 else candidates.tail
     most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, none, own, rival, most)
+    return Direction(*incoming, *outgoing, far, way, none ** (1 / OMEGA), own, rival, most)
 
 
 def _filtered(

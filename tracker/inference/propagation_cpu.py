@@ -8,8 +8,6 @@ round before: no result depends on the order of threads.
 # Numba infers the types, by rules of its own.
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -19,19 +17,21 @@ COUNTS = 1e-3  # guard: share of a segment below which a link's change does not 
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def compete(first, last, start, link, ratio, none, own, other):  # pragma: no cover
+def compete(first, last, start, link, ratio, alone, own, other):  # pragma: no cover
     """One half round over the segments first:last; returns the largest relative change.
 
-    start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; none (N,) f8 the weight of no link;
-    other (E,) f8 what competes in the segments of the other side. Written: own (E,) f8.
+    start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; alone (N,) f8 the weight of no link
+    to the power 1 / OMEGA; other (E,) f8 what competes in the segments of the other side. Written: own (E,).
     """
     change, most = 0.0, 0
     for i in range(first, last):
         most = max(most, start[i + 1] - start[i])
     pull = np.empty(most)
     for i in range(first, last):
-        alone = none[i] * math.exp(math.log(none[i]) / 3)  # to the power 1 / OMEGA
-        total, begin = alone, start[i]
+        total, begin = alone[i], start[i]
+        if start[i + 1] == begin + 1:
+            own[link[begin]] = total
+            continue
         for p in range(begin, start[i + 1]):
             f = link[p]
             root = quarter(other[f])
@@ -39,7 +39,7 @@ def compete(first, last, start, link, ratio, none, own, other):  # pragma: no co
             total += pull[p - begin]
         for p in range(begin, start[i + 1]):
             f = link[p]
-            new = max(total - pull[p - begin], alone)
+            new = max(total - pull[p - begin], alone[i])
             if pull[p - begin] > COUNTS * total:
                 change = max(change, abs(new - own[f]) / new)
             own[f] = new

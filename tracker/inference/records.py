@@ -41,9 +41,9 @@ class Places(NamedTuple):
 class Direction(NamedTuple):
     """One direction of time: which links come in to a detection and which go out, and where these lead.
 
-    in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; none (N,) f8 the probability
-    of no incoming link; own, rival (E,) f8 the competitors of a link where it comes in, and where it goes
-    out; most, the largest number of incoming links.
+    in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; alone (N,) f8 the
+    probability of no incoming link to the power 1 / OMEGA; own, rival (E,) f8 the competitors of a link where
+    it comes in, and where it goes out; most, the largest number of incoming links.
     """
 
     in_start: Ints
@@ -52,7 +52,7 @@ class Direction(NamedTuple):
     out_link: Ints
     far: Ints
     way: int
-    none: Floats
+    alone: Floats
     own: Floats
     rival: Floats
     most: int

@@ -79,7 +79,8 @@ def _past(i, lag, steps, places, side, messages, stay, fresh, which, weight, par
                 else:
                     of = messages.state
                     state = (of[e, c, d, 0], of[e, c, d, 1], of[e, c, d, 2], of[e, c, d, 3], of[e, c, d, 4])
-                x, s, xx, xs, ss = predicted(steps, c, d, lag, start, 1, state)
+                a, variance = steps.correlation[c], steps.variance[c, d]
+                x, s, xx, xs, ss = predicted(a, variance, steps.step_scale, lag, start, 1, state)
                 part[m, d, 0], part[m, d, 1] = x, s
                 part[m, d, 2], part[m, d, 3], part[m, d, 4] = xx, xs, ss
                 if not begins and lag == 1:
@@ -141,13 +142,16 @@ def _future_fresh(j, steps, ahead, future, weight):  # pragma: no cover
 @njit(nogil=True, cache=True, error_model="numpy")
 def _clear(f, moments):  # pragma: no cover
     """Write that link f adds nothing to the moments."""
-    moments.continued[f] = 0
-    moments.renewed[f] = 0
-    moments.square[f] = 0
-    moments.fresh_square[f] = 0
-    moments.product[f] = 0
-    moments.before_square[f] = 0
-    moments.residual[f] = 0
+    for d in range(moments.residual.shape[1]):
+        moments.residual[f, d] = 0
+    for c in range(moments.continued.shape[1]):
+        moments.continued[f, c] = 0
+        moments.renewed[f, c] = 0
+        for d in range(moments.residual.shape[1]):
+            moments.square[f, c, d] = 0
+            moments.fresh_square[f, c, d] = 0
+            moments.product[f, c, d] = 0
+            moments.before_square[f, c, d] = 0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -6,13 +6,15 @@
 `field`          what varies in space: the step that neighbours share, survival
 `m_steps`        one M-step a parameter group
 `em`             sweeps and M-steps in turn; gaps
+`sample`         the part of a large movie from which its model is learned
+`whole`          the whole of it, by that model
 
 The door is `learn`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,21 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie
-from .em import fit, with_gaps
+from .em import expecting_gaps, fit, with_gaps
 from .field import Fields
 from .options import LearnOptions
-from .starts import FirstOrder, first_candidates, first_order, narrowed, start_model, whitened
+from .sample import sample_of
+from .starts import (
+    FirstOrder,
+    directed,
+    first_candidates,
+    first_order,
+    narrowed,
+    split,
+    start_model,
+    whitened,
+)
+from .whole import spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,28 +82,66 @@ def learn(
     (1, 2200.0)
     """
     options = options or LearnOptions()
+    if len(position) <= options.sample:
+        return Learned(*_fitted(position, frame_start, options))
+    sample = sample_of(position, frame_start, options.sample)
+    # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
+    few = replace(options, workers=min(options.workers, 2))
+    movie, model, _ = _fitted(position[sample.rows], sample.frame_start, few)
+    return Learned(*spread(position, frame_start, sample, (movie, model), options))
+
+
+def _fitted(
+    position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
+) -> tuple[Movie, Model, LinkPosterior]:
+    """EM from the best start, and again with gaps."""
     movie, flow = whitened(position, frame_start, options)
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     first = first_order(movie, candidates, flow, fields, options.workers)
-    model, posterior = _best_start(movie, first, fields, options)
+    found = _best_start(movie, first, fields, options)
+    start = found.posterior
     if options.gaps:
-        model, posterior = with_gaps(movie, model, posterior, options)
-    return Learned(movie, *fit(movie, model, posterior, fields, options.last_rounds, options))
-
-
-def _best_start(
-    movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions
-) -> tuple[Model, LinkPosterior]:
-    """The best of the starts: more classes while the Bayesian information criterion falls."""
-    start, best, most = narrowed(first.posterior), None, -np.inf
-    for classes in options.classes:
-        model = start_model(movie, first, classes, options)
-        found = fit(movie, model, start, fields, options.first_rounds, options)
-        parameters = classes * (movie.axes + 3)
-        evidence = found[1].log_evidence - 0.5 * parameters * np.log(len(movie))
-        if best is not None and evidence < most:
+        model = expecting_gaps(found.model)
+        start = with_gaps(movie, model, found.posterior, options)
+        found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
+    while found.model.motion.classes < max(options.classes):
+        model = split(found.model)
+        other = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
+        if other.criterion <= found.criterion:
             break
-        best, most = found, evidence
-    assert best is not None
+        found = other
+    return movie, found.model, found.posterior
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A model and its posterior."""
+
+    model: Model
+    posterior: LinkPosterior
+
+    @property
+    def criterion(self) -> float:
+        """The Bayesian information criterion: log evidence less what its parameters cost."""
+        motion, detections = self.model.motion, len(self.posterior.clutter)
+        return self.posterior.log_evidence - 0.5 * motion.classes * (len(motion.noise) + 3) * np.log(
+            detections
+        )
+
+
+def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
+    """The best of the starts: diffusive or directed; then more classes while the criterion grows."""
+    start = narrowed(first.posterior)
+
+    def tried(model: Model) -> _Fit:
+        return _Fit(*fit(movie, model, start, fields, options.first_rounds, options))
+
+    one = start_model(movie, first, options.classes[0], options)
+    best = max(tried(one), tried(directed(one)), key=lambda found: found.criterion)
+    for classes in options.classes[1:]:
+        other = tried(start_model(movie, first, classes, options))
+        if other.criterion < best.criterion:
+            break
+        best = other
     return best

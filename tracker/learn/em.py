@@ -27,6 +27,8 @@ _WORTH = 0.5
 """Error level: likelihood, in that of chance, below which a gap is not bridged."""
 _CHANCE = 0.02
 """Prior: odds of a link over a gap against chance, from which its gate is computed."""
+_LEAST_REACH = 2.5
+"""Prior: spacings within which the next frame is searched at least: some steps are far longer than most."""
 _MISSED = 0.2
 """Prior: probability of one more missed frame, with which the search for gaps begins."""
 
@@ -55,17 +57,17 @@ def fit(
 
 
 def with_gaps(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions
-) -> tuple[Model, LinkPosterior]:
+    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions, *, sweeps: int = 2
+) -> LinkPosterior:
     """The posterior with candidates of every lag between detections that are not surely linked.
 
     Those over missed frames stay only where the link explains the detection better than chance would.
     """
-    model = _with_delays(model)
     after, before = posterior.linked(len(movie))
     keys = [np.empty(0, np.int64)]
     for lag in range(1, model.association.longest + 1):
         reach = radius(model.motion, lag, _CHANCE * float(np.median(movie.density)))
+        reach = max(reach, _LEAST_REACH) if lag == 1 else reach
         if reach > 0:
             search = Search(
                 lag, options.nearest, movie.position + lag * model.surroundings.flow,
@@ -74,14 +76,14 @@ def with_gaps(
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(np.unique(np.concatenate(keys)), movie.frame)
-    for _ in range(2):
+    for _ in range(sweeps):
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     lags = posterior.candidates.lag
     explained = np.maximum(posterior.past, posterior.future) > _WORTH * model.association.delay[lags - 1]
-    return model, posterior.kept(explained | (lags == 1))
+    return posterior.kept(explained | (lags == 1))
 
 
-def _with_delays(model: Model) -> Model:
+def expecting_gaps(model: Model) -> Model:
     """The model, as if half of the detections without a successor in the next frame had one later."""
     association = model.association
     fall = _MISSED ** np.arange(1, association.longest)

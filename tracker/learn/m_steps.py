@@ -42,6 +42,12 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
 
 
+def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
+    """The model with rates, flow and survival of this movie, and its motion as it is."""
+    surroundings = _surroundings(movie, posterior, fields)
+    return Model(model.motion, _association(movie, model, posterior, surroundings), surroundings)
+
+
 def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
     candidates = posterior.candidates

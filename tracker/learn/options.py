@@ -23,6 +23,8 @@ class LearnOptions:
         Change of the marginals, a detection, at which EM stops.
     dropped : float
         Link probability below which a candidate is dropped.
+    sample : int
+        Detections from which the model of a larger movie is learned; two sweeps over all of it follow.
     gaps : bool
         Whether links over missed frames are sought.
     workers : int
@@ -36,5 +38,6 @@ class LearnOptions:
     last_rounds: int = 6
     still: float = 5e-4
     dropped: float = 5e-4
+    sample: int = 50_000
     gaps: bool = True
     workers: int = 1

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-_REACH = 4.0
-"""Guard: shifts that are looked for, in spacings."""
+_REACH = 8.0
+"""Guard: shifts along an axis that are looked for, in spacings."""
 _BLUR = 0.35
 """Prior: width of the correlation peak, in spacings."""
 _SHAPE = 4.0
@@ -36,8 +36,9 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     """
     axes, frames = position.shape[1], len(frame_start) - 1
     shift = np.zeros((frames, axes))
-    low = position.min(axis=0) - _REACH
-    extent = position.max(axis=0) + _REACH - low
+    # The correlation is circular: room for one shift keeps the ends apart.
+    low = position.min(axis=0) - _REACH / 2
+    extent = position.max(axis=0) + _REACH / 2 - low
     cell = max(_BLUR, float((np.prod(extent) / _CELLS) ** (1 / axes)))
     reach = int(_REACH / cell)
     shape = [fft.next_fast_len(int(size), True) for size in np.ceil(extent / cell) + 1]

@@ -48,6 +48,10 @@ _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
 """Where EM starts: probability of renewal, of clutter, and noise in the median variance of a step."""
 _CORRELATION = {1: (0.3,), 2: (0.1, 0.6), 3: (0.1, 0.3, 0.6)}
 """Where EM starts: slow classes diffuse, fast ones are directed."""
+_SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
+"""Where EM starts with one more class: variances of the two parts of a class, and their shares of it."""
+_DIRECTED, _SELDOM = 0.95, 0.05
+"""Where EM starts once more: correlation and probability of renewal of directed particles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +152,10 @@ def whitened(
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
-    return _registered(movie, flow)
+    return registered(movie, flow)
 
 
-def _registered(movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
+def registered(movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
     """The movie and the flow without what whole frames move."""
     mean = movie.mean_by_frame(flow)
     gone = np.concatenate([np.zeros((1, movie.axes)), np.cumsum(mean, axis=0)])
@@ -188,3 +192,23 @@ def start_model(movie: Movie, first: FirstOrder, classes: int, options: LearnOpt
     delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
     association = AssociationModel(delay, delay.copy(), _CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
+
+
+def directed(model: Model) -> Model:
+    """The model with steps that go on as they are: fast particles that EM from diffusion never finds."""
+    one = np.ones(model.motion.classes)
+    return replace(model, motion=replace(model.motion, correlation=_DIRECTED * one, renewal=_SELDOM * one))
+
+
+def split(model: Model) -> Model:
+    """The model with one more class of motion: a quarter of the largest class, with larger steps."""
+    motion = model.motion
+    largest = int(motion.share.argmax())
+    once = np.append(np.arange(motion.classes), largest)
+    size, share = np.ones(len(once)), motion.share[once]
+    size[[largest, -1]], part = _SPLIT_SIZES, np.ones(len(once))
+    part[[largest, -1]] = _SPLIT_SHARES
+    return replace(model, motion=replace(
+        motion, variance=motion.variance[once] * size[:, None], share=share * part,
+        correlation=motion.correlation[once], renewal=motion.renewal[once],
+    ))  # fmt: skip

@@ -75,6 +75,7 @@ def movie_of(
     frame_start: NDArray[np.int64],
     *,
     basis: NDArray[np.float64] | None = None,
+    spacing: float | None = None,
     workers: int = 1,
 ) -> Movie:
     """A movie in units of its spacing.
@@ -86,6 +87,8 @@ def movie_of(
     frame_start : (F + 1,) int64 array
     basis : (A, D) float64 array, optional
         What displacements were multiplied by so far. Default: by nothing.
+    spacing : float, optional
+        The unit. Default: the mean distance to the nearest detection of the same frame.
     workers : int
         Threads; they do not change the result.
 
@@ -96,7 +99,8 @@ def movie_of(
     """
     axes = position.shape[1]
     frame = np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start))
-    density, spacing = _density(position, frame_start, workers)
+    density, usual = _density(position, frame_start, workers)
+    spacing = usual if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
     scaled = np.ascontiguousarray(position / spacing)
     return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing)

@@ -1,0 +1,59 @@
+"""Sample: the part of a large movie from which its model is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_FRAMES = 12
+"""Prior: frames in a row that show how particles go on; a gap of five and what is before and after it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some of the detections of some frames in a row.
+
+    Parameters
+    ----------
+    rows : (M,) int64 array
+        Increasing.
+    frames : slice
+        Of which frames.
+    frame_start : (frames + 1,) int64 array
+        Where those of each frame begin among the rows.
+    """
+
+    rows: NDArray[np.int64]
+    frames: slice
+    frame_start: NDArray[np.int64]
+
+
+def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], most: int) -> Sample:
+    """About `most` detections: those in the middle frames and, if these are too many, in the middle of space.
+
+    A ball around the middle of space, and not a share of all: who is a neighbour of whom stays as it is.
+
+    Parameters
+    ----------
+    position : (N, A) float64 array
+    frame_start : (F + 1,) int64 array
+    most : int
+
+    Examples
+    --------
+    >>> found = sample_of(np.arange(40.0)[:, None], np.array([0, 20, 40]), 10)
+    >>> found.rows.tolist(), found.frame_start.tolist()
+    ([15, 16, 17, 18, 19, 20, 21, 22, 23, 24], [0, 5, 10])
+    """
+    frames, count = len(frame_start) - 1, len(position)
+    wanted = min(frames, max(LEAST_FRAMES, int(np.ceil(most * frames / max(count, 1)))))
+    first = (frames - wanted) // 2
+    chosen = slice(first, first + wanted)
+    rows = np.arange(frame_start[first], frame_start[first + wanted])
+    if len(rows) > most:
+        apart = np.square(position[rows] - np.median(position[rows], axis=0)).sum(axis=1)
+        rows = rows[apart <= np.partition(apart, most - 1)[most - 1]]
+    start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
+    return Sample(rows, chosen, start)

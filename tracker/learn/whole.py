@@ -1,0 +1,60 @@
+"""The whole of a large movie, by a model that a sample of it showed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior, swept
+from ..model import Model, Surroundings
+from ..model.movie import Movie, movie_of
+from .em import with_gaps
+from .field import Fields
+from .m_steps import adapted
+from .options import LearnOptions
+from .registration import frame_shifts
+from .sample import Sample
+from .starts import first_candidates, first_order, narrowed, registered
+
+
+def spread(
+    position: NDArray[np.float64],
+    frame_start: NDArray[np.int64],
+    sample: Sample,
+    learned: tuple[Movie, Model],
+    options: LearnOptions,
+) -> tuple[Movie, Model, LinkPosterior]:
+    """Movie, model and posterior of all detections; motion is that of the sample, rates are those of all.
+
+    Parameters
+    ----------
+    position : (N, A) float64 array
+    frame_start : (F + 1,) int64 array
+    sample : Sample
+    learned : Movie, Model
+        Of the sample.
+    options : LearnOptions
+    """
+    part, known = learned
+    movie = movie_of(
+        (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
+        workers=options.workers,
+    )  # fmt: skip
+    movie, flow = registered(movie, frame_shifts(movie.position, frame_start)[movie.frame])
+    fields = Fields.of(movie, workers=options.workers)
+    candidates = first_candidates(movie, flow, options.nearest, options.workers)
+    first = first_order(movie, candidates, flow, fields, options.workers)
+    scale = np.ones(max(movie.frames - 1, 1))
+    scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
+    motion = replace(known.motion, step_scale=scale)
+    model = Model(motion, known.association, Surroundings.uniform(first.flow))
+    posterior = swept(movie, model, narrowed(first.posterior), with_moments=False, workers=options.workers)
+    if options.gaps:
+        posterior = with_gaps(movie, model, posterior, options, sweeps=1)
+        posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+    model = adapted(movie, model, posterior, fields)
+    posterior = posterior.kept(posterior.probability > options.dropped)
+    posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+    return movie, model, posterior
