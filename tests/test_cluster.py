@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from commands import assert_refused, run
 
@@ -104,6 +106,83 @@ def test_workers_that_are_killed_change_nothing(
 
 
 @pytest.mark.nightly
+def test_four_workers_of_which_one_is_slow(movie: tuple[Path, bytes], tmp_path: Path) -> None:
+    source, wanted = movie
+    with connected(Workers("local", count=4)) as four:
+        slow = pids(four)[0]
+
+        def halt() -> None:
+            for _ in range(4):
+                os.kill(slow, signal.SIGSTOP)
+                time.sleep(1.0)
+                os.kill(slow, signal.SIGCONT)
+                time.sleep(0.1)
+
+        halting = threading.Thread(target=halt)
+        halting.start()
+        try:
+            track_in_ranges(source, tmp_path / "out.parquet", JOB, How(four, **HOW))
+        finally:
+            halting.join()
+    assert (tmp_path / "out.parquet").read_bytes() == wanted
+
+
+def limited(most: int) -> None:
+    """Let this process write no larger files, as on a disk that is full."""
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+
+@pytest.mark.nightly
+def test_a_worker_with_a_full_disk_ends_the_run_or_others_do_its_work(
+    movie: tuple[Path, bytes], tmp_path: Path
+) -> None:
+    source, wanted = movie
+    out = tmp_path / "out.parquet"
+    with connected(Workers("local", count=2)) as cluster:
+        first = next(iter(cluster.client.scheduler_info()["workers"]))
+        cluster.client.run(limited, 10_000, workers=[first])
+        resume = False
+        try:
+            track_in_ranges(source, out, JOB, How(cluster, **HOW))
+        except OSError as error:
+            assert "large" in str(error)  # noqa: PT017 - it may not be raised
+            assert not out.exists()
+            resume = True
+        cluster.client.run(limited, -1, workers=[first])
+        if resume:
+            track_in_ranges(source, out, JOB, How(cluster, resume=True, **HOW))
+    assert out.read_bytes() == wanted
+
+
+@pytest.mark.nightly
+def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
+    """A rendered movie in OME-Zarr, with a gate and learned."""
+    from containers import ome_zarr
+
+    images = ome_zarr(tmp_path)
+    made: dict[str, set[bytes]] = {"spots": set(), "gated": set(), "learned": set(), "scores": set()}
+    for count in (1, 2, 4):
+        with connected(Workers("local", count=count)) as cluster:
+            where = ["--scheduler", cluster.client.scheduler.address]
+            spots, gated, learned = (tmp_path / f"{name}{count}.parquet" for name in ("s", "g", "l"))
+            for command in (
+                ["detect", images, "-o", spots, "--channel", 1, "--radius", 1.5, *where],
+                ["track", spots, "-o", gated, "--max-distance", 3, *where],
+                ["track", spots, "-o", learned, *where],
+            ):
+                done = run(*command)
+                assert done.exit_code == 0, done.output
+            scores = run("score", learned, gated, "--gate", 1)
+            for name, content in (("spots", spots), ("gated", gated), ("learned", learned)):
+                made[name].add(pa.parquet.read_table(content).to_pandas().to_csv().encode())
+            made["scores"].add(scores.stdout_bytes)
+    assert {name: len(each) for name, each in made.items()} == dict.fromkeys(made, 1)
+
+
+@pytest.mark.nightly
 def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
     movie: tuple[Path, bytes], two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,8 +224,6 @@ def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
 
 
 def test_errors_of_a_task_are_those_of_one_process(two: Cluster, tmp_path: Path) -> None:
-    import pyarrow as pa
-
     source = tmp_path / "a.parquet"
     rows = {"frame": [0, 0, 1], "z": [0.0, 1.0, 2.0], "y": [0.0, np.inf, 0.0], "x": [0.0] * 3}
     pa.parquet.write_table(pa.table(rows), source)

@@ -10,7 +10,15 @@ import pytest
 from commands import run
 from containers import hdf5
 
-from outbid import Detections, InputError, SettingsError, TrackingSettings, read_detections, read_tracks
+from outbid import (
+    Detections,
+    InputError,
+    SettingsError,
+    TrackingSettings,
+    read_detections,
+    read_record,
+    read_tracks,
+)
 from outbid import track as track_whole
 from outbid import write_detections as write
 from outbid.batches import RECORDED
@@ -176,13 +184,37 @@ def test_rows_and_frames_are_found_in_groups_and_parts(tmp_path: Path) -> None:
 
 def test_what_ranges_cannot_do_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", movie(5))
-    for settings, output in ((TrackingSettings(), "o.parquet"), (TrackingSettings(1.0), "o.csv")):
-        with pytest.raises(SettingsError, match=r"Parquet|--max-distance"):
-            track_in_ranges(tmp_path / "a.parquet", tmp_path / output, TrackJob(settings))
+    for settings in (TrackingSettings(), TrackingSettings(1.0)):
+        with pytest.raises(SettingsError, match="Parquet"):
+            track_in_ranges(tmp_path / "a.parquet", tmp_path / "o.csv", TrackJob(settings))
     write(tmp_path / "none.parquet", Detections.from_table([], []))
     job = TrackJob(TrackingSettings(1.0))
     assert track_in_ranges(tmp_path / "none.parquet", tmp_path / "o.parquet", job)["tracks"] == 0
     assert len(read_tracks(tmp_path / "o.parquet").detections) == 0
+
+
+def test_what_is_learned_in_ranges_is_near_to_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    write(source, movie(6))
+    job = TrackJob(TrackingSettings(divisions=False))
+    stats = track_in_ranges(source, out, job, How(rows=300))
+    assert stats["ranges"] > 2
+    again = tmp_path / "again.parquet"
+    track_in_ranges(source, again, job, How(backwards_and_twice, rows=300))
+    assert again.read_bytes() == out.read_bytes()
+    found, one = read_tracks(out), track_whole(read_detections(source), job.settings).tracks
+    same = {*map(tuple, found.links.tolist())} & {*map(tuple, one.links.tolist())}
+    assert len(same) > 0.97 * len(one.links)
+    assert abs(len(found.links) - len(one.links)) < 0.02 * len(one.links)
+    assert (found.predecessors <= 1).all()
+    assert (np.diff(found.detections.frame[found.links], axis=1) > 1).sum() > 50
+    assert found.link_probability is not None
+    learned = read_record(out)["model"]
+    assert len(learned["parts"]) == 3
+    assert len(learned["known"]) == 8
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])

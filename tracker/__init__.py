@@ -8,6 +8,7 @@ only. The map of a folder is the docstring of its ``__init__``.
 8   `estimate`           the time and the memory that a run would take
     `many`               many movies: in processes or on any executor, what is done is kept
     `pooled`             one model for many movies
+    `learned_ranges`     what is learned, in ranges that overlap
     `cluster`            tasks on dask.distributed, which it alone imports
     `in_ranges`          a movie in ranges of frames, from file to file
     `ranges`, `chains`   what each task does; track numbers joined over the borders

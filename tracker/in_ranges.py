@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import formats
+from . import formats, learned_ranges
 from .batches import RECORDED, Batches, account
 from .chains import number_tracks
 from .detections import Detections
@@ -24,8 +24,10 @@ from .formats.atomic import write_whole, write_whole_folder
 from .formats.parts import begin_folder
 from .formats.records import record_bytes
 from .jobs import DetectJob, TrackJob
+from .learned_ranges import LearnRange, LinkLearned
 from .ranges import DetectRange, LinkRange, Range, Runner, Task, WriteRange, here, join_parts, part_file, plan
 from .tracking import WORTH_A_GPU
+from .tracks import Tracks
 
 ROWS = 1_000_000
 """Rows of a range: some gigabyte of memory for a task, and seconds of work."""
@@ -64,7 +66,7 @@ class How:
 def track_in_ranges(
     source: Path, output: Path, job: TrackJob, how: How = How(), *, parts: bool = False
 ) -> dict[str, Any]:
-    """Link a Parquet table of detections to tracks, range by range, with the bytes of `outbid track`.
+    """Link a Parquet table of detections range by range; with a gate, to the bytes of `outbid track`.
 
     Parameters
     ----------
@@ -73,7 +75,8 @@ def track_in_ranges(
     output : Path
         Parquet.
     job : TrackJob
-        With a `max_distance`.
+        Without a `max_distance` the model is learned from three parts, as `learned_ranges` says; then the
+        tracks are put together here.
     how : How
     parts : bool
         Leave the parts that the tasks write side by side: the output is a folder of files, which every
@@ -91,6 +94,10 @@ def track_in_ranges(
     InputError
         If the source is no such table.
     """
+    if job.settings.max_distance is None:
+        if parts:
+            raise SettingsError("What is learned is put together here: leave --parts out.")
+        return _learned(source, output, job, how)
     used = _gated(source, output, job)
     frames, counts = parquet.frames_in(source, job.columns)
     used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
@@ -178,6 +185,47 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
     }  # fmt: skip
 
 
+def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, Any]:
+    """Link by a model that is learned from parts of the movie."""
+    _gated(source, output, job)
+    used = replace(job.settings, device="cpu")
+    size = min(how.rows, learned_ranges.ROWS)
+    frames, counts = parquet.frames_in(source, job.columns)
+    ranges, columns = plan(frames, counts, size), tuple(job.columns.items())
+    if not ranges:
+        raise SettingsError(f"{source} holds no detections. Is this the right file?")
+    record = job.record(job.origin(str(source)), used)
+    with _folder(output, record | {"rows_of_a_range": size}, how, parts=False) as folder:
+        place = str(source.resolve()), str(folder.resolve())
+        chosen = learned_ranges.parts_to_learn(ranges)
+        total = len(chosen) + len(ranges)
+        learn = [LearnRange(*place, each, used, columns, how.threads) for each in chosen]
+        _done(learn, folder, how, total)
+        model = learned_ranges.model_of(learn)
+        given = learned_ranges.fixed(used, model)
+        extended = learned_ranges.around(ranges, counts)
+        link = [
+            LinkLearned(*place, each, rows, given, columns, how.threads)
+            for each, rows in zip(ranges, extended, strict=True)
+        ]
+        _done(link, folder, how, total)
+        pairs, measures, gap = learned_ranges.together(link)
+        detections = formats.read_detections(source, columns=job.columns)
+        tracks = Tracks(detections, pairs, **measures)
+        stats = _stats([], used.solver, "cpu", exact_margins=False) | {
+            "links": len(pairs),
+            "gap_links": int((np.diff(detections.frame[pairs], axis=1) > 1).sum()),
+            "divisions": int((tracks.successors > 1).sum()),
+            "merges": int((tracks.predecessors > 1).sum()),
+            "tracks": tracks.track_count,
+            "worst_gap": gap,
+        }
+        whole = record | {"model": {"known": dict(model.known), "parts": list(model.movies)}}
+        formats.write_tracks(output, tracks, record=whole, overwrite=how.overwrite)
+        _keep_account(folder, output)
+    return stats | {"ranges": len(ranges)}
+
+
 _NONE = Detections.from_table([], [])
 
 
@@ -188,11 +236,6 @@ def _gated(source: Path, output: Path, job: TrackJob) -> Any:
         raise SettingsError(
             f"Ranges are read and written as Parquet; got {source.name} and {output.name}. Convert the input "
             "(outbid convert) and name the output .parquet."
-        )
-    if job.settings.max_distance is None:
-        raise SettingsError(
-            "Ranges are linked with a gate: set --max-distance. What is learned needs the whole movie; learn "
-            "a model from a part (outbid learn), and see its gate."
         )
     if job.part:
         raise SettingsError("Ranges are of the whole movie: leave --region, --frames and --mask out.")

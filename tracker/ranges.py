@@ -144,7 +144,7 @@ class LinkRange:
                     f"{name}_frame": seen.frame[rows],
                     f"{name}_position": seen.position[rows],
                 }
-        return _written(self.output, lambda file: save_arrays(file, held), own, begun)
+        return written(self.output, lambda file: save_arrays(file, held), own, begun)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class WriteRange:
         for name, each in zip(_MEASURES, values, strict=True):
             rows = rows.append_column(name, column_of(each, unknown))
         rows = rows.replace_schema_metadata({RECORD: self.record})
-        return _written(self.output, lambda file: _pack(file, rows), own, begun)
+        return written(self.output, lambda file: _pack(file, rows), own, begun)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class DetectRange:
         part = Part(self.job.part.region, f"{first}:{end}", self.job.part.mask)
         found, _ = replace(self.job, part=part).detect(self.job.opening.open(self.source))
         rows = table_of_detections(found)
-        return _written(self.output, lambda file: _pack(file, rows), len(found), begun)
+        return written(self.output, lambda file: _pack(file, rows), len(found), begun)
 
 
 def links_file(folder: Path, number: int) -> Path:
@@ -247,7 +247,7 @@ def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object]
     write_whole(output, write, overwrite=overwrite)
 
 
-def _written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:
+def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:
     """Write a file, and who did it."""
     write_whole(path, write, overwrite=True)
     where = f"{platform.node()}:{os.getpid()}"

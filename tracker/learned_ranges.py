@@ -1,0 +1,157 @@
+"""What is learned, in ranges of frames: the model from three parts, handed out; ranges that overlap.
+
+The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
+Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps the
+links that leave its own detections: links over gaps and divisions cross the borders like any others. Two
+ranges may reach one detection from different ones: the likelier link stays. So the result differs a little from
+that of a movie that is linked as a whole, and is the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .formats.parquet import rows_between
+from .pooled import PooledModel, pooled, values_of
+from .ranges import Range, links_file, save_arrays, written
+from .tracking import TrackingSettings, track
+
+ROWS = 200_000
+"""Rows of a range: what is learned takes more memory and time than a gate."""
+OVERLAP = 10
+"""Frames before and after a range that are linked with it: longer than the gaps that are closed."""
+_PARTS = 3
+"""Ranges to which the model is fitted."""
+
+
+@dataclass(frozen=True)
+class LearnRange:
+    """Learn from a range."""
+
+    source: str
+    folder: str
+    range: Range
+    settings: TrackingSettings
+    columns: tuple[tuple[str, str], ...] = ()
+    workers: int = 1
+
+    @property
+    def output(self) -> Path:
+        return Path(self.folder) / f"model-{self.range.number:06d}.json"
+
+    def __call__(self) -> dict[str, Any]:
+        begun = time.time()
+        seen = rows_between(Path(self.source), self.range.begin, self.range.end, dict(self.columns))
+        run = track(seen, self.settings, workers=self.workers)
+        values = {} if run.learned is None or not run.stats["links"] else values_of(run.learned)
+        content = json.dumps({"name": f"range {self.range.number}", **values}).encode()
+        return written(self.output, lambda file: file.write(content), len(seen), begun)
+
+
+@dataclass(frozen=True)
+class LinkLearned:
+    """Link a range by a model, with the frames around it: rows [low, high)."""
+
+    source: str
+    folder: str
+    range: Range
+    around: tuple[int, int]
+    settings: TrackingSettings
+    columns: tuple[tuple[str, str], ...] = ()
+    workers: int = 1
+
+    @property
+    def output(self) -> Path:
+        return links_file(Path(self.folder), self.range.number)
+
+    def __call__(self) -> dict[str, Any]:
+        begun = time.time()
+        low, high = self.around
+        seen = rows_between(Path(self.source), low, high, dict(self.columns))
+        run = track(seen, self.settings, workers=self.workers)
+        pairs = run.tracks.links + low
+        own = (pairs[:, 0] >= self.range.begin) & (pairs[:, 0] < self.range.end)
+        held = {name: values[own] for name, values in run.tracks.measures.items()}
+        held |= {"pairs": pairs[own], "worst_gap": np.array(run.stats["worst_gap"], dtype=np.float64)}
+        return written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
+
+
+def parts_to_learn(ranges: Sequence[Range]) -> list[Range]:
+    """The first, the middle and the last one."""
+    chosen = {0, len(ranges) // 2, len(ranges) - 1}
+    return [ranges[k] for k in sorted(chosen)][:_PARTS]
+
+
+def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
+    """The median of what the parts gave.
+
+    Raises
+    ------
+    InputError
+        If nothing could be learned from any.
+    """
+    rows = [json.loads(task.output.read_bytes()) for task in tasks]
+    rows = [row for row in rows if len(row) > 1]
+    if not rows:
+        raise InputError("Nothing can be learned from the parts of the movie. Set --max-distance.")
+    return pooled(rows)
+
+
+def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Rows of each range with those of the frames before and after it.
+
+    Examples
+    --------
+    >>> ranges = [Range(0, 0, 30, 31), Range(1, 30, 60, 60)]
+    >>> around(ranges, np.ones(60, np.int64))
+    [(0, 40), (20, 60)]
+    """
+    start = np.concatenate([[0], np.cumsum(counts)])
+    found = []
+    for each in ranges:
+        first, end = np.searchsorted(start, [each.begin, each.end])
+        found.append((int(start[max(first - OVERLAP, 0)]), int(start[min(end + OVERLAP, len(counts))])))
+    return found
+
+
+def together(tasks: Sequence[LinkLearned]) -> tuple[NDArray[np.int64], Mapping[str, NDArray], float]:
+    """All links, sorted by source; of those that reach one detection from two ranges, the likelier one.
+
+    Returns
+    -------
+    pairs : (E, 2) int64 array
+    measures : mapping of str to (E,) array
+    worst_gap : float
+    """
+    parts = [np.load(task.output) for task in tasks]
+    sizes = [len(part["pairs"]) for part in parts]
+    pairs = np.concatenate([part["pairs"] for part in parts])
+    measures = {
+        name: np.concatenate([part[name] for part in parts])
+        for name in parts[0].files
+        if name not in ("pairs", "worst_gap")
+    }
+    origin = np.repeat(np.arange(len(parts)), sizes)
+    likely = measures.get("link_probability", np.ones(len(pairs)))
+    order = np.lexsort((pairs[:, 0], -likely, pairs[:, 1]))
+    target, source = pairs[order, 1], origin[order]
+    first = np.concatenate([[True], target[1:] != target[:-1]])[: len(order)]
+    best = np.repeat(source[first], np.diff(np.append(np.flatnonzero(first), len(order))))
+    kept = np.sort(order[source == best])
+    kept = kept[np.lexsort((pairs[kept, 1], pairs[kept, 0]))]
+    gap = max((float(part["worst_gap"]) for part in parts), default=0.0)
+    return pairs[kept], {name: values[kept] for name, values in measures.items()}, gap
+
+
+def fixed(settings: TrackingSettings, model: PooledModel) -> TrackingSettings:
+    """The settings with the model's values; what the caller knows goes before them."""
+    return replace(settings, known={**model.known, **settings.known})
