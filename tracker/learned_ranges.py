@@ -3,8 +3,8 @@
 The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
 Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps the
 links that leave its own detections: links over gaps and divisions cross the borders like any others. Two
-ranges may reach one detection from different ones: the likelier link stays. So the result differs a little from
-that of a movie that is linked as a whole, and is the same for any number of workers.
+ranges may reach one detection from different ones: the likelier link stays. So the result differs a little
+from that of a movie that is linked as a whole, and is the same for any number of workers.
 """
 
 from __future__ import annotations

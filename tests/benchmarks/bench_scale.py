@@ -149,30 +149,32 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=4, help="of images")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
-    rows: list[dict[str, object]] = []
     warm()
+    rows: list[dict[str, object]] = []
+    record = origin() | {"detection": detected(given.frames, (64, 512, 512)), "linking": rows}
+    print(record["detection"], flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        hashing: dict[str, object] = {}
         for count in map(int, given.rows):
             source = folder / "movie.parquet"
             write_movie(source, count)
-            hashing = hashed(source)
+            record["hashing"] = hashed(source)
             for workers in given.workers if count == int(given.rows[-1]) else [0]:
                 rows.append(linked(source, count, workers, folder))
                 print(rows[-1], flush=True)
+                record["memory"] = memory()
+                if given.record:  # as far as it is, for a run may be ended
+                    given.record.write_text(json.dumps(record, indent=1) + "\n")
             source.unlink()
-    memory = {
+    print(record["memory"])
+
+
+def memory() -> dict[str, int]:
+    """Peaks in bytes."""
+    return {
         "own_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "largest_child_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
     }
-    record = origin() | {
-        "linking": rows, "memory": memory, "hashing": hashing,
-        "detection": detected(given.frames, (64, 512, 512)),
-    }  # fmt: skip
-    print(json.dumps(record["detection"]), json.dumps(memory))
-    if given.record:
-        given.record.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
