@@ -3,7 +3,7 @@
 A movie of random walks, 250,000 particles a frame at density 1, step .2, gate 1 (lengths in units of
 density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into parts, by this process with one
 thread and by workers of one thread each. Start of the cluster and compilation are not timed. Bytes are those
-of the files. Memory is the peak of this process, and of the largest of its children. Then the spots of a
+of the files. Memory is the peak of this process, and of the largest of its workers. Then the spots of a
 movie of images are found, which are rendered as they are asked for and are never on a disk. `--record` writes
 tests/scale_record.json, from which tests/benchmarks/scale_plan.py makes its table.
 """
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 
 import measure
 import numpy as np
@@ -84,6 +85,7 @@ def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, obj
         start = time.perf_counter()
         stats = track_in_ranges(source, output, JOB, how, parts=True)
         seconds = time.perf_counter() - start
+        peaks = [peak()] if isinstance(how.run, FunctionType) else how.run.client.run(peak).values()
     tasks = json.loads((folder / "out.parquet.tasks.json").read_text())["tasks"]
     spent = {
         kind: sum(task["ended"] - task["begun"] for task in tasks if task["file"].startswith(kind))
@@ -93,6 +95,7 @@ def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, obj
         "rows": rows, "workers": workers, "ranges": stats["ranges"], "seconds": seconds,
         "links_seconds": spent["links"], "parts_seconds": spent["part"],
         "bytes_in": size_of(source), "bytes_out": size_of(output), "tracks": stats["tracks"],
+        "peak_bytes": max(peaks), "own_peak_bytes": peak(),
     }  # fmt: skip
     shutil.rmtree(output)
     return row
@@ -162,19 +165,14 @@ def main() -> None:
             for workers in given.workers if count == int(given.rows[-1]) else [0]:
                 rows.append(linked(source, count, workers, folder))
                 print(rows[-1], flush=True)
-                record["memory"] = memory()
                 if given.record:  # as far as it is, for a run may be ended
                     given.record.write_text(json.dumps(record, indent=1) + "\n")
             source.unlink()
-    print(record["memory"])
 
 
-def memory() -> dict[str, int]:
-    """Peaks in bytes."""
-    return {
-        "own_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "largest_child_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
-    }
+def peak() -> int:
+    """Bytes of this process, at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":
