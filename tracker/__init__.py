@@ -83,6 +83,10 @@ if TYPE_CHECKING:
     from .formats import read_tracks as read_tracks
     from .formats import write_detections as write_detections
     from .formats import write_tracks as write_tracks
+    from .images import Images as Images
+    from .images import open_images as open_images
+    from .many import detect_many as detect_many
+    from .many import track_many as track_many
     from .matching import Match as Match
     from .matching import match as match
     from .scoring import Scores as Scores
@@ -109,6 +113,8 @@ _MODULES = {
     "detections": ("Detections",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
+    "images": ("Images", "open_images"),
+    "many": ("detect_many", "track_many"),
     "matching": ("Match", "match"),
     "scoring": ("Scores", "score"),
     "tracking": ("TrackingRun", "TrackingSettings", "track"),
