@@ -23,7 +23,6 @@ sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().
 
 import bench_peers
 import measure
-from nightly import commit, machine
 from scipy.spatial import cKDTree
 
 from outbid import Detections, Tracks, read_tracks, score, track
@@ -68,11 +67,7 @@ def tuned(linker: str, name: str, stride: int) -> Settings:
         return {}
     made: Linker = import_module(f"outbid.simulate.linkers.{linker}").LINKER
     movie = read_tracks(DATA / name).every(stride)
-    tried = [
-        (f1_of(linker, movie, settings), number) for number, settings in enumerate(made.grid(gaps=False))
-    ]
-    best, number = max(tried, key=lambda pair: (pair[0], -pair[1]))
-    return best, made.grid(gaps=False)[number]
+    return max(made.grid(gaps=False), key=lambda settings: f1_of(linker, movie, settings))
 
 
 def accuracy(job: tuple[str, str, str, int, str]) -> dict[str, object]:
@@ -110,8 +105,8 @@ def main() -> None:
     order = [(movie[2], linker) for movie in MOVIES for linker in LINKERS]
     rows.sort(key=lambda row: order.index((str(row["movie"]), str(row["linker"]))))
     record = {
-        "commit": os.environ.get("OUTBID_COMMIT") or commit(), "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(), "peers": {name: metadata.version(name) for name in LINKERS[1:]},
+        "commit": os.environ.get("OUTBID_COMMIT") or measure.commit(), "date": measure.today(),
+        "machine": measure.provenance(), "peers": {name: metadata.version(name) for name in LINKERS[1:]},
         "command": "python tests/peers.py", "accuracy": rows, "speed": speed(),
     }  # fmt: skip
     chosen.record.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
