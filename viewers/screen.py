@@ -16,7 +16,7 @@ from pathlib import Path
 
 from outbid.errors import ResourceError
 
-_INSTALL = "pip install 'outbid[napari]'"
+_INSTALL = "pip install 'outbid[napari]' PyQt6"
 _LIBRARIES = (
     "apt-get install xvfb libegl1 libgl1 libgl1-mesa-dri libdbus-1-3 libfontconfig1 libglib2.0-0 "
     "libx11-xcb1 libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 libxcb-randr0 libxcb-shape0 libxcb-xinerama0 "

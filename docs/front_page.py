@@ -1,0 +1,77 @@
+"""The table of results in the README: ``python docs/front_page.py`` renews it from the records in tests/."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+README = REPOSITORY / "README.md"
+_PLACE = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- /results -->)", re.DOTALL)
+
+
+def table() -> str:
+    """Link F1 on real movies beside tuned peers, and the time of a frame pair, as Markdown."""
+    peers, gpu = (_record(name) for name in ("peers_record", "gpu_record"))
+    parts = [] if peers is None else [*_accuracy(peers), *_speed(peers)]
+    return "\n".join([*parts, *_on_gpu(gpu)]) + "\n"
+
+
+def with_table(readme: str) -> str:
+    """The README with the table as the records have it."""
+    return _PLACE.sub(lambda found: f"{found[1]}\n{table()}\n{found[2]}", readme)
+
+
+def _record(name: str) -> dict[str, Any] | None:
+    file = REPOSITORY / "tests" / f"{name}.json"
+    return json.loads(file.read_text("utf-8")) if file.exists() else None
+
+
+def _accuracy(record: dict[str, Any]) -> list[str]:
+    peers = [f"{name} {version}, tuned" for name, version in record["peers"].items()]
+    rows: dict[str, dict[str, str]] = {}
+    for row in record["accuracy"]:
+        kept = f", every {row['every']} frames" if row["every"] > 1 else ""
+        rows.setdefault(f"{row['what']}{kept}", {})[row["linker"]] = f"{row['link_f1']:.3f}"
+    heads = ["link F1 on real movies", "Outbid, nothing set", *peers]
+    return [_line(heads), _line(["---"] * len(heads)), *_lines(rows, record)]
+
+
+def _speed(record: dict[str, Any]) -> list[str]:
+    rows: dict[str, dict[str, str]] = {}
+    for row in record["speed"]:
+        name = f"{row['particles']:,} particles, κ {row['kappa']}, gate {row['gate']}: time on one core"
+        taken = f"{row['cpu_s']:.3g} s" if "cpu_s" in row else "not in 120 s"
+        rows.setdefault(name, {})[row["linker"]] = taken
+    origin = (
+        f"Peers use the settings that link a sibling movie best by its truth. `{record['command']}`, commit "
+        f"{record['commit'][:10]}, {record['date']}; {record['machine']}."
+    )
+    return [*_lines(rows, record), "", origin, ""]
+
+
+def _lines(rows: dict[str, dict[str, str]], record: dict[str, Any]) -> list[str]:
+    linkers = ["outbid", *record["peers"]]
+    return [_line([name, *(cells.get(one, "") for one in linkers)]) for name, cells in rows.items()]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _on_gpu(record: dict[str, Any] | None) -> list[str]:
+    if record is None:
+        return []
+    row = max(record["frame_pairs"], key=lambda pair: (pair["particles"], pair["candidates"]))
+    pair = f"{row['particles']:,} particles with {row['candidates']} candidates each"
+    return [
+        f"On a GPU ({record['card']}), {pair} are linked to the next frame in {row['gpu_ms']:g} ms, "
+        f"optimality gap {row['gap']:g} (`make gpu-test`, commit {record['commit'][:10]}, {record['date']}). "
+        "κ is the standard deviation of a step along an axis; it and lengths are in units of density^(-1/3)."
+    ]
+
+
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text("utf-8")), "utf-8")

@@ -1,0 +1,169 @@
+"""The gallery: ``python docs/gallery.py`` tracks real movies, draws them and writes docs/gallery.md.
+
+The movies are in the folder OUTBID_DATA, by default ../shared/data beside the checkout; their licences allow
+pictures, with the credit that stands below each.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from PIL import Image
+
+import outbid
+from outbid.formats.images import open_movie
+
+HERE = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("OUTBID_DATA", HERE.parents[1] / "shared" / "data"))
+FOLDER = HERE / "gallery"
+sys.path.append(str(HERE.parent / "tests" / "benchmarks"))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A movie of the gallery.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    title, about : str
+    file : str
+        In `DATA`; a folder holds images.
+    detect : str
+        Options of `outbid detect`, for images.
+    track : str
+        Options of `outbid track`.
+    credit : str
+    truth : bool
+        Whether the file has tracks that are made by hand or known.
+    """
+
+    name: str
+    title: str
+    about: str
+    file: str
+    track: str
+    credit: str
+    detect: str = ""
+    truth: bool = False
+
+
+MOVIES = (
+    Shown(
+        "embryo", "Nuclei of a C. elegans embryo",
+        "Nuclei divide again and again; divisions are found from the positions alone.",
+        "celegans/L2.csv", "", "MIT, Yuntian Gan, LIVE_tools", truth=True,
+    ),
+    Shown(
+        "nuclei", "Nuclei of a Drosophila embryo, light sheet",
+        "From image stacks whose voxels are five times longer along z.",
+        "drosophila_nuclei/tif", "", "Janelia Open-Source Software licence, HHMI", detect="--spacing 5 1 1",
+    ),
+    Shown(
+        "bacteria", "E. coli on an agar pad", "Positions from TrackMate's XML; cells grow and divide.",
+        "formats/pycellin/Ecoli_growth_on_agar_pad_with_gaps.xml", "",
+        "BSD-3-Clause, Institut Pasteur, pycellin",
+    ),
+    Shown(
+        "colloids", "Colloids: latex spheres of 1 µm in water", "A film of one camera; the spheres diffuse.",
+        "colloids_png", "--no-divisions", "BSD-3-Clause or CC-BY-3.0, trackpy contributors",
+        detect="--dark",
+    ),
+    Shown(
+        "tcells", "T cells among organoids",
+        "Positions from Imaris, in micrometres; some cells are missing in some frames.",
+        "tcells_imaris/tidy.csv", "--no-divisions", "Apache-2.0, BEHAV3D",
+    ),
+    Shown(
+        "turbulence", "Tracers in turbulent convection",
+        "Particles enter and leave a cube; neighbours move alike.",
+        "turbulence/subcube.csv", "--no-divisions", "MIT, Robin Barta, proPTV", truth=True,
+    ),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Track and draw each movie, and write the page."""
+    import measure
+
+    FOLDER.mkdir(exist_ok=True)
+    parts = [_section(movie) for movie in MOVIES]
+    origin = f"Made by `python docs/gallery.py`, commit {measure.commit()[:10]}, {measure.today()}."
+    head = (
+        "# Gallery: real movies, from raw file to figure\n\nEach picture shows all tracks in a projection "
+        "along z, each in one colour. Where the true tracks are known, a score compares with them; they are "
+        "not used for linking.\n"
+    )
+    (HERE / "gallery.md").write_text("\n".join([head, *parts, origin]) + "\n", "utf-8")
+
+
+def _section(movie: Shown) -> str:
+    source, lines = DATA / movie.file, []
+    table = Path(movie.file).name
+    if movie.detect:
+        opened = open_movie(source, spacing=_spacing(movie.detect))
+        radius = float(movie.detect.split()[-1]) if "--radius" in movie.detect else None
+        settings = outbid.DetectionSettings(
+            radius=radius, spacing=opened.spacing, dark="--dark" in movie.detect
+        )
+        seen, _ = outbid.detect(opened.frames(), settings, unit=opened.unit, count=opened.frame_count)
+        lines.append(f"outbid detect {Path(movie.file).name}/ -o spots.csv {movie.detect}")
+        table = "spots.csv"
+    else:
+        seen = outbid.read_detections(source)
+    run = outbid.track(seen, divisions="--no-divisions" not in movie.track)
+    lines += [f"outbid track {table} -o tracks.csv {movie.track}".rstrip(), "outbid report tracks.csv"]
+    _draw(movie, run.tracks, source if movie.detect else None)
+    code = "\n".join(lines)
+    said = run.summary
+    if movie.truth:
+        score = outbid.score(run, source, families=["links"])["link_f1"]
+        said += f" Link F1 against the truth: {score:.4f}."
+    return (
+        f"## {movie.title}\n\n{movie.about}\n\n![{movie.title}](gallery/{movie.name}.png)\n\n"
+        f"```console\n{code}\n```\n\n{said}\n\nData: {movie.credit}.\n"
+    )
+
+
+def _spacing(options: str) -> tuple[float, float, float] | None:
+    words = options.split()
+    if "--spacing" not in words:
+        return None
+    z, y, x = (float(word) for word in words[words.index("--spacing") + 1 :][:3])
+    return z, y, x
+
+
+def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
+    """All tracks along z, on the brightest projection of the last frame where there are images."""
+    figure = Figure((5.6, 4.6), layout="constrained")
+    axes = figure.subplots()
+    place = tracks.detections.position
+    low, high = place.min(axis=0), place.max(axis=0)
+    if images is not None:
+        opened = open_movie(images, spacing=_spacing(movie.detect))
+        (frame,) = opened.frames([opened.frame_count - 1])
+        _, height, width = np.multiply(frame.shape, opened.spacing)
+        axes.imshow(frame.max(axis=0), cmap="gray", extent=(0, width, height, 0))
+    every = -(-len(tracks.links) // 20_000)
+    kept = tracks.links[tracks.track_id[tracks.links[:, 1]] % every == 0]
+    hue = tracks.track_id[kept[:, 1]] * 0.6180339887 % 1
+    axes.add_collection(LineCollection(list(place[kept][..., [2, 1]]), array=hue, cmap="hsv", linewidths=0.9))
+    axes.set(xlim=(low[2], high[2]), ylim=(high[1], low[1]), aspect="equal", facecolor="black")
+    axes.set(xlabel=f"x ({tracks.detections.unit})", ylabel="y")
+    figure.savefig(FOLDER / f"{movie.name}.png", dpi=100)
+    with Image.open(FOLDER / f"{movie.name}.png") as drawn:
+        drawn.convert("RGB").quantize(128).save(FOLDER / f"{movie.name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    begin = time.perf_counter()
+    main()
+    print(f"{time.perf_counter() - begin:.0f} s")  # noqa: T201
