@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import outbid
-from outbid.formats.images import open_movie
+from outbid.images import open_images
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("OUTBID_DATA", HERE.parents[1] / "shared" / "data"))
@@ -109,7 +109,7 @@ def _section(movie: Shown) -> str:
     source, lines = DATA / movie.file, []
     table = Path(movie.file).name
     if movie.detect:
-        opened = open_movie(source, spacing=_spacing(movie.detect))
+        opened = open_images(source, spacing=_spacing(movie.detect))
         radius = float(movie.detect.split()[-1]) if "--radius" in movie.detect else None
         settings = outbid.DetectionSettings(
             radius=radius, spacing=opened.spacing, dark="--dark" in movie.detect
@@ -148,7 +148,7 @@ def _draw(movie: Shown, tracks: outbid.Tracks, images: Path | None) -> None:
     place = tracks.detections.position
     low, high = place.min(axis=0), place.max(axis=0)
     if images is not None:
-        opened = open_movie(images, spacing=_spacing(movie.detect))
+        opened = open_images(images, spacing=_spacing(movie.detect))
         (frame,) = opened.frames([opened.frame_count - 1])
         _, height, width = np.multiply(frame.shape, opened.spacing)
         axes.imshow(frame.max(axis=0), cmap="gray", extent=(0, width, height, 0))

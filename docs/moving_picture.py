@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from outbid import Tracks, read_tracks
-from outbid.formats.images import open_movie
+from outbid.images import open_images
 
 HERE = Path(__file__).resolve().parent
 PICTURE = HERE / "moving.gif"
@@ -40,7 +40,7 @@ def main() -> None:
         made = [block for block in blocks.blocks_of(page) if block.language == "sh"]
         until = next(number for number, block in enumerate(made) if "outbid track" in block.code)
         blocks.run_blocks(made[: until + 1], folder)
-        movie = open_movie(folder / "movie.ome.tif")
+        movie = open_images(folder / "movie.ome.tif")
         frames = [image.max(axis=0).astype(np.float64) for image in movie.frames()]
         tracks = read_tracks(folder / "tracks.csv")
         scale = _SIZE / (frames[0].shape[0] * movie.spacing[1])

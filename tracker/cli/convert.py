@@ -104,25 +104,25 @@ def _with_image(
     output: Path, tracks: Tracks, image: Path, record: dict[str, object], overwrite: bool
 ) -> None:
     """Write TrackMate's XML, which opens with its image."""
-    from ..formats.images import open_movie
     from ..formats.trackmate_write import write_with_image
+    from ..images import open_images
 
-    write_with_image(output, tracks, image, open_movie(image), record=record, overwrite=overwrite)
+    write_with_image(output, tracks, image, open_images(image), record=record, overwrite=overwrite)
 
 
 def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:
     """Write label images in which every object has the number of its track."""
     from .. import formats
     from ..errors import SettingsError
-    from ..formats.images import open_movie
     from ..formats.outputs import refuse_output
     from ..formats.tiff_write import write_like
+    from ..images import open_images
     from ..relabel import relabelled
 
     if output.suffix.lower() not in (".tif", ".tiff"):
         raise SettingsError(f"Label images are written as TIFF; {output} is none. Let it end in .tif.")
     refuse_output(output, overwrite=overwrite, inputs=[masks, tracks])
-    movie, found = open_movie(masks), formats.read_tracks(tracks, columns=columns)
+    movie, found = open_images(masks), formats.read_tracks(tracks, columns=columns)
     size = (1.0, 1.0, 1.0) if found.detections.unit == "pixel" else movie.spacing
     write_like(output, relabelled(movie.frames(), found, size), movie, "uint32", overwrite)
     say(f"{movie.frame_count} label images, {found.track_count} tracks: {output}")

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from numpy.typing import DTypeLike, NDArray
 
 from .atomic import write_whole
-from .images import Movie
+
+if TYPE_CHECKING:
+    from ..images import Images
 
 _BIG = 2e9
 """Voxels above which the file needs offsets of 64 bits."""
 
 
 def write_like(
-    path: Path, frames: Iterable[NDArray], movie: Movie, dtype: DTypeLike, overwrite: bool
+    path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool
 ) -> None:
     """Write images of the shape, voxel size and number of those of a movie; the memory is that of one frame.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -17,8 +18,10 @@ from ..errors import InputError
 from ..tracks import Tracks
 from .atomic import write_whole
 from .graph import families, refuse_hidden
-from .images import Movie
 from .records import record_bytes
+
+if TYPE_CHECKING:
+    from ..images import Images
 
 RECORD_MARK = "Run record of Outbid:"
 """Stands in the log before the record."""
@@ -82,7 +85,7 @@ class _Image:
 
 
 def write_with_image(
-    path: Path, tracks: Tracks, image: Path, movie: Movie, *, record: Mapping[str, object] | None,
+    path: Path, tracks: Tracks, image: Path, movie: Images, *, record: Mapping[str, object] | None,
     overwrite: bool,
 ) -> None:  # fmt: skip
     """Write tracks that TrackMate opens together with their image.
@@ -94,7 +97,7 @@ def write_with_image(
         Positions in pixels are multiplied by the image's voxel size: TrackMate has them in its unit.
     image : Path
         The image file.
-    movie : Movie
+    movie : Images
         What the image file states.
     record, overwrite
         As for `outbid.formats.write_tracks`.
