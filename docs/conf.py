@@ -42,6 +42,9 @@ myst_substitutions = {
         "huge_movie",
         "gpu_scaling",
         "accuracy_by_kind",
+        "detection_grid",
+        "detection_precision",
+        "detection_tracks",
     )
 } | {
     name: getattr(paper_tables, name)()

@@ -1,0 +1,174 @@
+"""The grid: Jaccard index with nothing set beside that of peers tuned on the truth, cell by cell.
+
+`measure_peers` measures the others once and freezes them in tests/detection_peers.json, for they do not
+depend on this project; `measure_ours` measures the detector as it is. Both say which images they saw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outbid import DetectionSettings, detect
+
+from . import agree, origin, tuned, whole_way
+from .cells import SEEDS, Cell, View, cells, view
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PEERS = REPOSITORY / "tests" / "detection_peers.json"
+COUNTS = 0.3  # a cell counts where the best peer reaches this
+ENOUGH = 0.97  # of the best peer's score, in every cell
+Result = dict[str, Any]
+
+
+def images(cell: Cell, seeds: int = SEEDS) -> list[View]:
+    """Images of a cell, by default all."""
+    return [view(cell, seed) for seed in range(seeds)]
+
+
+def fingerprint(seen: Iterable[View]) -> str:
+    """What says whether two runs saw the same images."""
+    digest = hashlib.sha256()
+    for one in seen:
+        digest.update(one.image.tobytes())
+        digest.update(np.round(one.truth, 6).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def peers_in(cell: Cell) -> Result:
+    """The best score of each peer, over its settings."""
+    seen = images(cell)
+    return {"images": fingerprint(seen), **tuned.best([tuned.scores(one, cell) for one in seen])}
+
+
+def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
+    """The mean score with nothing set but the voxel."""
+    seen = images(cell, seeds)
+    found, start = [], time.perf_counter()
+    for one in seen:
+        spots, used = detect([one.image], DetectionSettings(spacing=cell.voxel), workers=1)
+        found.append((spots.position, used.radius))
+    seconds = time.perf_counter() - start
+    count = [agree.counts(place, one, cell) for (place, _), one in zip(found, seen, strict=True)]
+    right, wrong, missed = np.sum(count, axis=0).tolist()
+    return {
+        "images": fingerprint(seen), "jsc": round(float(np.mean([agree.jaccard(c) for c in count])), 4),
+        "right": right, "wrong": wrong, "missed": missed,
+        "radius": [None if radius is None else round(radius, 2) for _, radius in found],
+        "seconds": round(seconds, 2),
+    }  # fmt: skip
+
+
+def over(work: Callable[[Any], Result], tasks: dict[str, Any], workers: int) -> Iterator[tuple[str, Result]]:
+    """Results by name, as they come, worked on by so many processes."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(work, task): name for name, task in tasks.items()}
+        for number, done in enumerate(as_completed(waiting), 1):
+            _say(f"{number}/{len(tasks)} {waiting[done]}", done.result())
+            yield waiting[done], done.result()
+
+
+def _say(name: str, result: Result) -> None:
+    sys.stderr.write(f"{name}: {json.dumps(result)[:200]}\n")
+    sys.stderr.flush()
+
+
+def wanted(words: list[str]) -> dict[str, Cell]:
+    """Cells by name, those first that take longest; only those whose name has all the words."""
+    chosen = {cell.name: cell for cell in cells() if all(f" {w} " in f" {cell.name} " for w in words)}
+    size = {name: np.prod(cell.shape) for name, cell in chosen.items()}
+    return dict(sorted(chosen.items(), key=lambda item: -size[item[0]]))
+
+
+def frozen() -> dict[str, Any]:
+    """The record of the peers."""
+    return json.loads(PEERS.read_text("utf-8"))
+
+
+def best_peer(row: Result) -> tuple[str, float]:
+    """The peer that scores best in a cell."""
+    name = max(tuned.PEERS, key=lambda peer: row[peer]["jsc"])
+    return name, row[name]["jsc"]
+
+
+def judged(ours: dict[str, Result], peers: dict[str, Result]) -> dict[str, Result]:
+    """Rows of both, of the cells that count: ours, the best peer's, and their ratio.
+
+    Raises
+    ------
+    ValueError
+        If they saw other images.
+    """
+    rows = {}
+    for name, row in ours.items():
+        if name not in peers:
+            continue
+        if row["images"] != peers[name]["images"]:
+            raise ValueError(
+                f"{name}: the peers saw other images. Measure them again: detection_accuracy.run peers"
+            )
+        who, best = best_peer(peers[name])
+        if best >= COUNTS:
+            rows[name] = {**row, "peer": who, "peer_jsc": best, "ratio": round(row["jsc"] / best, 3)}
+    return rows
+
+
+def _hashes(paths: Iterable[Path]) -> dict[str, str]:
+    return {
+        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def renderer_sources() -> dict[str, str]:
+    """SHA-256 of what the peers' scores in cells depend on."""
+    names = ("optics", "scmos", "nuclei", "cells", "agree", "tuned")
+    paths = [Path(__file__).with_name(f"{name}.py") for name in names]
+    return _hashes([*paths, REPOSITORY / "simulate" / "camera.py"])
+
+
+def movie_sources() -> dict[str, str]:
+    """SHA-256 of what their scores on movies depend on, beside the renderer."""
+    simulate = [REPOSITORY / "simulate" / name for name in ("linkers/laptrack.py", "motions.py", "walks.py")]
+    return _hashes([Path(__file__).with_name("whole_way.py"), *simulate])
+
+
+def measure_peers(words: list[str], workers: int, output: Path) -> None:
+    """Measure the peers where the record has nothing yet, and write it after each cell and movie."""
+    known = json.loads(output.read_text("utf-8")) if output.exists() else {}
+    found = known["cells"] if known.get("sources") == renderer_sources() else {}
+    linked = known.get("whole_way", {}) if known.get("movies") == movie_sources() else {}
+    cell_tasks = {name: cell for name, cell in wanted(words).items() if name not in found}
+    movie_tasks = {} if words else whole_way.movies()
+    tasks = {name: task for name, task in movie_tasks.items() if name not in linked} | cell_tasks
+    for name, row in over(peer_task, tasks, workers):
+        (found if name in cell_tasks else linked)[name] = row
+        record = {
+            **origin.stated(), "sources": renderer_sources(), "movies": movie_sources(),
+            "whole_way": {key: linked[key] for key in whole_way.movies() if key in linked},
+            "cells": {cell.name: found[cell.name] for cell in cells() if cell.name in found},
+        }  # fmt: skip
+        output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def peer_task(task: Cell | whole_way.Movie) -> Result:
+    """Peers in a cell, or on a movie."""
+    return peers_in(task) if isinstance(task, Cell) else whole_way.peers_on(task)
+
+
+def measure_ours(words: list[str], workers: int) -> dict[str, Result]:
+    """Our rows, in the order of the grid."""
+    found = dict(over(ours_in, wanted(words), workers))
+    return {cell.name: found[cell.name] for cell in cells() if cell.name in found}

@@ -1,0 +1,137 @@
+"""Recorded stacks with only the voxel given: scores where there is a reference, counts where there is none.
+
+Reference points of the fly's nuclei are a tracker's result, a third of them in haze below; their z is not
+compared. Detections are matched one to one with them within 5 pixels of the plane. The stacks are in the
+folder named by OUTBID_DATA, by default in ../shared/data beside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outbid import Detections, DetectionSettings, detect, read_detections
+from outbid.formats.images import open_movie
+
+from . import agree
+
+DATA = Path(os.environ.get("OUTBID_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+NEAR = {"fly": 5.0, "faketracks": 2.0}  # pixels of the plane
+FLY_RADII = (7.0, 8.0, 9.0)  # sensible ones of the nuclei, in pixels
+FLY_VOXEL = (5.0, 1.0, 1.0)
+SPOTS_Y = (18.0, 58.0, 98.0)  # of the three spots in every volume, in pixels
+OFF_Y = 2.0  # by which a spot may be off it
+Row = dict[str, Any]
+
+
+def _score(seen: Detections, truth: Detections, near: float, frames: int) -> Row:
+    """Jaccard index and its parts over frames, z left out."""
+    right = wrong = missed = 0
+    for frame in range(frames):
+        found, wanted = (one.position[one.rows_of(frame)][:, 1:] for one in (seen, truth))
+        hits = int((agree.pairs(found, wanted, near) >= 0).sum())
+        right, wrong, missed = right + hits, wrong + len(found) - hits, missed + len(wanted) - hits
+    return {
+        "jsc": round(agree.jaccard((right, wrong, missed)), 4),
+        "right": right, "wrong": wrong, "missed": missed,
+    }  # fmt: skip
+
+
+def fly(radius: float | None = None) -> Row:
+    """Nuclei of a fly: anisotropic, textured, touching."""
+    movie = open_movie(DATA / "drosophila_nuclei" / "tif", spacing=FLY_VOXEL)
+    truth = read_detections(DATA / "drosophila_nuclei" / "tracks.csv")
+    seen, used = detect(list(movie.frames()), DetectionSettings(radius, spacing=movie.spacing))
+    return {"radius": used.radius, **_score(seen, truth, NEAR["fly"], movie.frame_count)}
+
+
+def faketracks() -> Row:
+    """Simulated by others, in 8 bits with a textured background; the reference is TrackMate's result."""
+    movie = open_movie(DATA / "faketracks" / "FakeTracks.tif")
+    truth = read_detections(DATA / "faketracks" / "tidy.csv")
+    seen, used = detect(list(movie.frames()), DetectionSettings(spacing=movie.spacing))
+    return {"radius": used.radius, **_score(seen, truth, NEAR["faketracks"], movie.frame_count)}
+
+
+def three_spots() -> Row:
+    """Five volumes with three spots each, at known y."""
+    movie = open_movie(DATA / "volumes_3spots")
+    seen, used = detect(list(movie.frames()), DetectionSettings())
+    count = [len(seen.position[seen.rows_of(frame)]) for frame in range(5)]
+    rows = [seen.position[seen.rows_of(frame), 1] for frame in range(5)]
+    at_y = [np.abs(y[:, None] - SPOTS_Y).min(axis=0, initial=np.inf).max() < OFF_Y for y in rows]
+    return {"radius": used.radius, "counts": count, "all_there": bool(all(at_y))}
+
+
+def colloids(name: str, dark: bool) -> Row:
+    """Colloids in 8 bits; no reference, so only how many and how steady from frame to frame."""
+    movie = open_movie(DATA / "colloids_png" / name)
+    frames = list(movie.frames(range(min(movie.frame_count, 5))))
+    seen, used = detect(frames, DetectionSettings(dark=dark))
+    count = [len(seen.position[seen.rows_of(frame)]) for frame in range(len(frames))]
+    return {"radius": used.radius, "counts": count}
+
+
+def cases() -> dict[str, tuple[Any, ...]]:
+    """Function and its arguments, by name."""
+    given = {f"fly radius {radius:g}": (fly, radius) for radius in FLY_RADII}
+    return {
+        "fly": (fly,), **given, "faketracks": (faketracks,), "3 spots": (three_spots,),
+        "colloids": (colloids, "", True), "colloids stuck": (colloids, "pims_stuck.tif", False),
+    }  # fmt: skip
+
+
+def measured(case: tuple[Any, ...]) -> Row:
+    """The row of a case."""
+    work, *given = case
+    return work(*given)
+
+
+def pictures(folder: Path) -> None:
+    """What is found (circles) and what the reference has (crosses), frame 0 of each, for looking at."""
+    looks = (
+        ("fly", "drosophila_nuclei/tif", "drosophila_nuclei/tracks.csv", FLY_VOXEL, False),
+        ("faketracks", "faketracks/FakeTracks.tif", "faketracks/tidy.csv", None, False),
+        ("three_spots", "volumes_3spots", None, None, False),
+        ("colloids", "colloids_png", None, None, True),
+        ("colloids_stuck", "colloids_png/pims_stuck.tif", None, None, False),
+    )
+    for name, source, reference, voxel, dark in looks:
+        movie = open_movie(DATA / source, spacing=voxel)
+        images = list(movie.frames([0]))
+        seen, _ = detect(images, DetectionSettings(spacing=movie.spacing, dark=dark))
+        wanted = None if reference is None else read_detections(DATA / reference)
+        points = np.empty((0, 3)) if wanted is None else wanted.position[wanted.rows_of(0)]
+        _draw(folder / f"{name}.png", images[0], seen.position, points, movie.spacing)
+
+
+def _draw(
+    path: Path, image: NDArray, found: NDArray, wanted: NDArray, voxel: tuple[float, float, float]
+) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(12, 12 * image.shape[1] / image.shape[2]))
+    axes.imshow(image.max(axis=0), cmap="gray", vmax=np.percentile(image.max(axis=0), 99.8))
+    axes.plot(found[:, 2] / voxel[2], found[:, 1] / voxel[1], "o", mfc="none", mec="lime", ms=9)
+    axes.plot(wanted[:, 2] / voxel[2], wanted[:, 1] / voxel[1], "r+", ms=6)
+    axes.set_axis_off()
+    figure.savefig(path, dpi=80, bbox_inches="tight")
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where pictures go")
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    pictures(chosen.folder)
+    for name, case in cases().items():
+        print(name, measured(case))
