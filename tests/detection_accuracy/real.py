@@ -86,6 +86,12 @@ def cases() -> dict[str, tuple[Any, ...]]:
     }  # fmt: skip
 
 
+def folder_of(name: str) -> Path:
+    """Where the stacks of a case are."""
+    folders = {"fly": "drosophila_nuclei", "3": "volumes_3spots", "colloids": "colloids_png"}
+    return DATA / folders.get(name.split()[0], name)
+
+
 def measured(case: tuple[Any, ...]) -> Row:
     """The row of a case."""
     work, *given = case
