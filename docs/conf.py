@@ -42,9 +42,6 @@ myst_substitutions = {
         "huge_movie",
         "gpu_scaling",
         "accuracy_by_kind",
-        "detection_grid",
-        "detection_precision",
-        "detection_tracks",
     )
 } | {
     name: getattr(paper_tables, name)()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -78,67 +77,6 @@ def certified() -> str:
     heads = ("solver", "optimal", "optimal, unproved", "feasible", "refused", "refused wrongly", "wrong")
     origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
     return f"{_table(heads, rows)}\n\n{record['assignments']:,} assignments; measured on {origin}."
-
-
-def detection_grid() -> str:
-    """Detection with nothing set beside peers tuned on the truth, by renderer, dimensions and SNR."""
-    record = _detection_record()
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for name, row in record["grid"]["cells"].items():
-        words = name.split()
-        place = next(k for k, word in enumerate(words) if word in ("2D", "3D"))
-        groups.setdefault((" ".join(words[:place]), words[place], words[place + 2][3:]), []).append(row)
-    names = {"camera": "Gaussian", "optics": "Gibson-Lanni"}
-    rows = (
-        (
-            " ".join(names.get(word, word) for word in kind.split()),
-            f"{axes}, SNR {snr}",
-            len(group),
-            *(f"{sum(row[key] for row in group) / len(group):.3f}" for key in ("jsc", "peer_jsc")),
-            f"{min(row['ratio'] for row in group):.2f}",
-            sum(row["ratio"] >= 0.97 for row in group),
-        )
-        for (kind, axes, snr), group in sorted(groups.items())
-    )
-    heads = ("images", "", "cells", "JSC", "best tuned peer", "least ratio", "cells at .97 or more")
-    return f"{_table(heads, rows)}\n\n{_measured(record)}"
-
-
-def detection_tracks() -> str:
-    """From images to tracks with nothing set, beside trackpy and laptrack tuned on the truth."""
-    record = _detection_record()
-    scores = ("alpha", "beta", "jsc", "jsc_theta")
-    rows = (
-        (name, *(f"{row[key]:.2f} / {row.get(f'peer_{key}', nan):.2f}" for key in scores))
-        for name, row in record["whole_way"].items()
-    )
-    return f"{_table(('movie', 'alpha', 'beta', 'JSC', 'JSC_theta'), rows)}\n\n{_measured(record)}"
-
-
-def detection_precision() -> str:
-    """Errors of separated spots over the Cramér-Rao bound, and how often stated errors hold."""
-    record = _detection_record()
-    rows = []
-    for name, row in record["precision"].items():
-        kind, axes, radius, snr = name.split()[:4]
-        cells = (_three(row, "ratio"), _three(row, "covered"), f"{row['found']} of {row['spots']}")
-        rows.append(({"camera": "Gaussian"}.get(kind, "Gibson-Lanni"), axes, radius[1:], snr[3:], *cells))
-    heads = ("images", "", "radius", "SNR", "error over bound, z y x", "within one standard error", "found")
-    return f"{_table(heads, rows)}\n\n{_measured(record)}"
-
-
-def _three(row: dict[str, Any], kind: str) -> str:
-    """Values along z, y and x, where there are any."""
-    return " ".join(f"{row[name]:.2f}" for axis in "zyx" if (name := f"{kind}_{axis}") in row)
-
-
-def _detection_record() -> dict[str, Any]:
-    return json.loads((REPOSITORY / "tests" / "detection_record.json").read_text("utf-8"))
-
-
-def _measured(record: dict[str, Any]) -> str:
-    """Where a record comes from, as a sentence."""
-    return f"Measured on commit {_short(record['commit'])}, {record['date']}; {record['machine']}."
 
 
 def gpu_record() -> str:

@@ -1,19 +1,10 @@
 """The images on which detection is judged, the judge itself, and a part of the grid that each run affords."""
 
-import json
-from typing import Any
-
 import numpy as np
 import pytest
-from detection_accuracy import agree, cells, grid, optics, precision, run, scmos, separated
+from detection_accuracy import agree, cells, grid, optics, precision, scmos, separated
 
-ADVICE = "Run `make detection-accuracy`, and commit tests/detection_record.json."
 BY_NAME = {cell.name: cell for cell in cells.cells()}
-
-
-@pytest.fixture(scope="module")
-def record() -> dict[str, Any]:
-    return json.loads(run.RECORD.read_text("utf-8"))
 
 
 # ---------------------------------------------------------------- the images
@@ -131,14 +122,3 @@ def test_where_the_peers_were_not_measured_no_peer_would_count() -> None:
     crowded = [best[name] for name, cell in BY_NAME.items() if name in best and cell.spacing == cell.radius]
     assert len(crowded) > 20
     assert max(crowded) < grid.COUNTS
-
-
-def test_the_record_is_of_the_sources_as_they_are(record: dict[str, Any]) -> None:
-    now, then = run.judged_sources(), record["sources"]
-    assert sorted(name for name in now | then if now.get(name) != then.get(name)) == [], ADVICE
-
-
-def test_the_record_holds_every_part_and_says_where_it_comes_from(record: dict[str, Any]) -> None:
-    assert {"commit", "date", "machine", "failures", "sources", *run.PARTS} <= set(record)
-    assert len(record["commit"].rstrip("+")) == 40
-    assert len(record["precision"]) == len(precision.SCENES)
