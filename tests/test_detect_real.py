@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from outbid import read_detections
+from outbid import match, read_detections
 from outbid.detection import detect
 from outbid.detection.spots import DetectionSettings
 from outbid.formats.images import open_movie
@@ -28,22 +28,23 @@ def test_nuclei_of_drosophila(real_data: Path) -> None:
     """Nothing is given but the voxel. The reference is a tracker's result; its z is not compared.
 
     Nuclei are in planes 8 to 17. Below there is haze, in which the reference has a third of its points and
-    few of them on anything that can be seen; so the layer is asked for by itself.
+    few of them on anything that can be seen; so the layer is asked for by itself, and the whole by its
+    Jaccard index.
     """
     movie = open_movie(real_data / "drosophila_nuclei/tif", spacing=(5, 1, 1))
     truth = read_detections(real_data / "drosophila_nuclei/tracks.csv")
     seen, _ = detect(movie.frames(), DetectionSettings(spacing=movie.spacing))
-    near = total = found_in_the_layer = in_the_layer = 0
+    hits = total = found_in_the_layer = in_the_layer = 0
     for frame in range(16):
         wanted = truth.position[truth.rows_of(frame)]
         found = cKDTree(seen.position[seen.rows_of(frame), 1:]).query(wanted[:, 1:])[0] <= 5
-        near += int(found.sum())
+        flat = [points * [0, 1, 1] for points in (seen.position[seen.rows_of(frame)], wanted)]
+        hits += len(match(*flat, 5.0).source)
         total += len(wanted)
         layer = wanted[:, 0] < 18 * 5
         found_in_the_layer += int(found[layer].sum())
         in_the_layer += int(layer.sum())
-    assert near >= 0.9 * total
-    assert len(seen) <= 1.15 * total
+    assert hits / (len(seen) + total - hits) >= 0.6
     assert found_in_the_layer >= 0.98 * in_the_layer
 
 

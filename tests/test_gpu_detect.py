@@ -7,7 +7,9 @@ import pytest
 
 from outbid import Detections, DetectionSettings, detect
 from outbid._arrays import on_device, to_device, to_host
-from outbid.detection.blobs import FILTERS, local_maxima, noise_of, response, shift_to_vertex
+from outbid.detection.bodies import find_bodies
+from outbid.detection.response import bells, correlate, local_maxima
+from outbid.detection.scene import Work
 
 pytestmark = pytest.mark.gpu
 
@@ -21,23 +23,20 @@ def frame(shape, seed=0, spots=60):
     return rng.poisson(light).astype(np.uint16)
 
 
-@pytest.mark.parametrize("kind", FILTERS)
 @pytest.mark.parametrize("shape", [(12, 60, 70), (1, 90, 80), (2, 40, 50), (40, 9, 7), (3, 2, 1)])
-def test_each_step_answers_as_on_the_host(kind, shape):
+def test_each_step_answers_as_on_the_host(shape):
     image = frame(shape).astype(np.float32)
-    sigma = (1.2, 1.8, 1.8)
-    here, there = response(image, sigma, kind), response(to_device(image), sigma, kind)
+    sigma = np.array([0.0 if shape[0] == 1 else 1.2, 1.8, 1.8])
+    here, there = correlate(image, bells(sigma)), correlate(to_device(image), bells(sigma))
     assert on_device(there)
     assert there.dtype == np.float32
     # Sums in single precision there, in double precision here.
-    np.testing.assert_allclose(to_host(there), here, rtol=0, atol=2e-6 * image.max())
+    np.testing.assert_allclose(to_host(there), here, rtol=0, atol=2e-5 * image.max())
     # From the same answer on, every number is the same.
-    again = to_device(here)
-    assert noise_of(again, sigma) == pytest.approx(noise_of(here, sigma), rel=1e-12)
-    maxima = local_maxima(here, 1.0)
-    np.testing.assert_array_equal(to_host(local_maxima(again, 1.0)), maxima)
-    shift = to_host(shift_to_vertex(again, to_device(maxima)))
-    np.testing.assert_allclose(shift, shift_to_vertex(here, maxima), atol=1e-14)
+    np.testing.assert_array_equal(to_host(local_maxima(to_device(here), 1.0)), local_maxima(here, 1.0))
+    bodies, bodies_there = (find_bodies(image, sigma, None, Work(on_gpu=gpu)) for gpu in (False, True))
+    count = min(bodies.decision.keep, bodies_there.decision.keep)
+    np.testing.assert_allclose(bodies_there.place[:count], bodies.place[:count], atol=2e-3)
 
 
 def test_ties_and_plateaus_are_resolved_alike():
@@ -46,7 +45,7 @@ def test_ties_and_plateaus_are_resolved_alike():
 
 
 @pytest.mark.parametrize(
-    "chosen", [{}, {"radius": 3.0}, {"radius": 3.0, "threshold": 9.0}, {"radius": 2.0, "filter": "log"}]
+    "chosen", [{}, {"radius": 3.0}, {"radius": 3.0, "threshold": 9.0}, {"radius": 3.0, "bodies": True}]
 )
 @pytest.mark.parametrize("kind", ["<u2", ">u2", "f4", "f8", "u1", "i4"])
 def test_movies_get_the_cpus_detections(chosen, kind):
@@ -56,10 +55,10 @@ def test_movies_get_the_cpus_detections(chosen, kind):
     )
     assert (used.device, used_there.device) == ("cpu", "gpu")
     assert used.radius == used_there.radius
-    assert len(here) > 40
+    assert len(here) > 30
     np.testing.assert_array_equal(there.frame, here.frame)
     np.testing.assert_allclose(there.position, here.position, atol=2e-3)
-    np.testing.assert_allclose(there.features["quality"], here.features["quality"], rtol=1e-4)
+    np.testing.assert_allclose(there.features["quality"], here.features["quality"], rtol=1e-3)
     assert isinstance(there, Detections)
     assert not on_device(there.position)
 

@@ -15,10 +15,10 @@ import numpy as np
 from . import formats, learned_ranges
 from .batches import RECORDED, Batches, account
 from .chains import number_tracks
+from .detection import detect
 from .detections import Detections
 from .device import device_for
 from .errors import SettingsError
-from .extent import Part
 from .formats import parquet
 from .formats.atomic import write_whole, write_whole_folder
 from .formats.parts import begin_folder
@@ -153,19 +153,15 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
     formats.check_output(output, overwrite=how.overwrite, inputs=[Path(source)])
     movie = job.opening.open(source)
     numbers = job.part.extent().of(movie).numbers
-    settings, begin = replace(job.settings, spacing=movie.spacing), numbers.start
-    empty = _NONE
-    while not job.labels and settings.radius is None and begin < numbers.stop:
-        # As one process does: the radius comes from the first frame in which something stands out.
-        first = replace(job, part=Part(job.part.region, f"{begin}:{begin + 1}", job.part.mask))
-        empty, settings = first.detect(movie)
-        begin += settings.radius is None
+    model, settings = job.learned(movie)
     if not job.labels:
         voxels = int(np.prod(movie.shape)) * len(numbers)
         settings = replace(settings, device=device_for(settings.device, voxels, _WORTH_A_GPU))
     step = max(_VOXELS // int(np.prod(movie.shape)), 1)
-    given = replace(job, settings=settings)
+    given = replace(job, settings=settings, model=model)
+    begin = numbers.start if model is not None or job.labels else numbers.stop
     ends = [(first, min(first + step, numbers.stop)) for first in range(begin, numbers.stop, step)]
+    empty = _NONE if job.labels else detect([], settings, unit=movie.unit)[0]
     record = job.record(job.origin(source), settings)
     with _folder(output, record | {"frames_of_a_range": step}, how, parts=False) as folder:
         where = source if "://" in source else str(Path(source).resolve())

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
+from math import prod
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+from numpy.typing import NDArray
+
 from . import formats
 from .batches import RECORDED
-from .detection import detect, detect_labels
+from .detection import detect, detect_labels, learn_from
+from .detection.model import SpotModel
 from .detection.spots import DetectionSettings
 from .detections import Detections
 from .extent import Part, track_part
 from .formats.columns import AS_NAMED
+from .formats.stacks import WHOLE
 from .images import Images, open_images, origin_of
 from .tracking import TrackingSettings
 
+_WHOLE_FRAMES = 50_000_000
+"""Voxels of a frame up to which it is learned from as a whole, whatever region is looked at."""
 Progress = Callable[[int, int], None] | None
 
 
@@ -71,6 +78,8 @@ class DetectJob:
         Its region is in voxels.
     workers : int
         Threads.
+    model : SpotModel or None
+        What was learned of the movie, with the settings that go with it; None learns it.
     """
 
     command: ClassVar[str] = "detect"
@@ -80,6 +89,7 @@ class DetectJob:
     opening: Opening = field(default_factory=Opening)
     part: Part = field(default_factory=Part)
     workers: int = 1
+    model: SpotModel | None = None
 
     def request(self) -> dict[str, object]:
         used = asdict(self.settings)
@@ -90,6 +100,19 @@ class DetectJob:
     def origin(self, source: str) -> dict[str, str]:
         return origin_of(source)
 
+    def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
+        """What is learned of the frames before spots are found, of whole ones if they are not very large."""
+        settings = replace(self.settings, spacing=movie.spacing)
+        if self.labels:
+            return None, settings
+        cut = self.part.extent().of(movie)
+
+        def read(numbers: Sequence[int]) -> Iterator[NDArray]:
+            box = WHOLE if prod(movie.shape) <= _WHOLE_FRAMES else cut.box
+            return movie.frames([cut.numbers[number] for number in numbers], box)
+
+        return learn_from(read, len(cut.numbers), settings, workers=self.workers)
+
     def detect(self, movie: Images, progress: Progress = None) -> tuple[Detections, DetectionSettings]:
         """The detections of a movie that is open, and the settings with what was found out.
 
@@ -98,8 +121,8 @@ class DetectJob:
         OutbidError
             As `outbid.detect`, or if the part lies outside the movie.
         """
-        settings = replace(self.settings, spacing=movie.spacing)
-        radius = settings.radius
+        model, settings = (self.model, self.settings) if self.model else self.learned(movie)
+        radius = self.settings.radius
         sizes = None if radius is None else (settings.radius_z or radius, radius)
         cut = self.part.extent().of(movie, sizes)
         if self.labels:
@@ -112,8 +135,8 @@ class DetectJob:
             )
         else:
             found, settings = detect(
-                cut.frames(), settings, unit=movie.unit, workers=self.workers, count=len(cut.numbers),
-                progress=progress,
+                cut.frames() if model else [], settings, unit=movie.unit, workers=self.workers,
+                count=len(cut.numbers), model=model, progress=progress,
             )  # fmt: skip
         return cut.placed(found), settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -137,14 +137,14 @@ def frame_count(shape: Sequence[int]) -> int:
     return shape[0]
 
 
-def frames_from(data: Any, frames: range | None = None) -> Iterator[NDArray]:
+def frames_from(data: Any, frames: Iterable[int] | None = None) -> Iterator[NDArray]:
     """Frames of an image layer one by one, as (z, y, x) arrays.
 
     Parameters
     ----------
     data : (T, Z, Y, X) or (T, Y, X) array-like
         An array, or whatever gives one of a part of itself, as dask's and zarr's arrays do.
-    frames : range, optional
+    frames : iterable of int, optional
         Numbers of the frames; all of them by default.
 
     Examples

@@ -48,19 +48,21 @@ _FILE = click.Path(path_type=Path)
 @click.option("-o", "--output", type=OutputFile(), help="Table of detections, .geff or .xml; - is stdout.")
 @click.option(
     "--radius", type=float, metavar="R",
-    help="Radius of a spot, in the unit of the voxel size.  [default: estimated]",
+    help="Radius of a spot, in the unit of the voxel size.  [default: measured]",
 )  # fmt: skip
-@click.option("--radius-z", type=float, metavar="R", help="Radius along z.  [default: --radius]")
+@click.option("--radius-z", type=float, metavar="R", help="Radius along z.  [default: measured]")
 @click.option(
-    "--threshold", type=float, metavar="Q", help="Least quality of a spot.  [default: found for each frame]"
-)
+    "--threshold", type=float, metavar="Q",
+    help="Least quality of a spot, in standard deviations.  [default: the most spots for the fewest errors]",
+)  # fmt: skip
+@click.option("--fdr", type=float, metavar="Q", help="Largest share of false spots, instead of a threshold.")
 @click.option(
-    "--filter",
-    type=click.Choice(["log", "dog"]),
-    default="dog",
-    show_default=True,
-    help="Difference of Gaussians, or their Laplacian.",
-)
+    "--bodies/--no-bodies", default=None,
+    help="Whether there are bodies without a common profile, such as nuclei.  [default: found out]",
+)  # fmt: skip
+@click.option("--gain", type=float, metavar="G", help="Grey values per photon.  [default: noise is measured]")
+@click.option("--offset", type=float, metavar="G", help="Grey value of no photon, with --gain.")
+@click.option("--read-noise", type=float, metavar="G", help="Grey values of the reading, with --gain.")
 @click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
 @click.option("--labels", is_flag=True, help="MOVIE is of label images: take the centroids of the labels.")
 @click.option(
@@ -72,7 +74,10 @@ _FILE = click.Path(path_type=Path)
     "--preview", is_flag=True,
     help="Print the number of spots of a frame against the threshold, and the automatic choice.",
 )  # fmt: skip
-@click.option("--frame", type=int, default=0, show_default=True, metavar="N", help="Frame of the preview.")
+@click.option(
+    "--frame", "preview_frames", type=int, multiple=True, metavar="N",
+    help="Frame of the preview; may be repeated.  [default: the first, the middle and the last]",
+)  # fmt: skip
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
     help="Where to filter.",
@@ -94,7 +99,11 @@ def detect(
     radius: float | None,
     radius_z: float | None,
     threshold: float | None,
-    filter: str,  # noqa: A002 - the name in run records
+    fdr: float | None,
+    bodies: bool | None,
+    gain: float | None,
+    offset: float | None,
+    read_noise: float | None,
     dark: bool,
     labels: bool,
     spacing: tuple[float, float, float] | None,
@@ -106,7 +115,7 @@ def detect(
     frames: str | None,
     mask: str | None,
     preview: bool,
-    frame: int,
+    preview_frames: tuple[int, ...],
     device: str,
     workers: int,
     out_dir: Path | None,
@@ -120,6 +129,7 @@ def detect(
 ) -> None:
     """Find spots in a movie."""
     from .. import formats
+    from ..detection import expected_noise
     from ..detection.spots import DetectionSettings
     from ..extent import Part
     from ..jobs import DetectJob, Opening
@@ -133,8 +143,10 @@ def detect(
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     refuse_json_beside_data(as_json)
     job = DetectJob(
-        DetectionSettings(radius, radius_z, threshold, filter=filter, dark=dark, device=device), labels,
-        Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
+        DetectionSettings(
+            radius, radius_z, threshold, dark=dark, device=device, fdr=fdr, gain=gain, offset=offset,
+            read_noise=read_noise, bodies=bodies,
+        ), labels, Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
     )  # fmt: skip
     if out_dir is not None:
         run_several(job, sources, out_dir, suffix=suffix, jobs=jobs, overwrite=overwrite, as_json=as_json)
@@ -150,7 +162,7 @@ def detect(
     for doubt in movie.doubts:
         say(doubt)
     if output is None:
-        _preview(movie, replace(job.settings, spacing=movie.spacing), frame, as_json)
+        _preview(movie, replace(job.settings, spacing=movie.spacing), preview_frames, as_json)
         return
     with progress_bar("Detecting") as progress:
         found, settings = job.detect(movie, progress)
@@ -159,13 +171,17 @@ def detect(
     summary = {
         "output": shown(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
         "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
-        "device": settings.device, "seconds": clock.seconds,
+        "device": settings.device, "expected_noise": None if labels else expected_noise(found),
+        "seconds": clock.seconds,
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
     if not labels:
         say(_radius_of(settings, movie))
-    say("{detections} detections in {frames} frames ({axes}), {seconds:.2f} s: {output}".format_map(summary))
+    noise = "" if labels else ", about {expected_noise:.0f} expected to be noise".format_map(summary)
+    say("{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s: {output}".format_map(
+        {**summary, "noise": noise}
+    ))  # fmt: skip
     if not len(found):
         say("Nothing was found. To see what there is: outbid detect --preview, with the same options.")
 
@@ -199,27 +215,32 @@ def _radius_of(settings: DetectionSettings, movie: Images) -> str:
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
     if settings.radius is None:
         return "Nothing stands out of the noise at any radius. To look for one: --radius R."
-    return f"Radius {settings.radius:.3g} {movie.unit}{along}."
+    what = ", of bodies without a common profile" if settings.bodies else ""
+    return f"Radius {settings.radius:.3g} {movie.unit}{along}{what}."
 
 
-def _preview(movie: Images, settings: DetectionSettings, frame: int, as_json: bool) -> None:
-    """Show how many spots a frame has at which threshold."""
+def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...], as_json: bool) -> None:
+    """Show how many spots some frames have at which threshold."""
+    from ..detection import learn_from, preview_numbers
     from ..detection.preview import preview
-    from ..detection.radius import OTHER_SIGN
+    from ..detection.sign import OTHER_SIGN
 
-    first, image = movie.frames([0, frame])
-    seen = preview(image, settings, first=first)
+    numbers = list(chosen) or preview_numbers(movie.frame_count)
+    learned = learn_from(movie.frames, movie.frame_count, settings)
+    seen = preview(list(movie.frames(numbers)), settings, learned=learned)
     steps = seen.thresholds()
     summary = {
-        "frame": frame, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
-        "unit": movie.unit, "noise": seen.noise, "automatic": seen.automatic,
+        "frames": numbers, "radius": seen.settings.radius, "radius_z": seen.settings.radius_z,
+        "unit": movie.unit, "automatic": seen.automatic,
         "spots": int(seen.count_above(seen.threshold)),
+        "expected_noise": float(seen.false_above(seen.threshold)),
         "thresholds": steps.tolist(), "spots_above": seen.count_above(steps).tolist(),
     }  # fmt: skip
     click.echo(json.dumps(summary) if as_json else seen.table())
+    shown = ", ".join(map(str, numbers))
     say(
-        "Frame {frame}: noise {noise:.3g}, automatic threshold {automatic:.4g}. "
-        "To take another: --threshold Q.".format_map(summary)
+        "Frames {shown}: {spots} spots, about {expected_noise:.0f} expected to be noise; quality above "
+        "{automatic:.4g}. To take another: --threshold Q.".format_map({**summary, "shown": shown})
     )
     say(_radius_of(seen.settings, movie))
     if seen.other_sign:

@@ -1,43 +1,52 @@
-"""Before a movie is detected: the spots of one frame against the threshold, and the automatic choice."""
+"""Before a movie is detected: the candidates of some frames against the threshold."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .radius import estimate_radius, other_sign_stands_out
-from .spots import DetectionSettings, automatic_threshold, candidates, checked
+from ..errors import InputError
+from .found import find_in
+from .model import SpotModel, learn
+from .scene import Work
+from .sign import other_sign_stands_out
+from .spots import DetectionSettings
 
+Learned = tuple[SpotModel | None, DetectionSettings]
 _STEPS = 16
 _BAR = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """What a frame holds, whatever the threshold will be.
+    """What some frames hold, whatever the threshold will be.
 
     Parameters
     ----------
+    frame : (n,) int64 array
+        Which of the frames that were given each candidate is in.
     position : (n, 3) float64 array
-        Voxel centres times `spacing`: every local maximum of the filter's answer, the best first.
+        Voxel centres times `spacing`, the best candidate first.
     quality : (n,) float64 array
-        Their quality, falling: above a threshold are the first ``count_above(threshold)``.
+        In standard deviations, falling: above a threshold are the first ``count_above(threshold)``.
+    probability : (n,) float64 array
+        That each is no noise.
     automatic : float
-        The threshold that `detect` finds for this frame.
-    noise : float
-        Root mean square of the filter's answer where there are no spots.
+        A threshold with which as many are found as without one.
     settings : DetectionSettings
         With the radii that were used.
     other_sign : bool
         Whether dark spots stand out more where bright ones are looked for, or bright ones instead of dark.
     """
 
+    frame: NDArray[np.int64]
     position: NDArray[np.float64]
     quality: NDArray[np.float64]
+    probability: NDArray[np.float64]
     automatic: float
-    noise: float
     settings: DetectionSettings
     other_sign: bool = False
 
@@ -47,51 +56,57 @@ class Preview:
         return self.automatic if self.settings.threshold is None else self.settings.threshold
 
     def count_above(self, threshold: ArrayLike) -> NDArray[np.int64]:
-        """How many spots have more quality than each threshold; shaped like them."""
+        """How many candidates have more quality than each threshold; shaped like them."""
         return len(self.quality) - np.searchsorted(self.quality[::-1], threshold, side="right")
+
+    def false_above(self, threshold: ArrayLike) -> NDArray[np.float64]:
+        """How many of those are expected to be noise; shaped like the thresholds."""
+        sums = np.concatenate([[0.0], np.cumsum(1 - self.probability)])
+        return sums[self.count_above(threshold)]
 
     def thresholds(self) -> NDArray[np.float64]:
         """(16,) or fewer: thresholds to choose from, evenly spaced in their logarithm, rising.
 
-        They reach from the noise to the best spot, and `threshold` is one of them.
+        They reach from the worst candidate to the best, and `threshold` is one of them.
         """
         best = float(self.quality[0]) if len(self.quality) else 1.0
-        low = max(min(3 * self.noise, self.threshold), best / 1000)
+        low = max(float(self.quality[-1]) if len(self.quality) else 1.0, best / 1000)
         steps = np.geomspace(low, max(best, low), _STEPS)
         if self.threshold > 0:
             steps[np.argmin(np.abs(np.log(steps / self.threshold)))] = self.threshold
         return np.unique(steps)
 
     def table(self) -> str:
-        """Count of spots against the threshold, as text; the threshold that counts is marked."""
+        """Counts of spots against the threshold, as text; the threshold that counts is marked."""
         chosen, steps = self.threshold, self.thresholds()
-        counts = self.count_above(steps)
+        counts, false = self.count_above(steps), self.false_above(steps)
         longest = np.log1p(max(int(counts.max()), 1))
         name = "automatic" if self.settings.threshold is None else "given"
-        lines = ["threshold   spots"]
-        for step, count in zip(steps.tolist(), counts.tolist(), strict=True):
+        lines = ["threshold   spots   noise"]
+        for step, count, noise in zip(steps.tolist(), counts.tolist(), false.tolist(), strict=True):
             bar = "#" * round(_BAR * float(np.log1p(count) / longest))
             mark = f"  <- {name}" if step == chosen else ""
-            lines.append(f"{step:9.4g} {count:7d}  {bar}{mark}")
+            lines.append(f"{step:9.4g} {count:7d} {noise:7.1f}  {bar}{mark}")
         return "\n".join(lines)
 
 
-def preview(image: NDArray, settings: DetectionSettings, *, first: NDArray | None = None) -> Preview:
-    """Look for spots in one frame and leave the threshold open: `outbid detect --preview`, and forms.
+def preview(
+    images: Sequence[NDArray] | NDArray, settings: DetectionSettings, *, learned: Learned | None = None
+) -> Preview:
+    """Look for spots in some frames and leave the threshold open: `outbid detect --preview`, and forms.
 
-    `detect` with any threshold finds in this frame exactly the spots of `preview` that exceed it. A form
-    calls it once for a frame and radius, and again only where these change: the points that it shows while
-    a threshold moves are ``position[:count_above(threshold)]``.
+    `detect` with any threshold finds in these frames exactly the candidates of `preview` that exceed it, if
+    it has learned the same. A form calls it once for a frame and radius, and again only where these
+    change: the points that it shows while a threshold moves are ``position[:count_above(threshold)]``.
 
     Parameters
     ----------
-    image : (Z, Y, X) array of real numbers
-        Z is 1 in 2D.
+    images : sequence of (Z, Y, X) array of real numbers
+        Or one of them. Z is 1 in 2D.
     settings : DetectionSettings
         The threshold is not applied.
-    first : (Z, Y, X) array, optional
-        The movie's first frame, where it is another one: `detect` estimates the radius from it, unless
-        nothing stands out there.
+    learned : (SpotModel or None, DetectionSettings), optional
+        What `learn_from` returned for these settings; by default it is learned from `images`.
 
     Returns
     -------
@@ -100,26 +115,40 @@ def preview(image: NDArray, settings: DetectionSettings, *, first: NDArray | Non
     Raises
     ------
     InputError
-        If a frame is not 3-dimensional or holds no real numbers.
+        If a frame is not 3-dimensional or holds no real numbers, or there is none.
 
     Examples
     --------
     >>> y, x = np.ogrid[:40, :40]
     >>> bright, faint = (np.exp(-((y - c) ** 2 + (x - 12) ** 2) / 8) for c in (10, 30))
-    >>> seen = preview(100 * bright[None] + 40 * faint, DetectionSettings(radius=3))
-    >>> seen.count_above([10, 30, 90]).tolist(), seen.position[0].round(1).tolist()
-    ([2, 1, 0], [0.0, 10.0, 12.0])
+    >>> light = np.random.default_rng(0).poisson(50 + 900 * bright + 100 * faint)[None]
+    >>> seen = preview(light, DetectionSettings(radius=2.8))
+    >>> seen.count_above([5, 60]).tolist(), seen.position[0].round().tolist()
+    ([2, 1], [0.0, 10.0, 12.0])
     """
-    here = replace(settings, device="cpu")
-    seen = checked(image, 0, here)
-    if settings.radius is None:
-        frames = [image] if first is None else [first, image]
-        tried = (estimate_radius(checked(frame, 0, here), settings) for frame in frames)
-        settings = next((found for found in tried if found.radius is not None), settings)
-    other = other_sign_stands_out(seen, settings)
-    if settings.radius is None:
-        return Preview(np.empty((0, 3)), np.empty(0), 0.0, 0.0, settings, other)
-    found = candidates(seen, settings, least=0.0)
-    order = np.argsort(-found.quality, kind="stable")
-    position, quality = found.position[order] * settings.spacing, found.quality[order]
-    return Preview(position, quality, automatic_threshold(found), found.noise, settings, other)
+    frames = [images] if isinstance(images, np.ndarray) and images.ndim == 3 else list(images)
+    if not frames:
+        raise InputError("There is no frame to look at. Choose one.")
+    other = other_sign_stands_out(frames[0], settings)
+    model, used = learned or learn(frames, settings, Work())
+    if model is None:
+        return Preview(
+            np.empty(0, np.int64), np.empty((0, 3)), np.empty(0), np.empty(0), 0.0, settings, other
+        )
+    free = replace(used, threshold=None, device="cpu")
+    seen = [find_in(image, number, model, free, Work()) for number, image in enumerate(frames)]
+    quality = np.concatenate([found.features["quality"] for found in seen])
+    order = np.argsort(-quality, kind="stable")
+    kept = sum(found.keep for found in seen)
+    best = quality[order]
+    if kept == 0:  # nothing exceeds the best
+        automatic = float(best[0]) if len(best) else 0.0
+    else:
+        automatic = float(best[kept - 1] + best[kept]) / 2 if kept < len(best) else 0.5 * float(best[-1])
+    return Preview(
+        np.repeat(np.arange(len(seen)), [len(found.position) for found in seen])[order],
+        np.concatenate([found.position for found in seen])[order],
+        best,
+        np.concatenate([found.features["probability"] for found in seen])[order],
+        automatic, replace(used, threshold=settings.threshold), other,
+    )  # fmt: skip

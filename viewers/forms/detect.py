@@ -12,7 +12,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QCheckBox, QFormLayout, QSlider, QWidget
 from superqt import QCollapsible
 
-from outbid.detection.blobs import FILTERS
 from outbid.detection.preview import Preview, preview
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
@@ -67,8 +66,6 @@ class DetectForm(Form):
         self.slider.setRange(0, _STEPS)
         self.slider.setEnabled(False)
         self.dark = QCheckBox("dark on a bright background")
-        self.filter = choice_box(FILTERS)
-        self.filter.setCurrentText("dog")
         self.device = choice_box(DEVICES)
         self._looked: _Looked | None = None
         self._fill()
@@ -91,7 +88,6 @@ class DetectForm(Form):
             radius_z=self.radius_z.number(),
             threshold=self.threshold.number(),
             spacing=self.source.voxel.values(),
-            filter=self.filter.currentText(),
             dark=self.dark.isChecked(),
             device=self.device.currentText(),
         )
@@ -104,7 +100,6 @@ class DetectForm(Form):
         self.radius.set_number(settings.radius)
         self.radius_z.set_number(settings.radius_z)
         self.threshold.set_number(settings.threshold)
-        self.filter.setCurrentText(settings.filter)
         self.dark.setChecked(settings.dark)
         self.device.setCurrentText(settings.device)
 
@@ -128,8 +123,8 @@ class DetectForm(Form):
 
         def work(_: Report) -> _Looked:
             (image,) = frames_from(source.image, range(frame, frame + 1))
-            (first,) = frames_from(source.image, range(1)) if settings.radius is None else (None,)
-            return _Looked(source, frame, preview(image, replace(settings, threshold=None), first=first))
+            free = replace(settings, threshold=None)
+            return _Looked(source, frame, preview([image], free, learned=source.learned(free)))
 
         return work
 
@@ -168,7 +163,7 @@ class DetectForm(Form):
         self.slider.blockSignals(False)
         automatic = "the automatic threshold" if chosen is None else f"{threshold:.4g}"
         self.show_message(
-            f"Frame {frame}: {count} spots above {automatic}"
+            f"Frame {frame}: {count} spots, about {seen.false_above(threshold):.0f} noise, above {automatic}"
             + (f" ({threshold:.4g})" if chosen is None else f" (automatic: {seen.automatic:.4g})")
             + f"; {_size(seen.settings)} {source.place.symbol}."
             + (_OTHER_SIGN[seen.settings.dark] if seen.other_sign else "")
@@ -191,7 +186,7 @@ class DetectForm(Form):
             box.first = 2 * self.source.voxel.values()[2]
         self.result.choose(None)  # a result of another layer is not to be replaced unasked
         layer = self.source.layers.layer()
-        for widget in (self.radius, self.radius_z, self.threshold, self.filter, self.dark, self.device):
+        for widget in (self.radius, self.radius_z, self.threshold, self.dark, self.device):
             widget.setEnabled(not isinstance(layer, Labels))
         self._forget()
 
@@ -216,14 +211,13 @@ class DetectForm(Form):
         inside = QWidget()
         rows = QFormLayout(inside)
         rows.addRow("spots", self.dark)
-        rows.addRow("filter", self.filter)
         rows.addRow("device", self.device)
         basic = {
             "spacing": self.source.voxel, "radius": self.radius, "radius_z": self.radius_z,
             "threshold": self.threshold,
         }  # fmt: skip
         explain(form, basic, DetectionSettings)
-        explain(rows, {"dark": self.dark, "filter": self.filter, "device": self.device}, DetectionSettings)
+        explain(rows, {"dark": self.dark, "device": self.device}, DetectionSettings)
         more = QCollapsible("more")
         more.addWidget(inside)
         more.layout().setContentsMargins(0, 0, 0, 0)
@@ -234,7 +228,6 @@ class DetectForm(Form):
     def _connect(self) -> None:
         for box in (self.radius, self.radius_z):
             box.valueChanged.connect(self._forget)
-        self.filter.currentIndexChanged.connect(self._forget)
         self.dark.toggled.connect(self._forget)
         self.source.chosen.connect(self._source_chosen)
         self.threshold.valueChanged.connect(self._show_threshold)
@@ -244,7 +237,7 @@ class DetectForm(Form):
 def _range_of(seen: Preview) -> tuple[float, float]:
     """Least and greatest threshold of the slider."""
     best = float(seen.quality[0])
-    return max(min(3 * seen.noise, best / 2), best / 1000), best
+    return max(min(float(seen.quality[-1]), best / 2), best / 1000), best
 
 
 def _step_of(threshold: float, seen: Preview) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from napari.layers import Labels, Points
 from qtpy.QtCore import QObject, Signal
 
-from outbid.detection import detect, detect_labels
+from outbid.detection import detect, detect_labels, learn_from
+from outbid.detection.model import SpotModel
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.errors import InputError
@@ -45,6 +47,10 @@ class Source:
         """Of the image."""
         return frame_count(self.image.shape)
 
+    def learned(self, settings: DetectionSettings) -> tuple[SpotModel | None, DetectionSettings]:
+        """What is learned of the whole image before its spots are found."""
+        return learn_from(partial(frames_from, self.image), self.frame_count(), settings)
+
     def detect(
         self, settings: DetectionSettings, report: Report, frames: range | None = None
     ) -> tuple[Detections, DetectionSettings]:
@@ -66,7 +72,9 @@ class Source:
                 replace(settings, spacing=(1, 1, 1)),
             )
         else:
-            found, used = detect(images, settings, count=count, progress=report)
+            model, used = self.learned(settings)
+            images = images if model is not None else iter(())
+            found, used = detect(images, used, count=count, model=model, progress=report)
         first = 0 if frames is None else frames.start
         position = found.position / used.spacing
         return replace(found, frame=found.frame + first, position=position, unit=self.place.unit), used

@@ -1,0 +1,106 @@
+"""What detection says of a spot, and what it makes of cameras: noise, columns, damaged voxels, saturation."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outbid import match
+from outbid.detection import detect
+from outbid.detection.noise import noise_line
+from outbid.detection.spots import DetectionSettings
+
+
+def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma: float) -> NDArray:
+    axes = np.ogrid[tuple(slice(0, n) for n in shape)]
+    return np.exp(-sum((a - c) ** 2 for a, c in zip(axes, centre, strict=True)) / (2 * sigma**2))
+
+
+def speckled(seed: int = 0) -> NDArray:
+    rng = np.random.default_rng(seed)
+    light = sum(
+        60 * rng.random() * blob((8, 60, 70), rng.uniform((0, 0, 0), (8, 60, 70)), 2) for _ in range(25)
+    )
+    return rng.poisson(50 + light).astype(np.uint16)
+
+
+@pytest.mark.parametrize("gain", [1.0, 7.5])
+def test_noise_is_measured_as_the_camera_made_it(gain: float) -> None:
+    light = 200 * np.linspace(0.1, 1, 150)[:, None] + 300 * blob((1, 150, 150), (0, 60, 70), 2)
+    rng = np.random.default_rng(1)
+    image = 100 + gain * (rng.poisson(light) + rng.normal(0, 2, light.shape))
+    base, slope = noise_line([image.astype(np.float32)])
+    assert slope == pytest.approx(gain, rel=0.1)
+    assert base + slope * (100 + 100 * gain) == pytest.approx(gain**2 * (100 + 4), rel=0.1)
+
+
+def test_the_columns_are_those_of_the_spot() -> None:
+    """On a slope of light, which says how noise grows with it."""
+    slope = 20 + np.arange(120.0)
+    light = (
+        slope + 300 * blob((1, 120, 120), (0, 80.3, 20.0), 2.0) + 150 * blob((1, 120, 120), (0, 42, 80), 2.0)
+    )
+    noise = np.random.default_rng(2)
+    found = [detect([noise.poisson(light)], DetectionSettings(2 * 2**0.5))[0] for _ in range(12)]
+    assert [len(seen) for seen in found] == [2] * 12
+    mean = {name: np.mean([seen.features[name] for seen in found], axis=0) for name in found[0].features}
+    np.testing.assert_allclose(mean["amplitude"], [150, 300], rtol=0.1)
+    np.testing.assert_allclose(mean["background"], [100, 40], rtol=0.1)
+    np.testing.assert_allclose(mean["radius"], 2 * 2**0.5, rtol=0.1)
+    np.testing.assert_allclose(mean["snr"], [150 / 250**0.5, 300 / 340**0.5], rtol=0.1)
+    assert (mean["probability"] > 0.95).all()
+    assert 0.6 < mean["misfit"].mean() < 1.5
+    for axis, name in ((1, "position_error_y"), (2, "position_error_x")):
+        spread = np.std([seen.position[:, axis] for seen in found], axis=0)
+        assert (spread < 2 * mean[name]).all()
+        assert (mean[name] < 2.5 * spread).all()
+    assert (mean["position_error_z"] == 0).all()
+
+
+def test_a_camera_that_is_given_is_taken() -> None:
+    image = speckled()
+    given, _ = detect([image], DetectionSettings(3, gain=1.0, offset=0.0, read_noise=0.0))
+    twice, _ = detect([image], DetectionSettings(3, gain=4.0, offset=0.0, read_noise=0.0))
+    pairs = match(given.position, twice.position, 0.5)
+    ratio = given.features["quality"][pairs.source] / twice.features["quality"][pairs.target]
+    assert len(pairs.source) > 5
+    assert np.median(ratio) == pytest.approx(2, rel=0.15)
+
+
+def test_a_share_of_false_ones_can_be_asked_for() -> None:
+    """Of faint spots; a stricter share leaves a part of the generous one."""
+    rng = np.random.default_rng(4)
+    light = 20.0 + sum(12 * blob((1, 200, 200), (0, *rng.uniform(5, 195, 2)), 2) for _ in range(80))
+    image = rng.poisson(light)
+    counts = [len(detect([image], DetectionSettings(2.8, fdr=share))[0]) for share in (0.001, 0.05, 0.3)]
+    assert 20 < counts[0] < counts[1] < counts[2]
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    """Dead planes, NaN, a cut corner and hot voxels are no spots, and what is beside them is found."""
+    rng = np.random.default_rng(5)
+    light = 30 + sum(
+        200 * blob((10, 60, 60), place, 1.5) for place in ((5, 15, 15), (4, 40, 20), (5, 20, 45))
+    )
+    image = rng.poisson(light).astype(float)
+    clean, used = detect([image], DetectionSettings())
+    assert len(clean) == 3
+    image[8] = 0
+    image[:, 45:, 45:] = np.nan
+    image[2, 30, 30] = image[6, 50, 10] = 3000
+    image[5, 14, 14] = np.nan
+    seen, _ = detect([image], DetectionSettings(used.radius, used.radius_z))
+    assert len(seen) == 3
+    np.testing.assert_allclose(seen.position, clean.position, atol=0.4)
+    assert len(detect([np.full((1, 20, 20), np.nan)], DetectionSettings(2))[0]) == 0
+
+
+def test_saturated_spots_are_fitted_by_their_flanks() -> None:
+    rng = np.random.default_rng(6)
+    light = 20 + sum(
+        900 * blob((1, 80, 80), (0, *place), 2.5) for place in ((20.3, 20), (50, 30.4), (60, 60))
+    )
+    image = rng.poisson(light)
+    seen, _ = detect([image.clip(0, 255).astype(np.uint8)], DetectionSettings(2.5 * 2**0.5))
+    assert len(seen) == 3
+    np.testing.assert_allclose(seen.position[:, 1:], [[20.3, 20], [50, 30.4], [60, 60]], atol=0.15)
+    assert (seen.features["amplitude"] > 500).all()

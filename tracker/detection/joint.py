@@ -1,0 +1,145 @@
+"""The joint fit of a frame: candidates, Gauss-Seidel scoring, weak neighbours pruned, what is left added."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from .._arrays import to_host
+from .background import variance
+from .joint_cpu import AMPLITUDE, MISFIT, Noise, Optics, paint, sweep
+from .null import spread_below
+from .response import Slab, bell, correlate
+from .scene import Scene, Work
+from .significance import measure_wrong, residual, significance
+
+LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
+_QUIET = 2.5  # standard deviations above which a voxel is no background
+_TURNS = 3  # of background and what stands out of it
+_STANDS_OUT = 5.0  # standard deviations where pairs are looked for
+_PAIR, _PAIR_LOW, _PAIR_APART = (0.5, 0.8), 2.5, 0.7  # widths of the sharper filter; deviations; widths
+ROUNDS = 3
+"""Of fit, prune and add."""
+_NEW_LOW, _NEW_APART = 3.3, 0.8  # standard deviations of a residual; widths from the next spot
+_KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
+_CLOSE = 3.0  # widths within which the weaker of two goes first
+_STEP = 0.35  # widths that a spot moves at most in a visit
+_SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
+_BLUR = (0.02, 0.5)
+_RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
+
+
+def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float64]:
+    """Fit the background of a frame, and begin spots at all maxima above `low`; their heights."""
+
+    def part(slab: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rows = slice(slab.start, slab.stop)
+        return scene.image[:, rows], scene.quiet[:, rows]
+
+    def mark(slab: Slab) -> None:
+        scene.quiet[:, slab.start : slab.stop] = to_host(scene.significance(slab))[:, slab.core] < _QUIET
+
+    for turn in range(_TURNS):
+        scene.ground = scene.smoother.fit(scene.parts, part, scene.noise)
+        scene.repaint()
+        if turn < _TURNS - 1:
+            scene.work.each(mark, scene.parts)
+    place, height = scene.maxima(scene.significance, low)
+    if pairs and len(place):
+        more, _ = scene.maxima(lambda slab: _sharp(scene, slab), _PAIR_LOW)
+        if len(more):
+            apart, _ = cKDTree(place / scene.unit).query(more / scene.unit)
+            place = np.concatenate([place, more[apart > _PAIR_APART]])
+            height = np.concatenate([height, np.full(len(place) - len(height), _PAIR_LOW)])
+    scene.add(place)
+    return height
+
+
+def _sharp(scene: Scene, slab: Slab) -> NDArray[np.float32]:
+    """A difference of narrower Gaussians, in standard deviations, where something stands out: parts pairs."""
+    light = np.nan_to_num(scene.image[:, slab.wide] - scene.model[:, slab.wide])
+    one, two = ([bell(c * float(s), 1, 3) for s in scene.optics.sigma] for c in _PAIR)
+    one, two = ([taps / taps.sum() for taps in side] for side in (one, two))
+    longer = [np.pad(a, (len(b) - len(a)) // 2) for a, b in zip(one, two, strict=True)]
+    cross, narrow, broad = (
+        float(np.prod([(a * b).sum() for a, b in zip(left, right, strict=True)]))
+        for left, right in ((longer, two), (longer, longer), (two, two))
+    )
+    values = correlate(light, (one[0], one[1], one[2])) - correlate(light, (two[0], two[1], two[2]))
+    spread = variance(scene.model[:, slab.wide] + np.maximum(light, 0), scene.noise)
+    values /= np.sqrt((narrow + broad - 2 * cross) * spread)
+    values[to_host(scene.significance(slab)) < _STANDS_OUT] = -9
+    return values.astype(np.float32)
+
+
+def fit(scene: Scene, sweeps: int) -> None:
+    """Visit all spots so many times, the brightest first."""
+    order = np.argsort(-scene.spots[:, AMPLITUDE], kind="stable")
+    for _ in range(sweeps):
+        sweep(scene.frame, scene.noise, scene.optics, scene.spots, order, _STEP, scene.curvature)
+
+
+def find(
+    image: NDArray[np.float32], noise: Noise, optics: Optics, work: Work, rounds: int = ROUNDS
+) -> tuple[Scene, NDArray[np.float64]]:
+    """The fitted frame, and the significance of each of its spots.
+
+    Three rounds of fit, prune and add. Where the residual is wider than its noise should be, the camera's
+    noise is not what the model says, and significances are divided by that.
+    """
+    scene = Scene(image, noise, optics, work)
+    begin(scene, LOW, pairs=True)
+    spread = 1.0
+    if len(scene.spots) == 0:
+        return scene, np.empty(0)
+    for turn in range(rounds):
+        fit(scene, 3)
+        for _ in range(2):
+            scene.background()
+            fit(scene, 2)
+        measure_blur(scene)
+        measure_wrong(scene)
+        sample = [residual(scene, slab)[:, slab.core][:, ::2, ::2].ravel() for slab in scene.parts]
+        spread = spread_below(np.concatenate(sample)) / _RESIDUAL_SPREAD
+        prune(scene, _KEEP * LOW)
+        if turn < rounds - 1:
+            _add(scene, _NEW_LOW * max(spread, 1.0))
+    z = significance(scene)
+    return scene, z / spread if spread > 1.15 else z
+
+
+def measure_blur(scene: Scene) -> None:
+    """How much of its light the profile of a spot is wrong by, where that can be seen."""
+    sure = scene.snr > _SURE
+    # Where bright ones are not the typical spots, they are merged ones.
+    if sure.sum() >= max(_FEWEST, 0.5 * (scene.snr > _TYPICAL).sum()):
+        blur = np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0))
+        scene.optics = scene.optics._replace(blur=float(np.clip(blur, *_BLUR)))
+
+
+def prune(scene: Scene, least: float) -> None:
+    """Take spots of little significance away, the weakest of neighbours first, and fit the others again."""
+    scene.spots = np.ascontiguousarray(scene.spots[scene.spots[:, AMPLITUDE] > 0])
+    for _ in range(4):
+        if len(scene.spots) == 0:
+            return
+        z = significance(scene)
+        weak = z < least
+        if not weak.any():
+            return
+        for i, j in cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray"):
+            if weak[i] and weak[j]:
+                weak[i if z[i] > z[j] else j] = False
+        for j in np.flatnonzero(weak):
+            paint(scene.model, scene.spots, j, scene.optics, -1.0, 0.0)
+        scene.spots = np.ascontiguousarray(scene.spots[~weak])
+        fit(scene, 2)
+
+
+def _add(scene: Scene, low: float) -> None:
+    """Begin spots at the maxima of the residual."""
+    place, _ = scene.maxima(lambda slab: residual(scene, slab), low)
+    if len(place) and len(scene.spots):
+        place = place[cKDTree(scene.in_widths).query(place / scene.unit)[0] > _NEW_APART]
+    scene.add(place)

@@ -1,0 +1,96 @@
+"""Detections from label images: the centroid of each object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+
+
+def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Centres of the objects of a label image.
+
+    Parameters
+    ----------
+    labels : (Z, Y, X) integer array
+        0 is background.
+
+    Returns
+    -------
+    label : (n,) int64 array
+        Increasing.
+    position : (n, 3) float64 array
+        Mean of the voxels' z, y, x, in voxels.
+    size : (n,) int64 array
+        Count of voxels.
+
+    Raises
+    ------
+    InputError
+        If the image does not hold whole numbers, or negative ones.
+
+    Examples
+    --------
+    >>> label, position, size = centroids(np.array([[[7, 7, 0], [0, 0, 2]]]))
+    >>> label.tolist(), position.tolist(), size.tolist()
+    ([2, 7], [[0.0, 1.0, 2.0], [0.0, 0.0, 0.5]], [1, 2])
+    """
+    if labels.dtype.kind not in "iub":
+        raise InputError(f"A label image holds whole numbers; this one holds {labels.dtype}. Convert it.")
+    where = np.nonzero(labels)
+    value, index = np.unique(labels[where].astype(np.int64), return_inverse=True)
+    if len(value) and value[0] < 0:
+        raise InputError(f"Label {value[0]} is negative; labels count from 1 up, 0 is background.")
+    size = np.bincount(index, minlength=len(value))
+    sums = [np.bincount(index, weights=axis, minlength=len(value)) for axis in where]
+    return value, np.stack(sums, axis=1) / size[:, None], size
+
+
+def detect_labels(
+    frames: Iterable[NDArray],
+    *,
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    unit: str = "pixel",
+    count: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> Detections:
+    """Find the centroids of a movie of label images, frame by frame.
+
+    Parameters
+    ----------
+    frames : iterable of (Z, Y, X) integer array
+    spacing, unit, count, progress
+        As for `detect`.
+
+    Returns
+    -------
+    Detections
+        With the features ``label`` and ``size``, in voxels.
+
+    Raises
+    ------
+    InputError
+        As `centroids`.
+
+    Examples
+    --------
+    >>> seen = detect_labels([np.array([[[7, 7, 0], [0, 0, 2]]])], spacing=(1.0, 0.5, 0.5))
+    >>> seen.position.tolist(), seen.features["label"].tolist()
+    ([[0.0, 0.5, 1.0], [0.0, 0.0, 0.25]], [2, 7])
+    """
+    number, place, label, size = [], [np.empty((0, 3))], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for frame, image in enumerate(frames):
+        value, centre, voxels = centroids(image)
+        number.append(np.full(len(value), frame, dtype=np.int32))
+        place.append(centre * spacing)
+        label.append(value)
+        size.append(voxels)
+        if progress is not None:
+            progress(frame + 1, count)
+    frame_of = np.concatenate([np.empty(0, dtype=np.int32), *number])
+    features = {"label": np.concatenate(label), "size": np.concatenate(size)}
+    return Detections(frame_of, np.concatenate(place), unit, features)

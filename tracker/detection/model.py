@@ -1,0 +1,165 @@
+"""What is learned of a movie before its spots are found: noise, width and profile, spots or bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bodies import WIDER
+from .joint import find
+from .joint_cpu import Noise, Optics
+from .noise import least_variance, masked, noise_line
+from .profile import BLUR, gaussian, measured
+from .sample import checked, crop, middle_of, prepared
+from .scene import Work
+from .spots import DetectionSettings, radii_of, sigma_of
+from .width import autocorrelated, salient, width_along_z
+
+_SHAPED = 3  # parts of frames from which widths and profile are measured
+_AGAIN = 0.15  # change of the logarithm of the width after which it is measured again
+_GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
+_MOST_GROW = 0.4
+_BODIES = 0.2  # share of the light of resolved ones that a profile does not explain: no spots
+
+
+@dataclass(frozen=True, eq=False)
+class SpotModel:
+    """What spots of a movie look like, and their noise.
+
+    Parameters
+    ----------
+    middle : float
+        Grey value that counts as 0.
+    noise : Noise
+        Of the frames less their middle, spots bright.
+    optics : Optics
+        Widths and profile of a spot; of bodies the filter's widths.
+    """
+
+    middle: float
+    noise: Noise
+    optics: Optics
+
+
+def learn(
+    frames: Sequence[NDArray], settings: DetectionSettings, work: Work
+) -> tuple[SpotModel | None, DetectionSettings]:
+    """Learn what is not given from a few frames.
+
+    Returns
+    -------
+    SpotModel or None
+        None where nothing stands out of the noise.
+    DetectionSettings
+        With the radii, and whether there are spots or bodies: with these given, the same is learned again.
+    """
+    middle = middle_of(checked(frames[0], 0))
+    parts = [crop(prepared(checked(frame, 0), settings, middle)) for frame in frames]
+    noise = noise_of(frames, parts, settings, middle)
+    for part in parts:
+        part[masked(part, noise)] = np.nan
+    parts = [part for part in parts if np.isfinite(part).any()]
+    if not parts:
+        return None, settings
+    if settings.radius is None:
+        settings = _measured(parts, noise, settings, work)
+        if settings.radius is None:
+            return None, settings
+    elif settings.radius_z is None and parts[0].shape[0] > 1:
+        settings = _measured_along_z(parts, noise, settings, work)
+    sigma = sigma_of(settings, parts[0].shape)
+    optics = gaussian(sigma, parts[0].shape[0] == 1)
+    if not settings.bodies:
+        optics = _mean([measured(part, noise, optics, (0.0, 0.0), work) for part in parts[:_SHAPED]])
+    if settings.bodies is None:
+        settings = replace(settings, bodies=_are_bodies(parts, noise, optics, work))
+    return SpotModel(middle, noise, optics._replace(blur=BLUR)), settings
+
+
+def noise_of(
+    frames: Sequence[NDArray],
+    parts: Sequence[NDArray[np.float32]],
+    settings: DetectionSettings,
+    middle: float,
+) -> Noise:
+    """The noise of prepared frames, as it is given, or as it is measured in parts of them."""
+    sign = -1.0 if settings.dark else 1.0
+    if settings.gain is not None:
+        slope = settings.gain
+        base = (settings.read_noise or 0.0) ** 2 + slope * (middle - (settings.offset or 0.0))
+    else:
+        base, slope = noise_line([sign * part for part in parts])
+    least = least_variance(parts, base, sign * slope)
+    return Noise(base, sign * slope, least, _top(frames, settings, middle))
+
+
+def _top(frames: Sequence[NDArray], settings: DetectionSettings, middle: float) -> float:
+    """The grey value at which the camera saturates: the largest one of all its bits."""
+    if settings.dark or frames[0].dtype.kind not in "iu":
+        return np.inf
+    value = max(int(frame.max()) for frame in frames)
+    several = sum(int((frame == value).sum()) for frame in frames) >= 3
+    full = value == np.iinfo(frames[0].dtype).max or (value >= 255 and (value + 1).bit_count() == 1)
+    return value - middle if full and several else np.inf
+
+
+def _measured(
+    parts: Sequence[NDArray[np.float32]], noise: Noise, settings: DetectionSettings, work: Work
+) -> DetectionSettings:
+    """The settings with measured radii; or as they are, where nothing stands out."""
+    flat = parts[0].shape[0] == 1
+    first, seen = autocorrelated(parts, noise, settings.spacing)
+    if first is None:
+        first = salient(parts, noise, work)
+    if first is None:
+        return settings
+    optics = gaussian(first, flat)
+    grow = _GROW + min(_GROW_MORE / max(seen, 1.0), _MOST_GROW)
+    for _ in range(2):
+        before = float(optics.sigma[1])
+        optics = _mean([measured(part, noise, optics, (grow, grow), work) for part in parts[:_SHAPED]])
+        if abs(np.log(optics.sigma[1] / before)) < _AGAIN:
+            break
+        grow = _GROW_AGAIN
+    sigma, bodies = optics.sigma, settings.bodies
+    if bodies is None:
+        bodies = _are_bodies(parts, noise, optics, work)
+    if bodies:
+        sigma = WIDER * first
+    plane, along = radii_of(sigma, settings.spacing)
+    return replace(settings, radius=plane, radius_z=along, bodies=bodies)
+
+
+def _measured_along_z(
+    parts: Sequence[NDArray[np.float32]], noise: Noise, settings: DetectionSettings, work: Work
+) -> DetectionSettings:
+    """The settings with the radius along z that goes with the given one in the plane."""
+    sigma = sigma_of(settings, parts[0].shape)
+    sigma[0] = width_along_z(parts, noise, float(sigma[1]), settings.spacing)
+    if not settings.bodies:
+        optics = gaussian(sigma, flat=False)
+        sigma[0] = np.median(
+            [measured(part, noise, optics, (_MOST_GROW, 0.0), work).sigma[0] for part in parts[:_SHAPED]]
+        )
+    return replace(settings, radius_z=radii_of(sigma, settings.spacing)[1])
+
+
+def _mean(optics: Sequence[Optics]) -> Optics:
+    """Median widths and blur, and the mean profile."""
+    return optics[0]._replace(
+        sigma=np.median([one.sigma for one in optics], axis=0),
+        profile=np.mean([one.profile for one in optics], axis=0),
+        blur=float(np.median([one.blur for one in optics])),
+    )
+
+
+def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> bool:
+    """Whether even resolved spots misfit their common profile by more than a fifth of their light."""
+    if optics.blur < _BODIES:
+        return False
+    optics = optics._replace(blur=BLUR)
+    blur = [find(part, noise, optics, work, rounds=1)[0].optics.blur for part in parts[:_SHAPED]]
+    return float(np.median(blur)) > _BODIES

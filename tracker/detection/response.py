@@ -1,0 +1,125 @@
+"""The matched filter in local standard deviations, zero beyond the walls, and its local maxima.
+
+Images live on the host or on a GPU; everything works where its image is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import array_module, ndimage_module, on_device
+from .response_cpu import along, along_rows
+
+Taps = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""What an image is correlated with along z, y and x."""
+
+_REACH = 3.2  # standard deviations to which a Gaussian is summed: 1 % of its weight is beyond
+_SLAB = 1 << 20  # voxels that are worked on at once: few enough for their copies to be small beside a frame
+
+
+class Slab(NamedTuple):
+    """Rows of a frame, in all planes; `first` and `last` include what filters need on either side."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+    @property
+    def wide(self) -> slice:
+        """With what filters need."""
+        return slice(self.first, self.last)
+
+    @property
+    def core(self) -> slice:
+        """The rows themselves, within the wide ones."""
+        return slice(self.start - self.first, self.stop - self.first)
+
+
+def slabs(shape: tuple[int, ...], reach: int, block: int) -> Iterator[Slab]:
+    """Slabs of whole blocks of rows; they depend on the shape of the frame alone.
+
+    Examples
+    --------
+    >>> [slab.core for slab in slabs((1, 2000, 1024), 9, 4)]
+    [slice(0, 1024, None), slice(9, 985, None)]
+    """
+    planes, height, width = shape
+    rows = max(_SLAB // (planes * width), 4 * reach)
+    rows = max(rows // block, 1) * block
+    for start in range(0, height, rows):
+        stop = min(start + rows, height)
+        yield Slab(start, stop, max(start - reach, 0), min(stop + reach, height))
+
+
+def bell(width: float, power: float = 1.0, reach: float = _REACH) -> NDArray[np.float64]:
+    """A sampled Gaussian with peak 1, to the power; of no width, the identity."""
+    if width == 0:
+        return np.ones(1)
+    last = max(1, ceil(reach * width))
+    return np.exp(-0.5 * power * (np.arange(-last, last + 1) / width) ** 2)
+
+
+def bells(sigma: NDArray[np.float64]) -> Taps:
+    """A Gaussian along each axis."""
+    z, y, x = (bell(float(width)) for width in sigma)
+    return z, y, x
+
+
+def correlate(values: NDArray, taps: Taps) -> NDArray:
+    """Correlated along each axis; there is nothing beyond the walls."""
+    for axis, weights in enumerate(taps):
+        if len(weights) > 1:
+            values = _along(values, weights, axis)
+        elif weights[0] != 1:
+            values = values * values.dtype.type(weights[0])
+    return values
+
+
+def _along(values: NDArray, weights: NDArray[np.float64], axis: int) -> NDArray:
+    """Correlated along one axis; on the host by kernels that are several times as fast as SciPy's."""
+    if on_device(values):
+        xp, ndimage = array_module(values), ndimage_module(values)
+        return ndimage.correlate1d(values, xp.asarray(weights), axis, mode="constant")
+    values = np.ascontiguousarray(values)
+    out, taps = np.empty_like(values), weights.astype(values.dtype)
+    if axis == 2:
+        width = values.shape[2]
+        along_rows(values.reshape(-1, width), taps, out.reshape(-1, width))
+    else:
+        shape = (1, values.shape[0], -1) if axis == 0 else values.shape
+        along(values.reshape(shape), taps, out.reshape(shape))
+    return out
+
+
+def squared(taps: Taps) -> Taps:
+    """The squares: what the variance of independent voxels is correlated with."""
+    z, y, x = (weights**2 for weights in taps)
+    return z, y, x
+
+
+def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
+    """(n, 3) int64: voxels above `low` that no neighbour exceeds; of equal neighbours the first counts."""
+    xp = array_module(values)
+    padded = xp.pad(values, 1, constant_values=-np.inf)
+    inner = padded[1:-1, 1:-1, 1:-1]
+    mask = inner > low
+    mask &= inner > padded[1:-1, 1:-1, :-2]
+    mask &= inner >= padded[1:-1, 1:-1, 2:]
+    flat = padded.ravel()
+    _, wide_y, wide_x = padded.shape
+    z, y, x = xp.nonzero(mask)
+    where = ((z + 1) * wide_y + y + 1) * wide_x + x + 1
+    for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
+        if step[0] == step[1] == 0:
+            continue
+        offset = (step[0] * wide_y + step[1]) * wide_x + step[2]
+        here, there = flat[where], flat[where + offset]
+        where = where[here > there if step < (0, 0, 0) else here >= there]
+    return xp.stack([where // (wide_y * wide_x), where // wide_x % wide_y, where % wide_x], axis=1) - 1

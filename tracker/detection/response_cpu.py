@@ -1,0 +1,42 @@
+"""CPU kernels of the filters: correlation along an axis, with nothing beyond the walls.
+
+Serial and without the GIL; every call writes its own array.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_QUICK = {"contract", "reassoc", "nsz"}  # sums in any order; values that are not finite stay so
+
+
+@njit(nogil=True, cache=True, fastmath=_QUICK)
+def along(values, taps, out):  # pragma: no cover
+    """Correlate along the middle axis: values, out (k, n, m) and taps (2r+1,), f4 or f8."""
+    reach, size = len(taps) // 2, values.shape[1]
+    for k in range(values.shape[0]):
+        for i in range(size):
+            row = out[k, i]
+            row[:] = 0
+            for t in range(max(0, i - reach), min(size, i + reach + 1)):
+                weight, source = taps[t - i + reach], values[k, t]
+                for x in range(len(row)):
+                    row[x] += weight * source[x]
+
+
+@njit(nogil=True, cache=True, fastmath=_QUICK)
+def along_rows(values, taps, out):  # pragma: no cover
+    """Correlate along the last axis: values, out (k, m) and taps (2r+1,), f4 or f8."""
+    reach, size = len(taps) // 2, values.shape[1]
+    padded = np.zeros(size + 2 * reach, values.dtype)
+    for k in range(values.shape[0]):
+        padded[reach : reach + size] = values[k]
+        row = out[k]
+        row[:] = 0
+        for t in range(2 * reach + 1):
+            weight = taps[t]
+            for x in range(size):
+                row[x] += weight * padded[x + t]

@@ -1,0 +1,78 @@
+"""What a movie's noise and spots are learned from: parts of a few frames, in the precision of the fit."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .spots import DetectionSettings
+
+FRAMES = 4
+"""That are looked at: more change a width by less than its error."""
+_VOXELS = 700_000  # of each
+
+
+def checked(image: NDArray, frame: int) -> NDArray:
+    """The frame in a byte order and type that works everywhere.
+
+    Raises
+    ------
+    InputError
+        If the image has other axes, no voxels or no real numbers.
+    """
+    if image.ndim != 3 or image.dtype.kind not in "biuf" or image.size == 0:
+        raise InputError(
+            f"Frame {frame} is an array of {image.dtype}, shape {image.shape}; "
+            "numbers over z, y, x are needed."
+        )
+    return image
+
+
+def middle_of(image: NDArray) -> float:
+    """A whole number near the grey value of the background, which a frame is used without.
+
+    A background that is large against the spots would cost digits, and is nothing that spots are made of.
+    """
+    part = np.asarray(image).ravel()[:: max(1, image.size // 100_000)].astype(np.float64)
+    part = part[np.isfinite(part)]
+    return float(np.round(np.median(part))) if len(part) else 0.0
+
+
+def prepared(image: NDArray, settings: DetectionSettings, middle: float) -> NDArray[np.float32]:
+    """The frame in single precision, less its middle, spots bright; NaN where a value is not finite."""
+    with np.errstate(over="ignore"):  # what single precision cannot hold counts as not measured
+        if image.dtype.kind == "f":
+            voxels = (image - image.dtype.type(middle)).astype(np.float32)
+        else:
+            voxels = image.astype(np.float64 if image.dtype.itemsize > 2 else np.float32)
+            voxels = (voxels - voxels.dtype.type(middle)).astype(np.float32)
+    voxels[~np.isfinite(voxels)] = np.nan
+    if settings.dark:
+        voxels *= np.float32(-1)
+    return np.ascontiguousarray(voxels)
+
+
+def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The part of a large image with the most structure: of few particles, the middle may have none."""
+    share = min(1.0, sqrt(_VOXELS / image.size))
+    if share == 1 or min(image.shape[1:]) < 64:
+        return image
+    keep = [max(int(n * share), 16) for n in image.shape[1:]]
+    starts = [
+        np.unique(np.linspace(0, max(n - k, 0), 2 * n // k).astype(int))
+        for n, k in zip(image.shape[1:], keep, strict=True)
+    ]
+    # Means of 4 x 4 pixels: the noise of single ones is no structure.
+    flat = np.nan_to_num(image).max(axis=0)[: image.shape[1] // 4 * 4, : image.shape[2] // 4 * 4]
+    coarse = flat.reshape(flat.shape[0] // 4, 4, flat.shape[1] // 4, 4).mean(axis=(1, 3))
+
+    def structure(start: tuple[int, int]) -> float:
+        (y, x), (high, wide) = (k // 4 for k in start), (k // 4 for k in keep)
+        return float(coarse[y : y + high, x : x + wide].var())
+
+    y, x = max(product(*(axis.tolist() for axis in starts)), key=structure)
+    return np.ascontiguousarray(image[:, y : y + keep[0], x : x + keep[1]])

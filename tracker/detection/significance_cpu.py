@@ -1,0 +1,114 @@
+"""CPU kernels of significance: the error of an amplitude that is not there, and the overlap of spots.
+
+Serial and without the GIL; every spot writes its own row.
+"""
+
+# mypy: ignore-errors
+# Numba infers the types, by rules of its own.
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .joint_cpu import LEVEL, LOG_SIZE, STEP, WINDOW, X, Y, Z, invert, paint, span
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
+    """(n, 2) f8: the error of an amplitude if the spot is not there, and the skewness of its estimate.
+
+    rows (n,) i8 of spots; halo: light beyond the cores, (Z, y, X) f4, and its first row; trust: shares of the
+    others' light, and of their halos, by which these may be wrong as a whole.
+    """
+    image, model = frame
+    light_of_halos, first = halo
+    out = np.zeros((len(rows), 2))
+    wide = math.sqrt(WINDOW)
+    for k in range(len(rows)):
+        j = rows[k]
+        s = spots[j]
+        paint(model, spots, j, optics, -1.0, 0.0)
+        size = math.exp(s[LOG_SIZE])
+        sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
+        z0, z1 = 0, 1
+        if not optics.flat:
+            z0, z1 = span(s[Z], wide * sz, image.shape[0])
+        y0, y1 = span(s[Y], wide * sy, image.shape[1])
+        x0, x1 = span(s[X], wide * sx, image.shape[2])
+        total = cubed = squared = others = halos = 0.0
+        for z in range(z0, z1):
+            dz = 0.0 if optics.flat else ((z - s[Z]) / sz) ** 2
+            for y in range(y0, y1):
+                dy = dz + ((y - s[Y]) / sy) ** 2
+                for x in range(x0, x1):
+                    q = dy + ((x - s[X]) / sx) ** 2
+                    if q >= WINDOW or not math.isfinite(image[z, y, x]):
+                        continue
+                    q /= STEP
+                    i = int(q)
+                    p = optics.profile[i] + (optics.profile[i + 1] - optics.profile[i]) * (q - i)
+                    light = max(model[z, y, x] - s[LEVEL], 0.0)
+                    v = max(noise.base + noise.slope * model[z, y, x], noise.least)
+                    w = p / (v + (optics.blur * light) ** 2)
+                    total += p * w
+                    others += light * w
+                    row = y - first
+                    if 0 <= row < light_of_halos.shape[1]:
+                        halos += light_of_halos[z, row, x] * w
+                    cubed += w * w * w * noise.slope * v
+                    squared += w * w * v
+        total = max(total, 1e-12)
+        wrong = (trust[0] * others / total) ** 2 + (trust[1] * halos / total) ** 2
+        out[k, 0] = math.sqrt(1 / total + wrong)
+        out[k, 1] = cubed / max(squared, 1e-12) ** 1.5
+        paint(model, spots, j, optics, 1.0, 0.0)
+    return out
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def overlap(place, start, near):  # pragma: no cover
+    """(n,) f8: by how much the overlap with neighbours inflates the variance of an amplitude.
+
+    place (n, d) f8 in widths; start (n+1,), near: the neighbours of each. 1 / (1 - c' G⁻¹ c), G the overlaps
+    of unit Gaussians and of their derivatives along each axis: amplitudes and places of neighbours are free.
+    """
+    count, d = place.shape
+    out = np.ones(count)
+    for j in range(count):
+        m = start[j + 1] - start[j]
+        if m == 0:
+            continue
+        n = m * (1 + d)
+        gram, c, away = np.zeros((n, n)), np.zeros(n), np.zeros(d)
+        for u in range(m):
+            one = near[start[j] + u]
+            q = 0.0
+            for a in range(d):
+                away[a] = place[one, a] - place[j, a]
+                q += away[a] ** 2
+            c[u] = math.exp(-q / 4)
+            for a in range(d):
+                c[m + a * m + u] = -away[a] / 2 * c[u]
+        for u in range(m):
+            for k in range(m):
+                q = 0.0
+                for a in range(d):
+                    away[a] = place[near[start[j] + u], a] - place[near[start[j] + k], a]
+                    q += away[a] ** 2
+                e = math.exp(-q / 4)
+                gram[u, k] = e
+                for a in range(d):
+                    gram[u, m + a * m + k] = gram[m + a * m + k, u] = away[a] / 2 * e
+                    for b in range(d):
+                        gram[m + a * m + u, m + b * m + k] = ((a == b) / 2 - away[a] * away[b] / 4) * e
+        for u in range(n):
+            gram[u, u] += 1e-3
+        invert(gram)
+        explained = 0.0
+        for u in range(n):
+            for k in range(n):
+                explained += c[u] * gram[u, k] * c[k]
+        out[j] = 1 / max(1 - explained, 1e-3)
+    return out

@@ -1,0 +1,180 @@
+"""The width of spots where it is not given, from the autocorrelation of what is left of the background.
+
+At lags of 1 and more, noise adds nothing. The half width over 1.665 is σ of a spot: at the first window of
+the background, of growing ones, from which on it does not grow in proportion (uneven light does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from .background import Smoother, variance, whole
+from .joint import begin
+from .joint_cpu import Noise
+from .profile import gaussian
+from .response import Slab, bell, correlate
+from .scene import Scene, Work
+
+_WINDOWS = 4.0 * 1.45 ** np.arange(12)  # voxels, of the background
+_WINDOW = 6.0  # widths of a spot: of a background that leaves it as it is
+_HALF = 1.665  # half width of an autocorrelation over σ: 2 √ln 2
+_SEEN = 6.0  # standard errors of the autocorrelation at lag 1
+_PLATEAU = 0.5  # growth of the width in that of the window, of logarithms
+_LAGS_Z = 20
+_USUAL = 1.5  # length of a spot along z over its width, where it is not seen
+_THINNEST = (0.5, 0.7)  # voxels, along z and in the plane
+_SALIENT = 5.0  # standard deviations that maxima of noise hardly reach
+
+
+@dataclass(frozen=True)
+class _Tried:
+    window: float
+    sigma: tuple[float, float]  # along z, in the plane
+    seen: float
+
+
+def autocorrelated(
+    images: Sequence[NDArray[np.float32]], noise: Noise, spacing: tuple[float, float, float]
+) -> tuple[NDArray[np.float64] | None, float]:
+    """(3,) widths in voxels, None where nothing stands out of the noise; and by how many errors it does."""
+    tried: list[_Tried] = []
+    size = min(min(image.shape[1:]) for image in images)
+    for window in _WINDOWS.tolist():
+        if window > max(size / 7, 4):
+            break
+        flattened = [_flattened(image, window, noise) for image in images]
+        one = _width(flattened, window, spacing)
+        if one is not None:
+            tried.append(one)
+            if one.sigma[1] < window / 6:
+                break
+    if not tried:
+        return None, 0.0
+    best = _plateau(tried)
+    if best is None:
+        return None, tried[-1].seen
+    return np.array([best.sigma[0], best.sigma[1], best.sigma[1]]), best.seen
+
+
+def _plateau(tried: list[_Tried]) -> _Tried | None:
+    """The first width that does not grow with the window; else the one that grows least, if it is small."""
+    growth = [
+        np.log(b.sigma[1] / a.sigma[1]) / np.log(b.window / a.window) if b.sigma[1] < b.window / 2 else 9.0
+        for a, b in zip(tried[:-1], tried[1:], strict=True)
+    ]
+    flat = [k for k, slope in enumerate(growth) if slope < _PLATEAU]
+    if flat:
+        return tried[flat[0] + 1]
+    best = tried[int(np.argmin(growth)) + 1] if growth else tried[0]
+    return best if best.sigma[1] < best.window / 3 else None
+
+
+def _flattened(image: NDArray[np.float32], window: float, noise: Noise) -> NDArray[np.float32]:
+    """The image less a background of this window, in standard deviations, without its margins."""
+    z, height, width = image.shape
+    smoother = Smoother((z, height, width), (window, window))
+
+    def part(_: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        return image, np.ones(image.shape, bool)
+
+    smooth = smoother.fit(whole(image.shape), part, noise).rows(0, height)
+    values = np.nan_to_num((image - smooth) / np.sqrt(variance(smooth, noise)))
+    edge = min(int(window), min(height, width) // 6)
+    values = values[:, edge : height - edge, edge : width - edge]
+    top = max(float(np.quantile(values[:, ::2, ::2], 0.9995)), 1e-9)
+    return np.ascontiguousarray(np.clip(values, -top, top), np.float32)
+
+
+def _correlation(values: NDArray[np.float32], axis: int, lags: int) -> NDArray[np.float64]:
+    """(lags,): mean product with itself, shifted by 1, 2, … along an axis."""
+    size = values.shape[axis]
+    padded = fft.next_fast_len(size + lags, real=True)
+    power = np.abs(fft.rfft(values, padded, axis=axis)) ** 2
+    summed = power.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.float64)
+    sums = fft.irfft(summed, padded)[1 : lags + 1]
+    return sums / (values.size / size * (size - np.arange(1, lags + 1)))
+
+
+def _width(
+    flattened: list[NDArray[np.float32]], window: float, spacing: tuple[float, float, float]
+) -> _Tried | None:
+    """Widths by one window of the background; None where nothing is seen."""
+    least = min(min(values.shape[1:]) for values in flattened)
+    lags = min(int(2.2 * window) + 3, least - 1, max(least // 2, 2))
+    if lags < 2:
+        return None
+    plane = np.mean([_correlation(v, a, lags) for v in flattened for a in (1, 2)], axis=0)
+    seen = float(plane[0] * np.sqrt(2 * sum(values.size for values in flattened)))
+    sigma = _half_width(plane)
+    if seen < _SEEN or sigma is None:
+        return None
+    sigma = max(sigma, _THINNEST[1])
+    return _Tried(window, (_along_z(flattened, sigma, spacing), sigma), seen)
+
+
+def _along_z(
+    flattened: list[NDArray[np.float32]], sigma: float, spacing: tuple[float, float, float]
+) -> float:
+    """The width along z, of planes smoothed to the width in the plane: their noise is independent."""
+    depth = min(values.shape[0] for values in flattened)
+    if depth == 1:
+        return 0.0
+    taps = bell(sigma, reach=2.5)
+    taps /= taps.sum()
+    lags = max(min(depth // 2, _LAGS_Z), 1)
+    smooth = [correlate(values, (np.ones(1), taps, taps)) for values in flattened]
+    along = _half_width(np.mean([_correlation(values, 0, lags) for values in smooth], axis=0))
+    if along is None or along > 0.95 * lags / _HALF:
+        # Longer than the lags, or light that is uneven along z: between a usual spot and the longest.
+        along = np.sqrt(_USUAL * sigma * spacing[1] / spacing[0] * max(depth / 4, 0.6))
+    return float(np.clip(along, _THINNEST[0], max(depth / 4, 0.6)))
+
+
+def width_along_z(
+    images: Sequence[NDArray[np.float32]], noise: Noise, sigma: float, spacing: tuple[float, float, float]
+) -> float:
+    """Width along z, in voxels, of spots that are `sigma` voxels wide in the plane."""
+    window = max(_WINDOW * sigma, float(_WINDOWS[0]))
+    return _along_z([_flattened(image, window, noise) for image in images], sigma, spacing)
+
+
+def _half_width(correlation: NDArray[np.float64]) -> float | None:
+    """σ of a Gaussian with this half width, above the lowest value near; lag 0 as a Gaussian has it."""
+    if len(correlation) < 3 or correlation[0] <= 0:
+        return None
+    first = correlation[0]
+    top = min(first ** (4 / 3) / max(correlation[1], 0.02 * first) ** (1 / 3), 6 * first)
+    values = np.concatenate([[top], correlation])
+    below = np.flatnonzero(values < top / 2)
+    near = int(below[0]) if len(below) else len(values) - 1
+    values = values - min(0.0, float(values[: 5 * near + 2].min()))
+    below = np.flatnonzero(values < values[0] / 2)
+    if len(below) == 0:
+        return (len(values) - 1) / _HALF
+    k = int(below[0])
+    return float((k - 1 + (values[k - 1] - values[0] / 2) / (values[k - 1] - values[k])) / _HALF)
+
+
+def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> NDArray[np.float64] | None:
+    """(3,) widths at which maxima stand out most, where the autocorrelation sees nothing; None if none do."""
+    image = max(images, key=lambda one: float(np.nanstd(one)))
+    flat = image.shape[0] == 1
+    best, most = None, 0.0
+    for plane in (0.8 * 1.35 ** np.arange(9)).tolist():
+        if plane > max(min(image.shape[1:]) / 12, 1.0):
+            break
+        for stretch in (1.0,) if flat else (0.4, 0.75, 1.3):
+            if not flat and stretch * plane > max(image.shape[0] / 5, 0.5):
+                continue
+            sigma = np.array([0.0 if flat else max(0.5, stretch * plane), plane, plane])
+            scene = Scene(image, noise, gaussian(sigma, flat), work)
+            height = begin(scene, _SALIENT)
+            stands = float(((height - _SALIENT) ** 3).sum())
+            if stands > most and (len(height) >= 3 or height.max() > 2 * _SALIENT):
+                best, most = scene.optics.sigma, stands
+    return best
