@@ -46,6 +46,10 @@ def test_a_region_finds_what_the_whole_movie_has_there(write: object, tmp_path: 
     y, x = (whole.position / SPACING).T[1:]
     inside = (whole.frame >= 1) & (y >= 8) & (y < 30) & (x >= 10) & (x < 40)
     assert 3 < inside.sum() < len(whole)
+    done = run(
+        "detect", path, "-o", path.with_name("n.csv"), "--radius", 1.5, "--frames", "1:", "--overwrite"
+    )
+    assert "in 2 frames" in done.stderr
     assert_alike(part, whole.take(inside))
     y, x = (part.position / SPACING).T[1:]
     assert ((part.frame >= 1) & (y >= 8) & (y < 30) & (x >= 10) & (x < 40)).all()

@@ -140,6 +140,10 @@ class DetectJob:
             )  # fmt: skip
         return cut.placed(found), settings
 
+    def frame_count(self, movie: Images) -> int:
+        """How many frames of a movie are looked at."""
+        return len(self.part.extent().of(movie).numbers)
+
     def record(self, origin: Mapping[str, str], used: DetectionSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""
         opened = {name: value for name, value in asdict(self.opening).items() if name != "spacing"}
@@ -155,7 +159,7 @@ class DetectJob:
         found, used = self.detect(movie)
         whole = self.record(self.origin(source), used) | dict(record)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
-        return {"detections": len(found), "frames": movie.frame_count}
+        return {"detections": len(found), "frames": self.frame_count(movie)}
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,8 @@ def detect(
     record = job.record(job.origin(str(source)), settings)
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
-        "output": shown(output), "detections": len(found), "frames": movie.frame_count, "axes": movie.axes,
-        "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
+        "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),
+        "axes": movie.axes, "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
         "device": settings.device, "expected_noise": None if labels else expected_noise(found),
         "seconds": clock.seconds,
     }  # fmt: skip
