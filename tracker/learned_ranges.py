@@ -80,7 +80,7 @@ class LinkLearned:
         run = track(seen, self.settings, workers=self.workers)
         pairs = run.tracks.links + low
         own = (pairs[:, 0] >= self.range.begin) & (pairs[:, 0] < self.range.end)
-        held = {name: values[own] for name, values in run.tracks.measures.items()}
+        held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
         held |= {"pairs": pairs[own], "worst_gap": np.array(run.stats["worst_gap"], dtype=np.float64)}
         return written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
 
