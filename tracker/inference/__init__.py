@@ -18,7 +18,7 @@ import numpy as np
 from ..model import Model
 from ..model.gate import radius
 from ..model.movie import Movie
-from .candidates import Search, candidates_of, pairs_near
+from .candidates import Search, candidates_of, distinct, pairs_near
 from .posterior import LinkPosterior, swept
 
 _CHANCE = 1e-3
@@ -54,7 +54,7 @@ class Jpda:
             reach = radius(model.motion, int(lag), chance)
             search = Search(int(lag), self.nearest, expected, radius=reach)
             keys.append(pairs_near(movie, search, workers=self.workers))
-        return LinkPosterior.unknown(candidates_of(np.unique(np.concatenate(keys)), movie.frame))
+        return LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
         """The posterior of the links of a movie."""

@@ -79,6 +79,18 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     )  # fmt: skip
 
 
+def distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """All keys of some arrays, increasing and each once; sorting is several times faster than hashing here.
+
+    Examples
+    --------
+    >>> distinct([np.array([3, 1]), np.array([3])]).tolist()
+    [1, 3]
+    """
+    every = np.sort(np.concatenate(keys))
+    return every[np.append(True, every[1:] != every[:-1])[: len(every)]]
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """What to search candidates by.
@@ -142,4 +154,4 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
         pair = (rows[rank], near[rank, place].astype(np.int64))
         first, second = pair if offset > 0 else pair[::-1]
         found.append(tails[first] * len(movie) + heads[second - len(tails)])
-    return np.unique(np.concatenate(found))
+    return distinct(found)

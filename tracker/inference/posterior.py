@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..model import Model
 from ..model.movie import Movie, summed
-from .candidates import Candidates, candidates_of
+from .candidates import Candidates, candidates_of, distinct
 from .jpda import log_evidence, marginals, sweep
 from .records import Moments
 
@@ -67,7 +67,7 @@ class LinkPosterior:
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
-        every = np.union1d(old, key)
+        every = distinct([old, key])
         grown = LinkPosterior.unknown(candidates_of(every, frame))
         place = np.searchsorted(every, old)
         grown.probability[place] = self.probability

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..inference.candidates import Search, pairs_near
+from ..inference.candidates import Search, distinct, pairs_near
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model
 from ..model.gate import radius
@@ -75,7 +75,7 @@ def with_gaps(
             )  # fmt: skip
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
-    posterior = posterior.with_pairs(np.unique(np.concatenate(keys)), movie.frame)
+    posterior = posterior.with_pairs(distinct(keys), movie.frame)
     for _ in range(sweeps):
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     lags = posterior.candidates.lag

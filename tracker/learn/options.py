@@ -38,6 +38,6 @@ class LearnOptions:
     last_rounds: int = 6
     still: float = 5e-4
     dropped: float = 5e-4
-    sample: int = 50_000
+    sample: int = 20_000
     gaps: bool = True
     workers: int = 1
