@@ -7,9 +7,10 @@ A track of detections y_1, y_2, …, with lags l_1, l_2, … between them, has t
 
     birth * death * prod_k delay(l_k) / density(y_k+1) * p(y_2, y_3, … | y_1),
 
-a detection of no particle the weight `clutter`, so that a lone detection has birth * death + clutter. Steps
-are those of a stationary first-order autoregression in one of K classes; with probability
-1 - (1 - renewal)^lag a link begins with a new class and a new step. Positions are seen with noise.
+with the birth of its first detection and the death of its last. A detection of no particle has the weight
+`clutter`, so that a lone one has birth * death + clutter. Steps are those of a stationary first-order
+autoregression in one of K classes. With probability 1 - (1 - renewal)^lag a link begins with a new step, of a
+class that is drawn by share * renewal, so that the shares stay. Positions are seen with noise.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Track = tuple[int, ...]
 class Assumptions:
     """Parameters: variances of steps (K, D), persistence, share and renewal (K,), noise variance (D,), rates.
 
-    `delay` (L,) holds the probabilities that the successor is seen 1, 2, …, L frames later.
+    `delay` (L,) holds the probabilities that the successor is seen 1, 2, …, L frames later. Death and
+    birth are numbers, or arrays (N,).
     """
 
     step: NDArray[np.float64]
@@ -41,8 +43,8 @@ class Assumptions:
     renewal: NDArray[np.float64]
     noise: NDArray[np.float64]
     delay: NDArray[np.float64]
-    death: float
-    birth: float
+    death: NDArray[np.float64] | float
+    birth: NDArray[np.float64] | float
     clutter: float
 
 
@@ -79,6 +81,9 @@ class Weights:
 
     def __init__(self, scene: Scene, given: Assumptions) -> None:
         self.scene, self.given = scene, given
+        self.birth, self.death = (
+            np.broadcast_to(rate, len(scene.frame)) for rate in (given.birth, given.death)
+        )
         self._known: dict[Track, float] = {}
 
     def of(self, track: Track) -> float:
@@ -88,7 +93,7 @@ class Weights:
         return self._known[track]
 
     def _weight(self, track: Track) -> float:
-        alone = self.given.birth * self.given.death
+        alone = self.birth[track[0]] * self.death[track[-1]]
         if len(track) == 1:
             return float(np.log(alone + self.given.clutter))
         total = np.log(alone)
@@ -123,12 +128,15 @@ def _renewed(now: _Hypotheses, given: Assumptions, lag: int) -> _Hypotheses:
     with np.errstate(divide="ignore"):
         left = np.log(-np.expm1(kept))
     parts = [_Hypotheses(now.weight + kept, now.kind, now.place, now.step, now.pp, now.ps, now.ss)]
-    for kind, share in enumerate(given.share):
+    entry = given.share * given.renewal
+    for kind, share in enumerate(entry / max(entry.sum(), 1e-300)):
         fresh = np.full(len(now.kind), kind)
         zero, spread = np.zeros_like(now.step), np.tile(given.step[kind], (len(fresh), 1))
         # A new step is of the stationary law, and moved on by the autoregression it still is.
         parts.append(
-            _Hypotheses(now.weight + left + np.log(share), fresh, now.place, zero, now.pp, zero, spread)
+            _Hypotheses(
+                now.weight + left + np.log(max(share, 1e-300)), fresh, now.place, zero, now.pp, zero, spread
+            )
         )
     both = [np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES]
     likely = both[0] > both[0].max() + np.log(_LEAST)

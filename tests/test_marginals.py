@@ -1,0 +1,72 @@
+"""Marginals of the engine beside the exact posterior over partitions into tracks, under the same model."""
+
+import numpy as np
+import pytest
+from partitions import Assumptions, Sampler, Scene, enumerated
+
+from outbid.inference import Jpda, infer
+from outbid.model import AssociationModel, Model, MotionModel, Surroundings
+from outbid.model.movie import Movie, movie_of
+
+
+def movie_with(seed: int, step: float, particles: int, frames: int) -> Movie:
+    """Persistent walkers in a box, some of which are missed, among clutter."""
+    rng = np.random.default_rng(seed)
+    place = rng.random((particles, 3)) * (particles / 0.6) ** (1 / 3)
+    walk = place + step * np.cumsum(rng.normal(size=(frames, particles, 3)), axis=0)
+    seen = [part[rng.random(particles) > 0.1] for part in walk]
+    return movie_of(np.concatenate(seen), np.concatenate([[0], np.cumsum([len(part) for part in seen])]))
+
+
+def model_of(movie: Movie, step: float) -> Model:
+    """Two classes of steps, gaps of a frame, deaths, births and clutter."""
+    variance = (step * movie.basis[0, 0]) ** 2 * np.array([[0.7], [2.0]]) * np.ones((1, movie.axes))
+    motion = MotionModel(
+        variance, np.array([0.1, 0.4]), np.array([0.7, 0.3]), np.array([0.2, 0.3]),
+        np.full(movie.axes, 0.05 * variance[0, 0]), np.ones(movie.frames - 1),
+    )  # fmt: skip
+    delay = np.array([0.85, 0.08])
+    return Model(motion, AssociationModel(delay, delay, 0.02), Surroundings.uniform(0 * movie.position))
+
+
+def assumed(movie: Movie, model: Model) -> tuple[Scene, Assumptions]:
+    """The same for the oracle."""
+    motion, association, around = model.motion, model.association, model.surroundings
+    scene = Scene(movie.position, movie.frame, movie.density, around.flow)
+    death = association.death(movie.left, around.survival)
+    birth = association.birth(movie.frame, around.survival_back)
+    rates = (association.delay, death, birth, association.clutter_odds)
+    return scene, Assumptions(
+        motion.variance, motion.correlation, motion.share, motion.renewal, motion.noise, *rates
+    )
+
+
+def compared(movie: Movie, model: Model, exact: np.ndarray) -> np.ndarray:
+    """Differences of the marginals, of the links that either finds possible."""
+    found = infer(movie, model, Jpda(sweeps=30, still=1e-6))
+    known = np.zeros_like(exact)
+    known[found.candidates.tail, found.candidates.head] = found.probability
+    return (known - exact)[np.maximum(exact, known) > 0.02]
+
+
+@pytest.mark.parametrize(("step", "error"), [(0.15, 0.02), (0.3, 0.04)])
+def test_marginals_over_three_frames_are_near_the_exact_ones(step: float, error: float) -> None:
+    apart = []
+    for seed in range(4):
+        movie = movie_with(seed, step, 3, 3)
+        model = model_of(movie, step)
+        apart.append(compared(movie, model, enumerated(*assumed(movie, model))))
+    assert np.abs(np.concatenate(apart)).mean() < error
+
+
+def test_marginals_of_a_longer_movie_are_near_those_that_are_sampled() -> None:
+    movie = movie_with(1, 0.25, 12, 5)
+    model = model_of(movie, 0.25)
+    scene, given = assumed(movie, model)
+    candidates = infer(movie, model).candidates
+    pairs = np.column_stack([candidates.tail, candidates.head])
+    exact = Sampler(scene, given, pairs, np.random.default_rng(0)).marginals(100, 10)
+    apart = compared(movie, model, exact)
+    assert len(apart) > 50
+    assert np.abs(apart).mean() < 0.03
+    assert abs(apart.mean()) < 0.015
