@@ -64,7 +64,7 @@ def test_what_is_stated_of_divisions_is_realised() -> None:
     assert np.concatenate(stated).mean() == pytest.approx(np.concatenate(right).mean(), abs=0.1)
 
 
-@pytest.mark.parametrize("kind", ["few", "few_and_still", "short_lives"])
+@pytest.mark.parametrize("kind", ["few", "few_and_still", "merging_spots"])
 def test_where_nothing_divides_links_stay_as_they_are(kind: str) -> None:
     _, learned = seen(kind)
     links, lineage = with_divisions(learned.movie, learned.model, learned.posterior)
@@ -82,6 +82,7 @@ def test_a_tissue_run_backward_shows_no_divisions() -> None:
     for name in ("tail", "head", "no_successor", "successor", "flow"):
         assert (getattr(again, name) == getattr(evidence, name)).all(), name
     assert (turned.tail < turned.head).all()
+    assert (np.diff(turned.tail * len(learned.movie) + turned.head) > 0).all()
     backward = candidate_divisions(turned)
     forward = candidate_divisions(evidence)
     axes, rates = 3, Rates(len(learned.movie), 80.0, 1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from outbid import Tracks
 
@@ -168,11 +169,26 @@ def stuck_and_free(seed: int, kappa: float) -> Tracks:
     return reflected(the, the.start + scaled(np.cumsum(steps, axis=0), kappa))
 
 
+def merging_spots(seed: int, kappa: float) -> Tracks:
+    """Swimmers that are seen as one spot while they are nearer than two fifths of the spacing."""
+    the = cast([48, seed])
+    path = folded(swum(the, kappa), the.side)
+    seen = np.ones(path.shape[:2], bool)
+    for frame, here in enumerate(path):
+        alive = np.flatnonzero(the.alive[frame])
+        for one, other in cKDTree(here[alive]).query_pairs(0.4, output_type="ndarray"):
+            both = alive[[one, other]]
+            if seen[frame, both].all():
+                path[frame, both] = here[both].mean(axis=0)
+                seen[frame, both[1]] = False
+    return filmed(the, path, View((0.02,), 0.02, 0.02), seen=seen)
+
+
 KINDS = {
     kind.__name__: kind
     for kind in (
         on_a_sphere, on_sheets, single_slice, blinking, misses_and_clutter, noisy_depth, noisy, unlike_axes,
         flat_box, lost_frames, uneven_frames, few, few_and_still, short_lives, clumps, bleaching,
-        stuck_and_free,
+        stuck_and_free, merging_spots,
     )
 }  # fmt: skip

@@ -22,7 +22,7 @@ class Evidence:
     flow : (N, D) float64 array
         Step to the next frame that a detection shares with its neighbours.
     tail, head : (E,) int64 arrays
-        Candidate links of lag 1.
+        Candidate links of lag 1, sorted by tail, then by head.
     apart : (E,) float64 array
         Probability that neither end of a candidate has a link, given that at most the candidate joins them.
     no_successor, no_predecessor : (N,) float64 arrays
@@ -74,8 +74,9 @@ class Evidence:
             frame_start=len(movie) - movie.frame_start[::-1],
             density=movie.density[::-1],
         )
+        order = np.lexsort((last - self.tail, last - self.head))
         return Evidence(
-            turned, -self.flow[::-1], last - self.head, last - self.tail, self.apart,
+            turned, -self.flow[::-1], (last - self.head)[order], (last - self.tail)[order], self.apart[order],
             self.no_predecessor[::-1], self.no_successor[::-1], _turned(self.predecessor),
             _turned(self.successor),
         )  # fmt: skip
