@@ -45,7 +45,14 @@ myst_substitutions = {
     )
 } | {
     name: getattr(paper_tables, name)()
-    for name in ("hungarian_times", "paper_claims", "serial_share", "shard_times", "solver_times")
+    for name in (
+        "card_claims",
+        "hungarian_times",
+        "paper_claims",
+        "serial_share",
+        "shard_times",
+        "solver_times",
+    )
 }
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]

@@ -8,6 +8,12 @@ from typing import Any
 
 from tables import REPOSITORY, _short, _table
 
+from outbid.simulate.paper import values_of
+
+_LARGEST = 20_000
+"""The n at which variants on a GPU are compared with the paper's."""
+_SLOWER = {"[0, n/10]": "tree", "[0, n]": "classical", "[0, 10n]": "classical"}
+"""The paper's slower variant at that n."""
 _ORDER = ("gpu", "cpu")
 """Where a table was recorded: with a GPU if there is such a record."""
 
@@ -45,18 +51,89 @@ def paper_claims() -> str:
 
 
 def hungarian_times() -> str:
-    """Seconds of the Hungarian variants beside the paper's."""
-    part = dict(_parts())["date-nagi-table3"]
-    rows = [
+    """Seconds of the Hungarian variants on a GPU at n = 20,000, beside the paper's."""
+    record = _gpu_record()
+    known = {row["costs"]: row for row in values_of("date-nagi-table3") if row["n"] == _LARGEST}
+    rows = []
+    for row in record["hungarian"]:
+        if row["n"] != _LARGEST:
+            continue
+        paper = known.get(row["costs"], {})
+        name = "CU-TREE" if row["variant"] == "tree" else "CU-CLASS"
+        rows.append(
+            (
+                row["costs"], row["variant"], f"{1e3 * row['seconds']:.1f} ms",
+                f"{paper[name]:g} s" if name in paper else "not legible",
+                f"{row['initial_assignments']:,}", _number(paper.get("initial", "not legible")),
+                row["iterations"], row["dual_updates"],
+            )
+        )  # fmt: skip
+    heads = ("costs", "variant", "time", "paper's", "initial", "paper's", "iterations", "dual updates")
+    return f"{_table(heads, rows)}\n\nn = 20,000. {_card(record)}"
+
+
+def card_claims() -> str:
+    """Claims on GPUs, judged by the record that `make gpu-test` made."""
+    record = _gpu_record()
+    rows = [_order(record, costs, slower) for costs, slower in _SLOWER.items()]
+    forms = [row["global_ms"] / row["shared_ms"] for row in record["evaluations"]]
+    rows.append(
         (
-            f"{row['n']:,}", row["costs"], row["case"],
-            f"{row['seconds']:.3f}", _number(row["paper_seconds"]),
-            f"{row['initial_assignments']:,.0f}", _number(row["paper_initial"]), f"{row['dual_updates']:g}",
+            "Roverso et al., Figure 1", "shared memory is consistently better than global memory",
+            f"{min(forms):.1f} to {max(forms):.1f} times as fast, transfers not counted",
+            _verdict(min(forms) > 1),
         )
-        for row in part["summary"]
-    ]  # fmt: skip
-    heads = ("n", "costs", "variant", "s", "paper's s", "initial", "paper's", "dual updates")
-    return f"{_table(heads, rows)}\n\n{_origin(part)}"
+    )  # fmt: skip
+    worst = max(row["worst_percent"] for row in record["switching"])
+    rows.append(
+        (
+            "Roverso et al., section 3", "the answer is at most 0.6 % from the optimum",
+            f"at most {worst:.3f} %, GEOM, n = 1,000 to 10,000", _verdict(worst < 0.6),
+        )
+    )  # fmt: skip
+    faster = [row["cpu_ms"] / row["gpu_ms"] for row in record["switching"] if "cpu_ms" in row]
+    rows.append(
+        (
+            "Roverso et al., section 7", "an order of magnitude faster than C for large n",
+            f"{max(faster):.1f} times at n up to 2,000, over the CPU's kernels here",
+            _verdict(max(faster) > 10),
+        )
+    )  # fmt: skip
+    both = [row["cpu_auction_ms"] / row["gpu_ms"] for row in record["auctions"] if "cpu_auction_ms" in row]
+    rows.append(
+        (
+            "Vasconcelos & Rosenhahn, Figure 6", "the GPU considerably accelerates the auction",
+            f"{max(both):.1f} times, distances, n = 1,000, with ε scaling", _verdict(max(both) > 2),
+        )
+    )  # fmt: skip
+    return f"{_table(('where', 'claim', 'measured here', 'verdict'), rows)}\n\n{_card(record)}"
+
+
+def _order(record: dict[str, Any], costs: str, slower: str) -> tuple[str, ...]:
+    """Which variant is the slower one in a range of costs."""
+    times = {
+        row["variant"]: row["seconds"]
+        for row in record["hungarian"]
+        if (row["n"], row["costs"]) == (_LARGEST, costs)
+    }
+    over = times["classical"] / times["tree"]
+    holds = (over > 1) == (slower == "classical")
+    words = f"the {slower} variant is the slower one in {costs}"
+    return "Date & Nagi, Table 3", words, f"classical over tree {over:.2f}", _verdict(holds)
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"
+
+
+def _gpu_record() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
+    return found
+
+
+def _card(record: dict[str, Any]) -> str:
+    commit, date, card = _short(record["commit"]), record["date"], record["card"]
+    return f"Commit {commit}, {date}; {card}; {record['provenance']}."
 
 
 def serial_share() -> str:
@@ -115,4 +192,4 @@ def solver_times() -> str:
 
 
 def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:,.4g}"
+    return value if isinstance(value, str) else f"{value:,.6g}"

@@ -41,7 +41,13 @@ EXTENTS = {
         "vasconcelos-figure6": Extent((50, 100, 200, 400), 20, "gpu"),
     },
     "cpu": {
+        "date-nagi-table2": Extent((1000, 2000), 1),
         "date-nagi-table3": Extent((1000, 2000), 1),
+        "date-nagi-table4": Extent((150,), 1),
+        "date-nagi-table5": Extent((300,), 1),
+        "roverso-figure2": Extent((128, 256), 2),
+        "roverso-figure3": Extent((128, 256), 1),
+        "vasconcelos-figure6": Extent((50, 100), 10),
         "vasconcelos-figure5": Extent((500,), 2),
         "vasconcelos-failure": Extent((500,), 3),
     },

@@ -7,7 +7,7 @@ import pytest
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid._arrays import gpu_names, on_device, to_device, to_host
+from outbid._arrays import cupy_module, gpu_names, on_device, to_device, to_host
 from outbid.assignment.problem import on_gpu
 
 pytestmark = pytest.mark.gpu
@@ -73,6 +73,8 @@ def test_a_matrix_on_the_host_is_read_by_the_gpu_in_its_parts(solver, shards, tm
 
 @pytest.mark.parametrize("solver", [*VARIANTS, "sparsified"])
 def test_all_gpus_through_nccl(solver):
+    if getattr(cupy_module().cuda, "nccl", None) is None or len(gpu_names()) == 1:
+        pytest.skip("it needs two GPUs, and CuPy with NCCL")
     costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
     problem = AssignmentProblem(DenseCosts(costs))
     answer = assign(problem, solver, devices=range(len(gpu_names())))

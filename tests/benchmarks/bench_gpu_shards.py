@@ -84,11 +84,11 @@ def _timed(blocks: Hashed, way: Communicator, variant: str) -> tuple[float, Foun
 
 def _measured(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
     def work(way: Communicator) -> tuple[float, Found]:
-        assert isinstance(way, Nccl)
-        with cupy.cuda.Device(way.device):
+        with cupy.cuda.Device(way.rank):
             return _timed(blocks, way, variant)
 
-    results = run_ranks(Nccl.of_host(list(range(gpus))), work)
+    ways = [Alone()] if gpus == 1 else Nccl.of_host(list(range(gpus)))
+    results = run_ranks(ways, work)
     return max(seconds for seconds, _ in results), results[0][1]
 
 

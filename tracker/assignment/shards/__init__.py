@@ -12,11 +12,11 @@ root does every shard does alike, for ties are settled by rule.
 `classical`      rows divided; `classical_device`
 `state`          what every shard keeps and counts
 `sparsified`     rows divided; the candidates are alike in all shards
-`divided`        a solver for `assign`, whose matrix is divided
+`division`       a solver for `assign`, whose matrix is divided
 """
 
 from __future__ import annotations
 
-from .divided import divided
+from .division import divided
 
 __all__ = ["divided"]

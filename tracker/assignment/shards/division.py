@@ -15,7 +15,7 @@ from ..solver import AbstractAssignmentSolver, Answer
 from ..sparsified import Sparsified
 from ..variants import solver_named
 from .blocks import ArrayBlocks, Blocks, PointBlocks
-from .communicator import Communicator, Virtual, run_ranks
+from .communicator import Alone, Communicator, Virtual, run_ranks
 from .search import Work, found
 from .sparsified import solved
 
@@ -123,6 +123,8 @@ def divided(
 def _ways(devices: tuple[int, ...], shards: int) -> list[Communicator]:
     if not devices or len(devices) < shards:
         return Virtual.all_of(shards)
+    if len(devices) == 1:
+        return [Alone()]
     from .nccl import Nccl
 
     return Nccl.of_host(list(devices))
