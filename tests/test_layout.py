@@ -219,9 +219,16 @@ def test_assignment_imports_the_lowest_floor_alone() -> None:
         f"{path.name}:{line} {name}"
         for path in files
         for line, name, _ in imports(path)
-        if not allowed.fullmatch(name) or name.startswith("outbid")
+        if not allowed.fullmatch(as_from_the_folder(path, name)) or name.startswith("outbid")
     ]
     assert wrong == []
+
+
+def as_from_the_folder(path: Path, name: str) -> str:
+    """A relative name in a folder inside assignment/, as the folder itself would write it."""
+    depth = len(path.relative_to(REPOSITORY / "tracker" / "assignment").parts) - 1
+    dots = len(name) - len(name.lstrip("."))
+    return "." * max(1, dots - depth) + name.lstrip(".") if dots else name
 
 
 def test_relative_inside_absolute_outside() -> None:
