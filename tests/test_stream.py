@@ -108,6 +108,7 @@ def test_a_killed_run_leaves_all_in_its_folder_and_is_resumed(movie, tmp_path):
     folder = tmp_path / "out.parquet.parts"
     assert sorted(tmp_path.iterdir()) == sorted([folder, path, whole])
     assert len(list(folder.glob("*.arrow"))) >= 3
+    folder.with_name(f"{folder.name}.0123abcd.tmp").mkdir()  # killed as the folder had got its name
     track_stream(path, out, SETTINGS, record=RECORD, rows=100, resume=True)
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(tmp_path.iterdir()) == sorted([out, path, whole])

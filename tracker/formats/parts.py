@@ -27,7 +27,7 @@ from .atomic import move_whole, write_whole, write_whole_folder
 from .outputs import refuse_output
 from .parquet import RECORD, packed
 from .records import record_bytes
-from .staged import held_here
+from .staged import held_here, remove_leftovers
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
@@ -183,6 +183,7 @@ def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *,
         If there are parts that are not to be resumed or are of another run, or none that can.
     """
     content, run = record_bytes(record), folder / "run.json"
+    remove_leftovers(folder)
     if resume and not folder.exists():
         raise SettingsError(f"There is nothing to resume: no {folder}. Leave out --resume.")
     if not folder.exists():

@@ -1,0 +1,90 @@
+"""``python -m fuzz.long``, in the folder tests: many processes for minutes, and the record of it.
+
+An hour is divided over processes with numbers of their own. The record, tests/fuzz_record.json, holds
+commit, date, machine, what became of the cases of each format, the planted faults with the number of the
+first case that shows each, and a hash of every reader that was judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from .measured import WRITERS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests" / "fuzz_record.json"
+_APART = 10**7
+"""Numbers of cases that belong to one process."""
+
+
+def sources() -> dict[str, str]:
+    """SHA-256 of the readers."""
+    paths = sorted((REPOSITORY / "tracker" / "formats").glob("*.py"))
+    read = [path for path in paths if path.stem not in WRITERS]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in read}
+
+
+def begin(*words: object) -> subprocess.Popen[str]:
+    """A run in a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "fuzz", *map(str, words)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, cwd=REPOSITORY / "tests", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+
+
+def ended(run: subprocess.Popen[str]) -> dict[str, Any]:
+    """What it found; a process that died is a find."""
+    said, errors = run.communicate()
+    if run.returncode:
+        died = {"kind": "process", "verdict": "crash", "said": f"exit {run.returncode}: {errors[-2000:]}"}
+        return {"tally": {}, "finds": [died], "reached": {}, "planted": {}}
+    return json.loads(said)
+
+
+def main() -> None:
+    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
+    import measure
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=3600 / (os.cpu_count() or 1))
+    parser.add_argument("--first", type=int, default=0, help="number of the first case of the first process")
+    parser.add_argument("--keep", type=Path, default=REPOSITORY / "build" / "fuzz")
+    parser.add_argument("--record", type=Path, default=RECORD)
+    given = parser.parse_args()
+    count = max(given.processes - 2, 1)
+    long = ["--count", _APART, "--keep", given.keep]
+    runs = [
+        begin(*long, "--seconds", given.seconds, "--first", given.first + k * _APART) for k in range(count)
+    ]
+    judged = ended(begin("--count", 1, "--planted", "everywhere"))
+    reached = ended(begin("--count", 500, "--measure", "quietly"))
+    found = [ended(run) for run in runs]
+    tally: dict[str, Counter[str]] = {}
+    for one in [*found, reached]:
+        for name, counts in one["tally"].items():
+            tally.setdefault(name, Counter()).update(counts)
+    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
+    record = {
+        **origin, "hours": round(count * given.seconds / 3600, 2), "cases": sum(c.total() for c in tally.values()),
+        "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
+        "finds": [find for one in [*found, reached, judged] for find in one["finds"]],
+        "planted": judged["planted"], "branches": {k: round(v, 1) for k, v in reached["reached"].items()},
+        "sources": sources(),
+    }  # fmt: skip
+    given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    sys.stderr.write(f"{record['cases']} cases, {len(record['finds'])} faults\n")
+
+
+if __name__ == "__main__":
+    main()

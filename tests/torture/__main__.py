@@ -1,0 +1,109 @@
+"""``python -m torture``, in the folder tests: disturbs the commands that write, so many times or for a while."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .acts import ACTS, Stage, renewed, staged
+from .runs import import_all
+from .writers import WRITERS, Writer, make_inputs
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests" / "torture_record.json"
+_JUDGED = ("atomic", "staged", "outputs", "records", "parts")
+"""Modules of `outbid.formats` on which it depends how files appear."""
+
+
+def sources() -> dict[str, str]:
+    """SHA-256 of what is judged."""
+    paths = [REPOSITORY / "tracker" / "formats" / f"{name}.py" for name in _JUDGED]
+    paths.append(REPOSITORY / "tracker" / "_interrupt.py")
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def trials(
+    seed: int, writers: list[Writer], acts: list[str]
+) -> Iterator[tuple[str, Writer, bool, random.Random]]:
+    """Acts and commands in a random order, each once a round; with a random number generator of its own."""
+    for turn in range(10**9):
+        every = [(act, writer, replaces) for act in acts for writer in writers for replaces in (False, True)]
+        random.Random(f"{seed} {turn}").shuffle(every)
+        for act, writer, replaces in every:
+            yield act, writer, replaces, random.Random(f"{seed} {turn} {act} {writer.name} {replaces}")
+
+
+class Bench:
+    """A folder for each command, made when it is asked for."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch, self._stages = scratch, dict[tuple[str, bool], Stage]()
+        self.inputs = scratch / "inputs"
+        self.inputs.mkdir()
+        make_inputs(self.inputs)
+
+    def stage(self, writer: Writer, replaces: bool) -> Stage:
+        """The folder as it is before the command runs."""
+        key = writer.name, replaces
+        if key not in self._stages:
+            folder = self._scratch / f"{len(self._stages)}"
+            folder.mkdir()
+            folder.chmod(0o777)
+            self._stages[key] = staged(writer, self.inputs, folder, replaces=replaces)
+        stage = self._stages[key]
+        renewed(stage.folder, self.inputs, stage.before)
+        return stage
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--count", type=int, default=10**9, help="trials in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--writers", nargs="+", default=[writer.name for writer in WRITERS])
+    parser.add_argument("--acts", nargs="+", default=list(ACTS), choices=list(ACTS))
+    parser.add_argument("--record", action="store_true", help="renew tests/torture_record.json")
+    given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "2"
+    import_all()
+    tried: Counter[str] = Counter()
+    finds: list[dict[str, Any]] = []
+    chosen = [writer for writer in WRITERS if writer.name in given.writers]
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        bench, end = Bench(Path(name)), time.monotonic() + given.seconds
+        for act, writer, replaces, rng in trials(given.seed, chosen, given.acts):
+            if time.monotonic() > end or tried.total() >= given.count:
+                break
+            wrong = ACTS[act](bench.stage(writer, replaces), rng)
+            tried[act] += 1
+            if wrong:
+                finds.append({"act": act, "writer": writer.name, "replaces": replaces, "wrong": wrong})
+                sys.stderr.write(f"{finds[-1]}\n")
+    report = {"tried": tried, "finds": finds, "writers": given.writers}
+    if given.record:
+        _record(report, given.seconds)
+    sys.stdout.write(json.dumps(report) + "\n")
+
+
+def _record(report: dict[str, Any], seconds: float) -> None:
+    sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
+    import measure
+
+    origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
+    record = {**origin, "hours": round(seconds / 3600, 2), **report, "sources": sources()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

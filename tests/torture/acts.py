@@ -1,0 +1,198 @@
+"""What is done to a command while it writes, and what must hold afterwards: old or new, never half."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .folders import State, faults, state_of
+from .runs import Ended, begin, ended, run
+from .writers import Writer
+
+_DONE, _REFUSED, _NO_ROOM, _INTERRUPTED = 0, 2, 4, 130
+_SOON = 0.02
+"""Seconds, about, that a run goes on after its temporary file has appeared."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command with its folder, and what that holds before and after a whole run."""
+
+    writer: Writer
+    folder: Path
+    said: Path
+    replaces: bool
+    before: State
+    after: State
+    seconds: float
+
+    def words(self, *more: str) -> list[str]:
+        """Of the run that is disturbed."""
+        return self.writer.arguments(1, *(["--overwrite"] if self.replaces else []), *more)
+
+
+def killed(stage: Stage, rng: random.Random) -> list[str]:
+    """SIGKILL at any moment."""
+    return _signalled(stage, rng, signal.SIGKILL)
+
+
+def terminated(stage: Stage, rng: random.Random) -> list[str]:
+    """SIGTERM at any moment."""
+    return _signalled(stage, rng, signal.SIGTERM)
+
+
+def interrupted(stage: Stage, rng: random.Random) -> list[str]:
+    """Ctrl-C at any moment."""
+    return _signalled(stage, rng, signal.SIGINT)
+
+
+def full_disk(stage: Stage, rng: random.Random) -> list[str]:
+    """No file can have more than so many bytes."""
+    sizes = [len(of) for name in stage.writer.outputs for of in stage.after.of(name).values()]
+    process = begin(stage.words(), stage.folder, stage.said, limit=rng.randrange(max(sizes)))
+    end = ended(process, stage.said)
+    wrong = [] if end.code in (_DONE, _NO_ROOM) else [f"exit code {end.code}: {end.said[-300:]}"]
+    return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=False)
+
+
+def read_only(stage: Stage, rng: random.Random) -> list[str]:
+    """The folder belongs to somebody else, or cannot be written."""
+    stage.folder.chmod(0o555)
+    try:
+        end = ended(begin(stage.words(), stage.folder, stage.said, alone=True), stage.said)
+    finally:
+        stage.folder.chmod(0o755)
+    wrong = [] if end.code in (_NO_ROOM, _REFUSED) else [f"exit code {end.code}: {end.said[-300:]}"]
+    return wrong + _afterwards(stage, end, leaves_parts=False, was_killed=False)
+
+
+def two_runs(stage: Stage, rng: random.Random) -> list[str]:
+    """Another run makes another output of the same name at the same time."""
+    other = stage.said.with_name("other")
+    first = begin(stage.writer.arguments(1, "--overwrite"), stage.folder, stage.said)
+    time.sleep(rng.random() * stage.seconds * 0.7)
+    second = begin(stage.writer.arguments(2, "--overwrite"), stage.folder, other)
+    ends = [ended(first, stage.said), ended(second, other)]
+    now = state_of(stage.folder)
+    wrong = [f"exit code {end.code}: {end.said[-300:]}" for end in ends if end.code not in (_DONE, _REFUSED)]
+    if all(end.code != _DONE for end in ends):
+        wrong.append("neither run is done")
+    run(stage.writer.arguments(2, "--overwrite"), stage.folder, stage.said)
+    wholes = [stage.after, state_of(stage.folder), *([stage.before] if wrong else [])]
+    return wrong + _looked_at(stage, now, wholes, Ended(_DONE, ""), parts=False)
+
+
+ACTS: Mapping[str, Callable[[Stage, random.Random], list[str]]] = {
+    "KILL": killed, "TERM": terminated, "INT": interrupted, "full disk": full_disk,
+    "read-only folder": read_only, "two runs": two_runs,
+}  # fmt: skip
+"""By name; each returns what was wrong."""
+
+
+def _signalled(stage: Stage, rng: random.Random, number: signal.Signals) -> list[str]:
+    process = begin(stage.words(), stage.folder, stage.said)
+    _wait(stage, rng, process)
+    os.kill(process, number)
+    end = ended(process, stage.said)
+    was_killed = number == signal.SIGKILL
+    good = (-number, _DONE) if was_killed else (_INTERRUPTED, _DONE, -number)
+    wrong = [] if end.code in good else [f"exit code {end.code}: {end.said[-300:]}"]
+    return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=was_killed)
+
+
+def _wait(stage: Stage, rng: random.Random, process: int) -> None:
+    """Until some moment of the run: any, or one at which it writes."""
+    end = time.monotonic() + stage.seconds * (0.3 + rng.random())
+    if rng.random() < 0.4:
+        time.sleep(max(rng.random() * stage.seconds, 0.0))
+        return
+    names = tuple(f"{name}." for name in stage.writer.outputs)
+    while time.monotonic() < end:
+        if any(
+            name.startswith(names) and name.endswith((".tmp", ".parts")) for name in os.listdir(stage.folder)
+        ):  # noqa: PTH208
+            time.sleep(rng.expovariate(1 / _SOON) if rng.random() < 0.7 else 0)
+            return
+
+
+def _afterwards(stage: Stage, end: Ended, *, leaves_parts: bool, was_killed: bool) -> list[str]:
+    """What is wrong now, and after the run has been repeated."""
+    now = state_of(stage.folder)
+    wholes = [stage.before, stage.after]
+    parts = leaves_parts and stage.writer.resumes
+    wrong = _looked_at(stage, now, wholes, end, parts=parts, was_killed=was_killed)
+    going_on = ["--resume"] if any(name.endswith(".parts") for name in now.left) else []
+    if stage.replaces and not going_on:
+        again = run(stage.writer.arguments(1), stage.folder, stage.said)
+        if again.code != _REFUSED:
+            wrong.append(f"without --overwrite: exit code {again.code}: {again.said[-300:]}")
+        wrong += _looked_at(
+            stage, state_of(stage.folder), wholes, again, parts=False, was_killed=was_killed, swept=True
+        )
+    again = run(stage.writer.arguments(1, "--overwrite", *going_on), stage.folder, stage.said)
+    if again.code != _DONE:
+        wrong.append(f"repeated: exit code {again.code}: {again.said[-300:]}")
+    if state_of(stage.folder) != stage.after:
+        wrong.append(f"repeated: not what a whole run leaves, but also {state_of(stage.folder).left}")
+    return wrong
+
+
+def _looked_at(
+    stage: Stage,
+    now: State,
+    wholes: list[State],
+    end: Ended,
+    *,
+    parts: bool,
+    was_killed: bool = False,
+    swept: bool = False,
+) -> list[str]:
+    wrong = [fault for name in stage.writer.outputs for fault in faults(name, now, wholes, killed=was_killed)]
+    if now.without(stage.writer.outputs) != stage.before.without(stage.writer.outputs):
+        wrong.append("inputs or other files have changed")
+    left = [name for name in now.left if not (parts and name.endswith(".parts"))]
+    if left and (swept or not was_killed):
+        wrong.append(f"left over: {left}")
+    if "Traceback" in end.said:
+        wrong.append(f"a traceback: {end.said[-300:]}")
+    return wrong
+
+
+def staged(writer: Writer, inputs: Path, scratch: Path, *, replaces: bool) -> Stage:
+    """A folder for a command, with its inputs, and perhaps the output of an earlier run.
+
+    Raises
+    ------
+    RuntimeError
+        If the command does not work as it is, or not twice alike.
+    """
+    folder, said = scratch / "work", scratch / "said"
+    states: list[State] = []
+    for _ in range(2):
+        renewed(folder, inputs)
+        if replaces and (end := run(writer.arguments(2), folder, said)).code:
+            raise RuntimeError(f"{writer.name}: {end.said}")
+        before, start = state_of(folder), time.monotonic()
+        end = run(writer.arguments(1, *(["--overwrite"] if replaces else [])), folder, said)
+        seconds = time.monotonic() - start
+        states.append(state_of(folder))
+        if end.code or states[0] != states[-1]:
+            raise RuntimeError(f"{writer.name} does not make the same output twice: {end.said}")
+    return Stage(writer, folder, said, replaces, before, states[0], seconds)
+
+
+def renewed(folder: Path, inputs: Path, before: State | None = None) -> None:
+    """Have a folder as it was before a run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(inputs, folder)
+    for name, content in (before.content if before is not None else {}).items():
+        for inside, of in content.items():
+            file = folder / name / inside if inside else folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(of)

@@ -1,0 +1,123 @@
+"""A command in a process of its own, forked when all is imported: a run takes a tenth of a second."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import resource
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+_NOBODY = 65534
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_LONGEST = 60.0
+"""Seconds after which a run hangs."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: its exit code, or minus the number of the signal; and what it said on stderr."""
+
+    code: int
+    said: str
+
+
+def import_all() -> None:
+    """Import every module, so that no run has to; none runs threads yet, which a fork would lose."""
+    import outbid
+
+    for module in pkgutil.walk_packages(outbid.__path__, "outbid."):
+        if "gpu" not in module.name and ".forms" not in module.name and not module.name.endswith(".window"):
+            try:
+                import_module(module.name)
+            except ImportError:  # of packages that are not installed
+                continue
+
+
+def begin(
+    words: Sequence[str], folder: Path, said: Path, *, limit: int | None = None, alone: bool = False
+) -> int:
+    """Start a command in a folder; returns the process.
+
+    Parameters
+    ----------
+    words : sequence of str
+    folder, said : Path
+        Where it runs, and the file for what it says, which is elsewhere.
+    limit : int, optional
+        Bytes that a file of its may have, as on a disk that is full.
+    alone : bool
+        Whether it runs without the rights of root, if we have those.
+    """
+    with said.open("wb"):
+        said.chmod(0o666)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # else it would be raised in our own code
+    process = os.fork()
+    if process:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return process
+    code = 70
+    try:
+        _become(folder, said, limit, alone)
+        from outbid.cli import main
+
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        main(list(words), prog_name="outbid")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except KeyboardInterrupt:  # before the command has begun
+        code = 130
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _become(folder: Path, said: Path, limit: int | None, alone: bool) -> None:
+    os.chdir(folder)
+    nothing, spoken = os.open(os.devnull, os.O_RDWR), os.open(said, os.O_WRONLY | os.O_APPEND)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.dup2(spoken, 2)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    if alone and os.getuid() == 0:
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
+
+
+def ended(process: int, said: Path) -> Ended:
+    """Wait for a run.
+
+    Raises
+    ------
+    TimeoutError
+        If it hangs.
+    """
+    end = time.monotonic() + _LONGEST
+    while True:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return Ended(os.waitstatus_to_exitcode(status), said.read_text("utf-8", "replace"))
+        if time.monotonic() > end:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise TimeoutError(f"more than {_LONGEST} s")
+        time.sleep(0.001)
+
+
+def run(words: Sequence[str], folder: Path, said: Path) -> Ended:
+    """Run a command to its end."""
+    return ended(begin(words, folder, said), said)
