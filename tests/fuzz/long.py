@@ -76,7 +76,8 @@ def main() -> None:
             tally.setdefault(name, Counter()).update(counts)
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     record = {
-        **origin, "hours": round(count * given.seconds / 3600, 2), "cases": sum(c.total() for c in tally.values()),
+        **origin, "hours": round(count * given.seconds / 3600, 2),
+        "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
         "finds": [find for one in [*found, reached, judged] for find in one["finds"]],
         "planted": judged["planted"], "branches": {k: round(v, 1) for k, v in reached["reached"].items()},

@@ -1,4 +1,4 @@
-"""``python -m torture``, in the folder tests: disturbs the commands that write, so many times or for a while."""
+"""``python -m torture``, in the folder tests: disturbs the commands that write."""
 
 from __future__ import annotations
 

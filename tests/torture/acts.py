@@ -97,7 +97,7 @@ ACTS: Mapping[str, Callable[[Stage, random.Random], list[str]]] = {
 
 def _signalled(stage: Stage, rng: random.Random, number: signal.Signals) -> list[str]:
     process = begin(stage.words(), stage.folder, stage.said)
-    _wait(stage, rng, process)
+    _wait(stage, rng)
     os.kill(process, number)
     end = ended(process, stage.said)
     was_killed = number == signal.SIGKILL
@@ -106,7 +106,7 @@ def _signalled(stage: Stage, rng: random.Random, number: signal.Signals) -> list
     return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=was_killed)
 
 
-def _wait(stage: Stage, rng: random.Random, process: int) -> None:
+def _wait(stage: Stage, rng: random.Random) -> None:
     """Until some moment of the run: any, or one at which it writes."""
     end = time.monotonic() + stage.seconds * (0.3 + rng.random())
     if rng.random() < 0.4:
@@ -114,9 +114,8 @@ def _wait(stage: Stage, rng: random.Random, process: int) -> None:
         return
     names = tuple(f"{name}." for name in stage.writer.outputs)
     while time.monotonic() < end:
-        if any(
-            name.startswith(names) and name.endswith((".tmp", ".parts")) for name in os.listdir(stage.folder)
-        ):  # noqa: PTH208
+        there = (path.name for path in stage.folder.iterdir())
+        if any(name.startswith(names) and name.endswith((".tmp", ".parts")) for name in there):
             time.sleep(rng.expovariate(1 / _SOON) if rng.random() < 0.7 else 0)
             return
 

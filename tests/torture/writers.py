@@ -45,17 +45,36 @@ _GATED = ("--max-distance", "3", "-o")
 WRITERS: Sequence[Writer] = (
     *map(_converted, (".csv", ".tsv", ".parquet", ".xml", ".isbi.xml", ".geff")),
     Writer("track", ("track", "spots{n}.parquet", *_GATED, "out.csv"), ("out.csv",)),
-    Writer("stream", ("track", "spots{n}.parquet", *_GATED, "out.parquet", "--stream"), ("out.parquet",), True),
+    Writer(
+        "stream", ("track", "spots{n}.parquet", *_GATED, "out.parquet", "--stream"), ("out.parquet",), True
+    ),
     Writer("detect", ("detect", "movie{n}.tif", "-o", "out.csv", "--radius", "1.5"), ("out.csv",)),
     Writer("filter", ("filter", "tracks{n}.csv", "-o", "out.csv", "--min-length", "2"), ("out.csv",)),
     Writer(
         "simulate",
-        ("simulate", "-o", "out.csv", "--movie", "out.ome.tif", "--box", "3", "24", "24", "--frames", "3",
-         "--particles", "5", "--seed", "{n}"),
+        (
+            "simulate",
+            "-o",
+            "out.csv",
+            "--movie",
+            "out.ome.tif",
+            "--box",
+            "3",
+            "24",
+            "24",
+            "--frames",
+            "3",
+            "--particles",
+            "5",
+            "--seed",
+            "{n}",
+        ),
         ("out.csv", "out.ome.tif"),
     ),
-    Writer("report", ("report", "tracks{n}.csv", "tracks1.csv", "-o", "out.html", "--gate", "2"), ("out.html",)),
-)  # fmt: skip
+    Writer(
+        "report", ("report", "tracks{n}.csv", "tracks1.csv", "-o", "out.html", "--gate", "2"), ("out.html",)
+    ),
+)
 
 
 def make_inputs(folder: Path) -> None:
