@@ -14,6 +14,8 @@ Files = dict[str, bytes]
 Harm = Callable[[Files, random.Random], None]
 """Changes files in place."""
 MOST_HARMS = 4
+_GOOD = 0.8
+"""Share of the cases that begin with a file that is not refused as it is."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def case_of(kind: Kind, seeds: Sequence[Seed], number: int) -> Case:
     if number < len(seeds):
         return Case(kind.name, seeds[number], ())
     rng = random.Random(f"{kind.name} {number}")
-    seed = rng.choice(list(seeds))
+    good = [seed for seed in seeds if not seed.hint.get("refused")]
+    seed = rng.choice(good if good and rng.random() < _GOOD else list(seeds))
     count = 1 + min(int(rng.expovariate(1.2)), MOST_HARMS - 1)
     names = list(kind.harms)
     return Case(kind.name, seed, tuple((rng.choice(names), rng.randrange(2**32)) for _ in range(count)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from outbid import OutbidError
+from outbid import OutbidError, SettingsError
 from outbid.formats import memory
 
 from .cases import Case, Kind, placed
@@ -89,9 +89,10 @@ def verdict_on(kind: Kind, case: Case) -> Verdict:
         except _TooLong:
             return Verdict("hang", f"more than {SECONDS} s")
         except OutbidError as error:
-            if not case.harms and not case.seed.hint.get("refused"):
+            if not (case.harms or case.seed.hint.get("refused")):
                 return Verdict("wrong", f"a good file is refused: {error}")
-            return _of_refusal(str(error), [path.name, *(Path(name).name for name in files)])
+            names = [path.name, *(Path(name).name for name in files)]
+            return _of_refusal(str(error), [""] if isinstance(error, SettingsError) else names)
         except MemoryError:
             return Verdict("crash", "MemoryError")
         except Exception as error:
@@ -100,7 +101,7 @@ def verdict_on(kind: Kind, case: Case) -> Verdict:
 
 
 def _of_refusal(said: str, names: list[str]) -> Verdict:
-    """A message names the file, on one line that any terminal shows."""
+    """A message names the file, unless it is about an option, on one line that any terminal shows."""
     clean = said.isprintable() and any(name in said for name in names)
     return Verdict("refused" if clean else "unclean message", said)
 

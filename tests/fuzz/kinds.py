@@ -30,6 +30,7 @@ from . import (
 )
 from .cases import Kind, Seed
 from .second import Found, found
+from .seeds_bad import BAD
 
 _TEXT = harm.BYTES | harm_text.NUMBERS | harm_text.LINES | harm_text.ENCODING
 _ARCHIVE = harm.BYTES | harm_binary.MEMBERS
@@ -47,7 +48,9 @@ def _read(path: Path, seed: Seed) -> Found:
     features = tuple(name for name in seed.hint.get("features", ()) if name in seen.features)  # type: ignore[attr-defined]
     with suppress(InputError):  # which is no part of the data
         read_record(path)
-    links = _links_of(path, seen, named) if holds_tracks(path, columns=named) else None
+    links = _links_of(path, seen, named)
+    if not holds_tracks(path, columns=named):
+        links = None
     return found(_rows(seen, features), links, seed.hint.get("digits"))  # type: ignore[arg-type]
 
 
@@ -88,7 +91,7 @@ def _image(path: Path, seed: Seed) -> Found:
 
 
 def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> list[Seed]:
-    return [*made(folder), *seeds_real.of(name)]
+    return [*made(folder), *(BAD[name](folder) if name in BAD else ()), *seeds_real.of(name)]
 
 
 _ENTRIES = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 Row = tuple[float, ...]
 """Frame, z, y, x, and what else both readers know of a detection."""
-DECIMAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", re.ASCII)
+DECIMAL = re.compile(r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*", re.ASCII)
 
 
 class Unsure(Exception):

@@ -21,6 +21,8 @@ _PLACE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 def read_excel(path: Path, seed: Seed) -> Found:
     """Cells by their places; the first row names the columns."""
+    if "others" not in seed.hint:
+        raise Unsure("no columns are known")
     try:
         with zipfile.ZipFile(path) as archive:
             sheet = etree.fromstring(archive.read(_SHEET))

@@ -32,6 +32,8 @@ csv.field_size_limit(2**31 - 1)
 
 def read_csv(path: Path, seed: Seed) -> Found:
     """Rows under the header that the seed has."""
+    if not _columns(seed):
+        raise Unsure("no columns are known")
     lines = list(_lines(path, str(seed.hint["separator"])))
     names, rows = _table(lines, seed)
     columns = {role: name for role, name in _columns(seed).items() if name in names}

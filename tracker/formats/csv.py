@@ -29,7 +29,7 @@ from .memory import refuse_if_larger_than_memory
 from .records import record_beside, to_stand_beside, unit_beside
 
 RECORD_BESIDE = True
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
 """What pyarrow takes for a whole number, but who writes a table does not mean as one."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]

@@ -16,7 +16,7 @@ from .columns import missing_roles, plain, roles_of
 _HEAD = 1 << 20
 _MOST_PREAMBLE = 50
 _LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n|$)")
-_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(rb"[;\t\r\n]\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*[;\t\r\n]")
 
 
