@@ -6,6 +6,8 @@
 # make ablation  halves and doubles each option of learning (minutes each), renews tests/accuracy/sensitivity.json
 # make detection-accuracy  measures detection beside frozen scores of tuned peers (some minutes on 16 cores),
 #             renews tests/detection_record.json
+# make fuzz     reads damaged files of every format for an hour of all cores, renews tests/fuzz_record.json
+# make torture  kills and disturbs the commands that write for an hour, renews tests/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
@@ -33,7 +35,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint nightly certify accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
+.PHONY: demo test lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -49,6 +51,14 @@ test: lint
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/certify.py
+
+# Damaged files of every format, beside a second reader; the files of a find stand in build/fuzz.
+fuzz: $(VENV)/installed $(VENV)/extra-test
+	cd tests; $(abspath $(VENV))/bin/python -m fuzz.long
+
+# Commands that write are killed, interrupted, without room, or run two at a time.
+torture: $(VENV)/installed $(VENV)/extra-test
+	cd tests; $(abspath $(VENV))/bin/python -m torture --seconds 3600 --record
 
 # A test that fails stands in the record, which the tests then refuse.
 nightly: $(VENV)/installed $(VENV)/extra-test

@@ -1,5 +1,6 @@
 """Files that `make fuzz` found to be read wrong, or to crash a reader: each stands in tests/hostile."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,13 @@ def test_a_page_that_is_stored_in_another_way_is_refused() -> None:
 
 def test_edges_stand_beside_spots_in_capital_letters() -> None:
     assert len(read_tracks(FOLDER / "CAPITALS-SPOTS.CSV").links) == 1
+
+
+def test_many_digits_in_a_field_take_no_longer_than_others(tmp_path: Path) -> None:
+    """They were read by a pattern that tries every way to divide them in two: minutes."""
+    path = tmp_path / "digits.csv"
+    path.write_text(f"frame,y,x\n0,1,{'9' * 60_000}a\n")
+    start = time.perf_counter()
+    with pytest.raises(InputError, match="line 2: x is '999"):
+        read_tracks(path)
+    assert time.perf_counter() - start < 5

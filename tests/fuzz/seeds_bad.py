@@ -266,7 +266,15 @@ def _refused(name: str, files: Mapping[str, bytes], *, given: str = "", **hint: 
         name,
         files,
         given or name_of(files),
-        {"refused": True, "features": ("size",), "digits": 9, "columns": {}, "separator": ",", "header": 0, **hint},
+        {
+            "refused": True,
+            "features": ("size",),
+            "digits": 9,
+            "columns": {},
+            "separator": ",",
+            "header": 0,
+            **hint,
+        },
     )
 
 
