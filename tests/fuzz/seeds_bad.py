@@ -32,7 +32,8 @@ _CSV: Mapping[str, str] = {
     "same.csv": "id,parent_id,t,y,x\n1,,0,1,2\n1,,1,1,2\n",
     "late.csv": "track_id,frame,y,x,parent\n1,0,1,2,\n1,3,1,2,\n2,2,1,2,1\n",
     "zero.csv": "track_id,frame,y,x,parent\n0,0,1,2,0\n1,2,1,2,0\n0,4,1,2,0\n",
-    "merge.csv": "track_id,frame,y,x,parent,parent_2,link_cost,link_cost_2\n0,0,1,2,,,,\n1,0,2,2,,,,\n2,1,2,2,0,1,1,a\n",
+    "merge.csv": "track_id,frame,y,x,parent,parent_2,link_cost,link_cost_2\n0,0,1,2,,,,\n1,0,2,2,,,,\n"
+    "2,1,2,2,0,1,1,a\n",
     "huge.csv": f"frame,y,x\n0,1,{'9' * 140000}a\n",
 }
 
@@ -42,15 +43,18 @@ def csv(folder: Path) -> list[Seed]:
     found = [_refused(name, {name: text.encode()}) for name, text in _CSV.items()]
     found.append(_refused("lost", {"other.csv": b"frame,y,x\n0,1,2\n"}, given="not_there.csv"))
     found.append(_refused("folder", {"folder/readme.md": b"text"}, given="folder"))
-    for named in ({"depth": "z"}, {"z": "y", "x": "y"}, {"z": "none"}, {"z": " Y "}):
-        found.append(_refused("named", {"a.csv": b"frame,y,x\n0,1,2\n"}, given="a.csv", named=named))
-    return found
+    every: tuple[Mapping[str, str], ...] = (
+        {"depth": "z"}, {"z": "y", "x": "y"}, {"z": "none"}, {"z": " Y "},
+    )  # fmt: skip
+    table = {"a.csv": b"frame,y,x\n0,1,2\n"}
+    return [*found, *(_refused("named", table, given="a.csv", named=named) for named in every)]
 
 
 def isbi(folder: Path) -> list[Seed]:
     """XML of other kinds."""
     texts = {
-        "a.isbi.xml": "<other/>", "b.xml": "<other/>", "c.xml": "<root><detection t='0' x='1' y='1' z='1'/></root>",
+        "a.isbi.xml": "<other/>", "b.xml": "<other/>",
+        "c.xml": "<root><detection t='0' x='1' y='1' z='1'/></root>",
         "d.xml": "<root><particle><detection t='0.5' x='1' y='1' z='1'/></particle></root>",
         "e.xml": "<!DOCTYPE a [<!ENTITY b '1'>]><root>&b;</root>",
     }  # fmt: skip
@@ -67,8 +71,8 @@ def trackmate(folder: Path) -> list[Seed]:
     )
     edges = {"same": (0, 1), "lost": (0, 9)}
     models = {
-        name: f'<TrackMate>\n<Model>\n{spots}<Track>\n<Edge SPOT_SOURCE_ID="{a}" SPOT_TARGET_ID="{b}"/>\n</Track>\n'
-        "</Model>\n</TrackMate>"
+        name: f'<TrackMate>\n<Model>\n{spots}<Track>\n<Edge SPOT_SOURCE_ID="{a}" SPOT_TARGET_ID="{b}"/>\n'
+        "</Track>\n</Model>\n</TrackMate>"
         for name, (a, b) in edges.items()
     }
     models["hidden"] = (
@@ -170,9 +174,12 @@ def excel(folder: Path) -> list[Seed]:
     import openpyxl
 
     tables: Mapping[str, list[list[object]]] = {
-        "empty": [], "twice": [["frame", "y", "y", "x"], [0, 1, 1, 2]], "text": [["frame", "y", "x"], [0, "a", 2], [1, 2, 3]],
-        "large": [["frame", "y", "x"], [0, 2**70, 1.5]], "blank": [["frame", "y", "x"], [0, None, 1]],
-    }  # fmt: skip
+        "empty": [],
+        "twice": [["frame", "y", "y", "x"], [0, 1, 1, 2]],
+        "text": [["frame", "y", "x"], [0, "a", 2], [1, 2, 3]],
+        "large": [["frame", "y", "x"], [0, 2**70, 1.5]],
+        "blank": [["frame", "y", "x"], [0, None, 1]],
+    }
     found = []
     for name, rows in tables.items():
         book, file = openpyxl.Workbook(), io.BytesIO()
@@ -285,6 +292,6 @@ def name_of(files: Mapping[str, bytes]) -> str:
 
 
 BAD: Mapping[str, Callable[[Path], list[Seed]]] = {
-    "csv": csv, "isbi": isbi, "trackmate": trackmate, "ctc": ctc, "openptv": openptv, "myptv": myptv, "npy": npy,
-    "matrix": matrix, "mastodon": mastodon, "excel": excel, "geff": geff, "tiff": tiff, "record": record,
-}  # fmt: skip
+    one.__name__: one
+    for one in (csv, isbi, trackmate, ctc, openptv, myptv, npy, matrix, mastodon, excel, geff, tiff, record)
+}

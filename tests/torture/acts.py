@@ -26,7 +26,6 @@ class Stage:
 
     writer: Writer
     folder: Path
-    said: Path
     replaces: bool
     before: State
     after: State
@@ -55,8 +54,8 @@ def interrupted(stage: Stage, rng: random.Random) -> list[str]:
 def full_disk(stage: Stage, rng: random.Random) -> list[str]:
     """No file can have more than so many bytes."""
     sizes = [len(of) for name in stage.writer.outputs for of in stage.after.of(name).values()]
-    process = begin(stage.words(), stage.folder, stage.said, limit=rng.randrange(max(sizes)))
-    end = ended(process, stage.said)
+    process = begin(stage.words(), stage.folder, limit=rng.randrange(max(sizes)))
+    end = ended(process)
     wrong = [] if end.code in (_DONE, _NO_ROOM) else [f"exit code {end.code}: {end.said[-300:]}"]
     return wrong + _afterwards(stage, end, leaves_parts=True, was_killed=False)
 
@@ -65,7 +64,7 @@ def read_only(stage: Stage, rng: random.Random) -> list[str]:
     """The folder belongs to somebody else, or cannot be written."""
     stage.folder.chmod(0o555)
     try:
-        end = ended(begin(stage.words(), stage.folder, stage.said, alone=True), stage.said)
+        end = ended(begin(stage.words(), stage.folder, alone=True))
     finally:
         stage.folder.chmod(0o755)
     wrong = [] if end.code in (_NO_ROOM, _REFUSED) else [f"exit code {end.code}: {end.said[-300:]}"]
@@ -74,16 +73,15 @@ def read_only(stage: Stage, rng: random.Random) -> list[str]:
 
 def two_runs(stage: Stage, rng: random.Random) -> list[str]:
     """Another run makes another output of the same name at the same time."""
-    other = stage.said.with_name("other")
-    first = begin(stage.writer.arguments(1, "--overwrite"), stage.folder, stage.said)
+    first = begin(stage.writer.arguments(1, "--overwrite"), stage.folder)
     time.sleep(rng.random() * stage.seconds * 0.7)
-    second = begin(stage.writer.arguments(2, "--overwrite"), stage.folder, other)
-    ends = [ended(first, stage.said), ended(second, other)]
+    second = begin(stage.writer.arguments(2, "--overwrite"), stage.folder)
+    ends = [ended(first), ended(second)]
     now = state_of(stage.folder)
     wrong = [f"exit code {end.code}: {end.said[-300:]}" for end in ends if end.code not in (_DONE, _REFUSED)]
     if all(end.code != _DONE for end in ends):
         wrong.append("neither run is done")
-    run(stage.writer.arguments(2, "--overwrite"), stage.folder, stage.said)
+    run(stage.writer.arguments(2, "--overwrite"), stage.folder)
     wholes = [stage.after, state_of(stage.folder), *([stage.before] if wrong else [])]
     return wrong + _looked_at(stage, now, wholes, Ended(_DONE, ""), parts=False)
 
@@ -96,10 +94,10 @@ ACTS: Mapping[str, Callable[[Stage, random.Random], list[str]]] = {
 
 
 def _signalled(stage: Stage, rng: random.Random, number: signal.Signals) -> list[str]:
-    process = begin(stage.words(), stage.folder, stage.said)
+    process = begin(stage.words(), stage.folder)
     _wait(stage, rng)
-    os.kill(process, number)
-    end = ended(process, stage.said)
+    os.kill(process.process, number)
+    end = ended(process)
     was_killed = number == signal.SIGKILL
     good = (-number, _DONE) if was_killed else (_INTERRUPTED, _DONE, -number)
     wrong = [] if end.code in good else [f"exit code {end.code}: {end.said[-300:]}"]
@@ -128,13 +126,13 @@ def _afterwards(stage: Stage, end: Ended, *, leaves_parts: bool, was_killed: boo
     wrong = _looked_at(stage, now, wholes, end, parts=parts, was_killed=was_killed)
     going_on = ["--resume"] if any(name.endswith(".parts") for name in now.left) else []
     if stage.replaces and not going_on:
-        again = run(stage.writer.arguments(1), stage.folder, stage.said)
+        again = run(stage.writer.arguments(1), stage.folder)
         if again.code != _REFUSED:
             wrong.append(f"without --overwrite: exit code {again.code}: {again.said[-300:]}")
         wrong += _looked_at(
             stage, state_of(stage.folder), wholes, again, parts=False, was_killed=was_killed, swept=True
         )
-    again = run(stage.writer.arguments(1, "--overwrite", *going_on), stage.folder, stage.said)
+    again = run(stage.writer.arguments(1, "--overwrite", *going_on), stage.folder)
     if again.code != _DONE:
         wrong.append(f"repeated: exit code {again.code}: {again.said[-300:]}")
     if state_of(stage.folder) != stage.after:
@@ -171,19 +169,19 @@ def staged(writer: Writer, inputs: Path, scratch: Path, *, replaces: bool) -> St
     RuntimeError
         If the command does not work as it is, or not twice alike.
     """
-    folder, said = scratch / "work", scratch / "said"
+    folder = scratch / "work"
     states: list[State] = []
     for _ in range(2):
         renewed(folder, inputs)
-        if replaces and (end := run(writer.arguments(2), folder, said)).code:
+        if replaces and (end := run(writer.arguments(2), folder)).code:
             raise RuntimeError(f"{writer.name}: {end.said}")
         before, start = state_of(folder), time.monotonic()
-        end = run(writer.arguments(1, *(["--overwrite"] if replaces else [])), folder, said)
+        end = run(writer.arguments(1, *(["--overwrite"] if replaces else [])), folder)
         seconds = time.monotonic() - start
         states.append(state_of(folder))
         if end.code or states[0] != states[-1]:
             raise RuntimeError(f"{writer.name} does not make the same output twice: {end.said}")
-    return Stage(writer, folder, said, replaces, before, states[0], seconds)
+    return Stage(writer, folder, replaces, before, states[0], seconds)
 
 
 def renewed(folder: Path, inputs: Path, before: State | None = None) -> None:

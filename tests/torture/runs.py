@@ -43,31 +43,38 @@ def import_all() -> None:
                 continue
 
 
-def begin(
-    words: Sequence[str], folder: Path, said: Path, *, limit: int | None = None, alone: bool = False
-) -> int:
-    """Start a command in a folder; returns the process.
+@dataclass(frozen=True)
+class Running:
+    """A run: its process, and the end of the pipe into which it speaks."""
+
+    process: int
+    reader: int
+
+
+def begin(words: Sequence[str], folder: Path, *, limit: int | None = None, alone: bool = False) -> Running:
+    """Start a command in a folder.
 
     Parameters
     ----------
     words : sequence of str
-    folder, said : Path
-        Where it runs, and the file for what it says, which is elsewhere.
+    folder : Path
+        Where it runs.
     limit : int, optional
         Bytes that a file of its may have, as on a disk that is full.
     alone : bool
         Whether it gives up the rights of root, if we have those.
     """
-    with said.open("wb"):
-        said.chmod(0o666)
+    reader, writer = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # else it would be raised in our own code
     process = os.fork()
     if process:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return process
+        os.close(writer)
+        os.set_blocking(reader, False)
+        return Running(process, reader)
     code = 70
     try:
-        _become(folder, said, limit, alone)
+        _become(folder, writer, limit, alone)
         from outbid.cli import main
 
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -81,17 +88,17 @@ def begin(
 
         traceback.print_exc()
     finally:
-        with suppress(OSError, ValueError):  # what it says may not fit the disk
+        with suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(code)
 
 
-def _become(folder: Path, said: Path, limit: int | None, alone: bool) -> None:
+def _become(folder: Path, writer: int, limit: int | None, alone: bool) -> None:
     os.chdir(folder)
-    nothing, spoken = os.open(os.devnull, os.O_RDWR), os.open(said, os.O_WRONLY | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
-    os.dup2(spoken, 2)
+    os.dup2(writer, 2)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -109,7 +116,7 @@ def _give_up_rights() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def ended(process: int, said: Path) -> Ended:
+def ended(run: Running) -> Ended:
     """Wait for a run.
 
     Raises
@@ -117,18 +124,24 @@ def ended(process: int, said: Path) -> Ended:
     TimeoutError
         If it hangs.
     """
-    end = time.monotonic() + _LONGEST
-    while True:
-        done, status = os.waitpid(process, os.WNOHANG)
-        if done:
-            return Ended(os.waitstatus_to_exitcode(status), said.read_text("utf-8", "replace"))
-        if time.monotonic() > end:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            raise TimeoutError(f"more than {_LONGEST} s")
-        time.sleep(0.001)
+    end, said, status = time.monotonic() + _LONGEST, b"", None
+    try:
+        while status is None:
+            done, code = os.waitpid(run.process, os.WNOHANG)
+            status = code if done else None
+            with suppress(BlockingIOError):
+                while piece := os.read(run.reader, 1 << 16):
+                    said += piece
+            if time.monotonic() > end:
+                os.kill(run.process, signal.SIGKILL)
+                os.waitpid(run.process, 0)
+                raise TimeoutError(f"more than {_LONGEST} s")
+            time.sleep(0.001)
+    finally:
+        os.close(run.reader)
+    return Ended(os.waitstatus_to_exitcode(status), said.decode("utf-8", "replace"))
 
 
-def run(words: Sequence[str], folder: Path, said: Path) -> Ended:
+def run(words: Sequence[str], folder: Path) -> Ended:
     """Run a command to its end."""
-    return ended(begin(words, folder, said), said)
+    return ended(begin(words, folder))
