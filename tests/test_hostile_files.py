@@ -4,9 +4,11 @@ import time
 from pathlib import Path
 
 import pytest
+from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
 from outbid.formats.images import open_movie
+from outbid.images import open_images
 
 FOLDER = Path(__file__).parent / "hostile"
 REFUSED = {
@@ -44,3 +46,20 @@ def test_many_digits_in_a_field_take_no_longer_than_others(tmp_path: Path) -> No
     with pytest.raises(InputError, match="line 2: x is '999"):
         read_tracks(path)
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("name", ["ome-zarr 0.4", "hdf5"])
+def test_chunks_of_images_that_are_damaged_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    """They are unpacked when frames are asked for, after the file was opened."""
+    write, options, package = CONTAINERS[name]
+    pytest.importorskip(
+        {"zarr": "zarr", "hdf5": "h5py"}[str(package)], reason=f"the extra {package} is missing"
+    )
+    path = write(tmp_path)
+    file = max((one for one in [path, *path.rglob("*")] if one.is_file()), key=lambda one: one.stat().st_size)
+    content = bytearray(file.read_bytes())
+    for place in range(len(content) // 3, len(content) - 40, 300):
+        content[place : place + 40] = bytes(40)
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=path.name):
+        list(open_images(path, **options).frames())

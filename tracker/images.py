@@ -19,7 +19,7 @@ from .errors import InputError, SettingsError
 from .formats import images as image_files
 from .formats import input_of
 from .formats.memory import refuse_if_larger_than_memory
-from .formats.stacks import WHOLE, Box, Stack, doubts_of, frames_of, named_axes
+from .formats.stacks import WHOLE, Box, Stack, doubts_of, explained, frames_of, named_axes
 
 READERS: Mapping[str, str] = {
     "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
@@ -292,7 +292,7 @@ def _of_stack(
         sides = zip(box, (size.get("Z", 1), size["Y"], size["X"]), strict=True)
         voxels = math.prod(len(range(*side.indices(length))) for side, length in sides)
         refuse_if_larger_than_memory(name, float(voxels) * size.get("S", 1) * _COPIES)
-        return frames_of(stack, named, channel, numbers, box)
+        return explained(name, frames_of(stack, named, channel, numbers, box))
 
     return Images(
         name, named, stack.sizes, size.get("T", 1), spacing if spacing is not None else stack.spacing,

@@ -9,6 +9,7 @@
 ``seeds_real`` good files: the real data beside the checkout, where they are small
 ``second``     what second readers return: rows and links; that they cannot judge; that a file is broken
 ``second_tables``, ``second_xml``, ``second_binary``, ``second_images``  the second readers
+``containers`` images in containers, seeds and readers
 ``kinds``      the table of all this, one entry a format: a new format is one more entry
 ``judge``      reads a case in process, under limits of time and memory, and compares
 ``planted``    faults put into the readers, all of which must be found

@@ -15,6 +15,7 @@ from outbid.formats.images import open_movie
 from outbid.formats.matrix import read_matrix
 
 from . import (
+    containers,
     harm,
     harm_binary,
     harm_text,
@@ -161,7 +162,25 @@ _ENTRIES = (
         second_binary.read_matrix,
     ),
 )
+_CONTAINERS = (
+    ("zarr images", ("zarr", "stacks"), harm_text.JSON),
+    ("hdf5", ("hdf5",), {}),
+    ("imaris", ("imaris",), {}),
+    ("nd2", ("nd2",), {}),
+    ("czi", ("czi",), {}),
+    ("lif", ("lif",), {}),
+)
 KINDS: Mapping[str, Kind] = {
     name: Kind(name, modules, partial(_every_seed, name, made), harms, ours, second)
     for name, modules, made, harms, ours, second in _ENTRIES
+} | {
+    name: Kind(
+        name,
+        modules,
+        containers.SEEDS[name],
+        harm.BYTES | harm.WHOLE | more,
+        containers.ours,
+        containers.second,
+    )
+    for name, modules, more in _CONTAINERS
 }

@@ -21,6 +21,8 @@ from .writers import WRITERS, Writer, make_inputs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "torture_record.json"
+_SLOW = 8
+"""Slow commands have their turn in one of so many rounds."""
 _JUDGED = ("atomic", "staged", "outputs", "records", "parts")
 """Modules of `outbid.formats` on which it depends how files appear."""
 
@@ -38,6 +40,7 @@ def trials(
     """Acts and commands in a random order, each once a round; with a random number generator of its own."""
     for turn in range(10**9):
         every = [(act, writer, replaces) for act in acts for writer in writers for replaces in (False, True)]
+        every = [one for one in every if not one[1].slow or turn % _SLOW == 1]
         random.Random(f"{seed} {turn}").shuffle(every)
         for act, writer, replaces in every:
             yield act, writer, replaces, random.Random(f"{seed} {turn} {act} {writer.name} {replaces}")

@@ -154,7 +154,8 @@ def _looked_at(
     if now.without(stage.writer.outputs) != stage.before.without(stage.writer.outputs):
         wrong.append("inputs or other files have changed")
     left = [name for name in now.left if not (parts and name.endswith(".parts"))]
-    if left and (swept or not was_killed):
+    alone = len(stage.writer.outputs) == 1  # else it was refused at the first of them
+    if left and ((swept and alone) or not was_killed):
         wrong.append(f"left over: {left}")
     if "Traceback" in end.said:
         wrong.append(f"a traceback: {end.said[-300:]}")

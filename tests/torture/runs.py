@@ -19,7 +19,7 @@ from pathlib import Path
 _CAPABILITIES = 0x20080522
 """Version of the kernel's interface."""
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
-_LONGEST = 60.0
+_LONGEST = 300.0
 """Seconds after which a run hangs."""
 
 

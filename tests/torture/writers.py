@@ -25,12 +25,15 @@ class Writer:
         Files or folders that it makes.
     resumes : bool
         Whether an interrupted run leaves ``.parts`` with which ``--resume`` goes on.
+    slow : bool
+        Whether a run takes seconds; then it has its turn in one of some rounds.
     """
 
     name: str
     words: tuple[str, ...]
     outputs: tuple[str, ...]
     resumes: bool = False
+    slow: bool = False
 
     def arguments(self, run: int, *more: str) -> list[str]:
         """The words of a run."""
@@ -72,7 +75,10 @@ WRITERS: Sequence[Writer] = (
         ("out.csv", "out.ome.tif"),
     ),
     Writer(
-        "report", ("report", "tracks{n}.csv", "tracks1.csv", "-o", "out.html", "--gate", "2"), ("out.html",)
+        "report",
+        ("report", "tracks{n}.csv", "tracks1.csv", "-o", "out.html", "--gate", "2"),
+        ("out.html",),
+        slow=True,
     ),
 )
 

@@ -193,6 +193,18 @@ def frames_of(
         yield grey(found) if "S" in kept else found
 
 
+def explained(name: str, frames: Iterator[NDArray]) -> Iterator[NDArray]:
+    """Frames of a file whose damage shows when they are read.
+
+    Raises
+    ------
+    InputError
+        If it does.
+    """
+    with damage_explained(name, "images"):
+        yield from frames
+
+
 def grey(samples: NDArray) -> NDArray:
     """Colours as their mean, without what is beyond three: transparency."""
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
@@ -225,7 +237,10 @@ def damage_explained(name: str, what: str) -> Iterator[None]:
             raise
         raise missing(f"The compression of {name}", "images") from None
     except MemoryError:
-        raise
+        raise ResourceError(
+            f"{name}: the memory does not suffice for what it declares. Read a region (--region), or copy the "
+            "file again if it is damaged."
+        ) from None
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InputError(f"{name} cannot be read as {what}: {reason}. It may be damaged.") from None
