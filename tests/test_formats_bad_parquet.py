@@ -59,6 +59,14 @@ def test_parquet_of_other_types(tmp_path: Path) -> None:
     assert found.features == {}
 
 
+def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
+    folder = tmp_path / "spots.parquet"
+    folder.mkdir()
+    parquet(folder / "part-0.parquet", frame=[0], y=[1.0], x=[1.0])
+    parquet(folder / "part-1.parquet", frame=[1], y=[1.0], x=[1])
+    assert_refused(track(folder), 3, "spots.parquet", "same columns")
+
+
 @pytest.fixture(scope="module")
 def good_parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("good") / "tracks.parquet"

@@ -5,12 +5,16 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from outbid import Detections, InputError, read_detections, read_record, write_detections
+from outbid.formats.staged import staged
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -173,3 +177,39 @@ def test_progress_shows_on_a_terminal_after_a_second() -> None:
 def test_no_progress_where_stderr_is_no_terminal() -> None:
     done = subprocess.run([sys.executable, "-c", _WORK, "work", "1.3"], capture_output=True, check=True)
     assert done.stdout + done.stderr == b""
+
+
+def test_two_runs_do_not_mix_their_renames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One waits until the other has given both of its files their names."""
+    path, renamed = tmp_path / "spots.csv", []
+    seen = Detections.from_table([1], [[1, 1, 1]])
+    rename = Path.replace
+
+    def slow(self: Path, target: Path) -> Path:
+        renamed.append(threading.get_ident())
+        time.sleep(0.05)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", slow)
+    write = partial(write_detections, path, seen, overwrite=True)
+    runs = [threading.Thread(target=write, kwargs={"record": {"of": k}}) for k in range(3)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert renamed == [who for who in dict.fromkeys(renamed) for _ in range(2)]
+
+
+def test_a_folder_to_which_a_thread_still_writes_is_removed_all_the_same(tmp_path: Path) -> None:
+    def late(folder: Path) -> None:
+        for k in range(30):
+            with suppress(FileNotFoundError):
+                (folder / str(k)).touch()
+            time.sleep(0.002)
+
+    with staged(tmp_path / "out.geff", Path.mkdir) as folder:
+        writing = threading.Thread(target=late, args=[folder])
+        writing.start()
+        time.sleep(0.01)
+    writing.join()
+    assert list(tmp_path.iterdir()) == []

@@ -172,7 +172,9 @@ def parquet(folder: Path) -> list[Seed]:
     second = io.BytesIO()
     pq.write_table(nodes, second, write_page_checksum=True)
     roles = {"frame": "t", "y": "y", "x": "x", "node": "id", "node_parent": "parent_id"}
+    shards = {f"shards.parquet/part-{k}.parquet": file.getvalue() for k in range(2)}
     return [
+        Seed("shards.parquet", shards, "shards.parquet", {"columns": names}),
         written(folder, "own.parquet", tracks(), own),
         written(folder, "points.pq", tracks().detections, own),
         Seed("other.parquet", {"other.parquet": file.getvalue()}, "other.parquet", {"columns": names}),

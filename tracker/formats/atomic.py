@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from .._interrupt import end_if_asked
 from .outputs import refuse_output
-from .staged import AFTER, BEFORE, staged
+from .staged import AFTER, BEFORE, alone_in, staged
 
 
 def write_whole(
@@ -56,17 +56,18 @@ def write_whole(
     with ExitStack() as stack:
         written = stack.enter_context(_written(target, write))
         moves = [(written, target)]
+        second, content = (beside[0].resolve(), beside[1]) if beside is not None else (None, None)
+        if second is not None and content is not None:
+            note = stack.enter_context(_written(second, lambda file: file.write(content)))
+            moves.append((note, second))
         end_if_asked()
+        stack.enter_context(alone_in(target.parent))
         refuse()  # another run may have been faster
-        if beside is not None:
-            second, content = beside[0].resolve(), beside[1]
-            replaced = target.exists()
-            if content is not None:
-                note = stack.enter_context(_written(second, lambda file: file.write(content)))
-                moves.insert(1 if replaced else 0, (note, second))
-            if replaced or content is None:
-                second.unlink(missing_ok=True)
-                _sync_folder(second.parent)
+        if second is not None and (target.exists() or content is None):
+            second.unlink(missing_ok=True)
+            _sync_folder(second.parent)
+        elif second is not None:
+            moves.reverse()
         for temporary, final in moves:
             temporary.replace(final)
             _sync_folder(final.parent)

@@ -321,7 +321,13 @@ def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise _damaged(part, error) from None
             _refuse_other_count(part, len(pieces[-1]), file.metadata.num_rows)
-    return _rows(path, pa.concat_tables(pieces), schema, columns)
+    try:
+        rows = pa.concat_tables(pieces)
+    except pa.ArrowException:
+        raise InputError(
+            f"{path}: its parts do not have the same columns. Remove what belongs to another run."
+        ) from None
+    return _rows(path, rows, schema, columns)
 
 
 def _rows(

@@ -238,8 +238,8 @@ def damage_explained(name: str, what: str) -> Iterator[None]:
         raise missing(f"The compression of {name}", "images") from None
     except MemoryError:
         raise ResourceError(
-            f"{name}: the memory does not suffice for what it declares. Read a region (--region), or copy the "
-            "file again if it is damaged."
+            f"{name}: the memory does not suffice for what it declares. Read a region (--region), or copy "
+            "the file again if it is damaged."
         ) from None
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import platform
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,8 @@ _LOG = logging.getLogger("outbid")
 _ENDING = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)")
 _LOCKS = os.name == "posix"
 """Elsewhere what is open cannot be moved: nothing is locked, and nothing removed."""
+_TRIES, _PAUSE = 100, 0.02
+"""How often, and after how many seconds, a folder is removed in which files still appear."""
 BEFORE, AFTER = "old", "new"
 """What a folder that is being replaced, and the one that takes its place, are called in the temporary one."""
 
@@ -48,6 +52,22 @@ def hold(path: Path) -> int:
     except BaseException:
         os.close(handle)
         raise
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other run renames files in a folder: two renames are not one, and runs might mix."""
+    from filelock import lock_descriptor
+
+    handle = os.open(folder, os.O_RDONLY) if _LOCKS else None
+    try:
+        if handle is not None:
+            with suppress(OSError):  # this file system has no locks
+                lock_descriptor(handle, blocking=True)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 @contextmanager
@@ -139,7 +159,19 @@ def _discard(temporary: Path, final: Path) -> bool:
     if put_back:
         before.replace(final)
     if temporary.is_dir():
-        shutil.rmtree(temporary)
+        _remove(temporary)
     else:
         temporary.unlink(missing_ok=True)
     return put_back
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder to which threads of an interrupted library may still write for a moment."""
+    for _ in range(_TRIES):
+        try:
+            return shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            time.sleep(_PAUSE)
+    return shutil.rmtree(folder)
