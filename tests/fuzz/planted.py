@@ -152,7 +152,7 @@ FAULTS = (
         "            pass",
     ),
     Planted("frame 10 comes before frame 2", "png", "", "images", "part.isdigit() else", "False else"),
-    Planted("transparency is a colour", "png", "", "images", "samples[..., :3].mean", "samples.mean"),
+    Planted("transparency is a colour", "png", "", "stacks", "samples[..., :3].mean", "samples.mean"),
     Planted(
         "damaged JSON is no surprise",
         "record",
