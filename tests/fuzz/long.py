@@ -59,6 +59,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=3600 / (os.cpu_count() or 1))
     parser.add_argument("--first", type=int, default=0, help="number of the first case of the first process")
+    parser.add_argument("--planted", choices=["quickly", "everywhere"], default="everywhere")
+    parser.add_argument("--measured", type=int, default=500, help="cases of each format that are measured")
     parser.add_argument("--keep", type=Path, default=REPOSITORY / "build" / "fuzz")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
@@ -67,8 +69,9 @@ def main() -> None:
     runs = [
         begin(*long, "--seconds", given.seconds, "--first", given.first + k * _APART) for k in range(count)
     ]
-    judged = ended(begin("--count", 1, "--planted", "everywhere"))
-    reached = ended(begin("--count", 500, "--measure", "quietly"))
+    planted = begin("--count", 1, "--planted", given.planted)
+    measured = begin("--count", given.measured, "--measure", "quietly")
+    judged, reached = ended(planted), ended(measured)
     found = [ended(run) for run in runs]
     tally: dict[str, Counter[str]] = {}
     for one in [*found, reached]:

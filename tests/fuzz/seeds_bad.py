@@ -101,7 +101,13 @@ def ctc(folder: Path) -> list[Seed]:
             given="r",
         ),
         _refused("none", {"r/res_track.txt": table}, given="r"),
-        _refused("empty table", {"r/res_track.txt": b"", "r/mask0.tif": images["labels"]}, given="r"),
+        _refused(
+            "empty table",
+            {"r/res_track.txt": b"", "r/mask0.tif": images["labels"]},
+            features=("size",),
+            digits=9,
+            given="r",
+        ),
         _refused("real", {"r/mask0.tif": images["real"], "r/res_track.txt": table}, given="r"),
     ]
 
@@ -275,8 +281,6 @@ def _refused(name: str, files: Mapping[str, bytes], *, given: str = "", **hint: 
         given or name_of(files),
         {
             "refused": True,
-            "features": ("size",),
-            "digits": 9,
             "columns": {},
             "separator": ",",
             "header": 0,
