@@ -41,6 +41,8 @@ myst_substitutions = {
         "gpu_record",
         "huge_movie",
         "gpu_scaling",
+        "scale_measured",
+        "scale_plan",
         "accuracy_by_kind",
     )
 } | {

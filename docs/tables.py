@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scale_plan as scale
 
 from outbid.formats.columns import ALIASES
 
@@ -147,6 +148,18 @@ def gpu_scaling() -> str:
         f"{many['gap']}."
     )
     return f"{_table(heads, rows)}\n\n{text} {_origin(record)}"
+
+
+def scale_measured() -> str:
+    """What `bench_scale.py` measured last."""
+    record = json.loads(scale.RECORD.read_text("utf-8"))
+    origin = f"commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+    return f"{scale.measured(record)}\n\nMeasured on {origin}."
+
+
+def scale_plan() -> str:
+    """Movies of any size, by those rates."""
+    return scale.table(json.loads(scale.RECORD.read_text("utf-8")))
 
 
 def _origin(record: dict[str, Any]) -> str:

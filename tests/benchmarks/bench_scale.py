@@ -5,7 +5,7 @@ density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into part
 thread and by workers of one thread each. Start of the cluster and compilation are not timed. Bytes are those
 of the files. Memory is the peak of this process, and of the largest of its workers. Then the spots of a
 movie of images are found, which are rendered as they are asked for and are never on a disk. `--record` writes
-tests/scale_record.json, from which tests/benchmarks/scale_plan.py makes its table.
+tests/scale_record.json, from which docs/scale_plan.py makes its tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -139,7 +140,7 @@ def origin() -> dict[str, object]:
     hashes = {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in SOURCES}
     return {
         "commit": measure.commit(), "date": measure.today(), "machine": measure.provenance(),
-        "sources": hashes,
+        "sources": hashes, "load": os.getloadavg()[0], "cores": os.cpu_count(),
     }  # fmt: skip
 
 

@@ -1,0 +1,87 @@
+"""Time, memory and traffic of movies of any size, from the rates in tests/scale_record.json: prints a table.
+
+Rates are per row of detections and per voxel, on one thread; workers share the work evenly, but for the steps
+that one process does: joining numbers, and hashing the input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RECORD = Path(__file__).resolve().parents[1] / "tests" / "scale_record.json"
+SIZES = (10**6, 10**7, 10**8, 10**9)
+WORKERS = (1, 8, 64)
+IMAGE_BYTES = 10**13
+VOXEL_BYTES = 2
+
+
+def rates(record: dict[str, Any]) -> dict[str, float]:
+    """Seconds and bytes a row, and seconds a voxel, from the largest run of one worker."""
+    alone = [row for row in record["linking"] if row["workers"] == 1] or record["linking"]
+    row = max(alone, key=lambda each: each["rows"])
+    busy = row["links_seconds"] + row["parts_seconds"]
+    return {
+        "work": busy / row["rows"],
+        "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
+        "bytes_in": row["bytes_in"] / row["rows"],
+        "bytes_out": row["bytes_out"] / row["rows"],
+        "voxel": record["detection"]["seconds"] / record["detection"]["voxels"],
+    }
+
+
+def plan(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Rows of the table: a size, the files, the minutes by workers."""
+    per = rates(record)
+    for size in SIZES:
+        minutes = ((per["work"] / workers + per["serial"]) * size / 60 for workers in WORKERS)
+        files = (per["bytes_in"] + per["bytes_out"]) * size / 1e9
+        yield f"{size:,} detections", f"{files:.3g} GB", *(f"{each:.2g}" for each in minutes)
+    voxels = IMAGE_BYTES / VOXEL_BYTES
+    hours = (per["voxel"] * voxels / workers / 3600 for workers in WORKERS)
+    yield "10 TB of images (hours)", f"{IMAGE_BYTES / 1e9:,.0f} GB", *(f"{each:.3g}" for each in hours)
+
+
+def table(record: dict[str, Any]) -> str:
+    """In Markdown."""
+    heads = ("movie", "files", *(f"minutes, {workers} workers" for workers in WORKERS))
+    lines = [heads, ("---",) * len(heads), *plan(record)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def measured(record: dict[str, Any]) -> str:
+    """The runs, in Markdown."""
+    heads = ("rows", "workers", "seconds", "rows/s", "peak of a worker", "peak of the giver")
+    lines = [heads, ("---",) * len(heads)]
+    for row in record["linking"]:
+        rate = row["rows"] / row["seconds"]
+        who = f"{row['workers']}" if row["workers"] else "none, this process"
+        peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
+        lines.append((f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", *peaks))
+    found = record["detection"]
+    speed = found["voxels"] / found["seconds"] / 1e6
+    said = f"Detection: {speed:.3g} million voxels a second on one thread."
+    if record.get("load", 0) > 1:
+        load, cores = record["load"], record["cores"]
+        said += (
+            f" Other work ran on the machine at the same time (load {load:.1f} on {cores} cores before the "
+            "start), so these rates are lower bounds, and two workers against one say nothing."
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{said}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--record", type=Path, default=RECORD)
+    record = json.loads(parser.parse_args().record.read_text("utf-8"))
+    origin = f"Measured on {record['machine']}, commit {record['commit'][:10]}, {record['date']}."
+    sys.stdout.write("\n\n".join([measured(record), table(record), origin]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The plan of huge movies: what follows from rates, and that the page's record is of this code's kind."""
+
+import json
+
+import pytest
+import scale_plan
+
+RECORD = {
+    "linking": [
+        {"rows": 10**6, "workers": 0, "seconds": 9.0, "links_seconds": 5.0, "parts_seconds": 3.0,
+         "bytes_in": 20 * 10**6, "bytes_out": 30 * 10**6, "peak_bytes": 10**9, "own_peak_bytes": 10**9},
+        {"rows": 10**6, "workers": 1, "seconds": 12.0, "links_seconds": 6.0, "parts_seconds": 4.0,
+         "bytes_in": 20 * 10**6, "bytes_out": 30 * 10**6, "peak_bytes": 10**9, "own_peak_bytes": 10**9},
+    ],
+    "detection": {"voxels": 10**7, "seconds": 2.0, "spots": 1},
+}  # fmt: skip
+
+
+def test_time_is_shared_but_for_what_one_process_does() -> None:
+    per = scale_plan.rates(RECORD)
+    assert per["work"] == pytest.approx(1e-5)
+    assert per["serial"] == pytest.approx(2e-6)
+    rows = {row[0]: row[1:] for row in scale_plan.plan(RECORD)}
+    assert rows["1,000,000,000 detections"] == ("50 GB", "2e+02", "54", "36")
+    hours = 5e12 * 2e-7 / 3600
+    assert rows["10 TB of images (hours)"] == (
+        "10,000 GB", *(f"{hours / workers:.3g}" for workers in scale_plan.WORKERS)
+    )  # fmt: skip
+    assert scale_plan.measured(RECORD).count("\n| 1,000,000 ") == 2
+
+
+def test_the_record_is_whole() -> None:
+    record = json.loads(scale_plan.RECORD.read_text("utf-8"))
+    assert {row["workers"] for row in record["linking"]} >= {0, 1}
+    assert "| 1,000,000,000 detections |" in scale_plan.table(record)
+    largest = max(row["rows"] for row in record["linking"])
+    assert len({row["tracks"] for row in record["linking"] if row["rows"] == largest}) == 1
