@@ -34,7 +34,7 @@ def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") ->
     record = tracks.metadata["outbid"]
     assert (record["command"], record["input"]) == ("track", {"name": "walks"})
     assert record["settings"] == want.settings.as_dict()
-    assert "proved optimal" in form.message.text()
+    assert "optimal for its costs" in form.message.text()
     assert named(window, "Preview") is None
 
 

@@ -17,7 +17,7 @@ only. The map of a folder is the docstring of its ``__init__``.
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
-    `advise`             previews the effect of a linking distance; what to change in the recording
+    `advise`             previews the effect of a linking distance, and what to change in the recording
 6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
     `lineage`            divisions, as one more kind of edge beside the links of a posterior

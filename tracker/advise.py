@@ -1,4 +1,4 @@
-"""Advice before any linking: how hard a movie is, what a gate would mean, and what to record otherwise.
+"""Advice before any linking: how hard a movie is, the effect of a gate, and what to change in the recording.
 
 From nearest neighbours alone: those within a frame give the density, those to the next frame the step
 (`first_step`). Then frames of the movie itself are taken, every particle moved by a random step of that
@@ -42,7 +42,7 @@ _SLOWER = 2.0 ** -np.arange(0, 5.25, 0.25)
 
 @dataclass(frozen=True)
 class Gate:
-    """What one gate would mean.
+    """The effect of one gate.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Gate:
     candidates : float
         Detections of the next frame within it, for each detection, in the mean.
     in_one_component : float
-        Share of detections that hang together, through such pairs, in the largest group of two frames.
+        Share of detections in the largest group of two frames that such pairs connect.
     wrong, missing : float
         Share of links expected to be wrong, and of true ones expected to be missing.
     """

@@ -116,7 +116,7 @@ def track_stream(
     Returns
     -------
     dict
-        Counts, worst gap, solver, device and fallbacks, as `TrackingRun.stats`; and, where there is one, a
+        Counts, worst_gap, solver, device and fallbacks, as `TrackingRun.stats`; and, where there is one, a
         remark on frames that are missing or rows that are there twice.
 
     Raises

@@ -177,7 +177,7 @@ class TrackingRun:
         As they were used: `device` is the one to which the points were brought.
     stats : mapping
         links, gap_links, divisions, merges, tracks: counts; worst_gap: the largest gap between cost and
-        lower bound among the assignments, 0 if all are proved optimal; solver; device: where the
+        lower bound among the assignments, 0 if all are optimal; solver; device: where the
         assignments were solved, cpu, gpu, or gpu and cpu; fallbacks: how often a problem did not fit the
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:

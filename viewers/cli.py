@@ -38,12 +38,12 @@ _FILE = click.Path(path_type=Path)
 @click.option("-o", "--output", type=_FILE, help="The page.  [default: TRACKS_report.html]")
 @click.option(
     "--gate", type=float, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the positions.  "
-    "[default: half of the usual distance between neighbours in the truth]",
+    help="Largest distance at which detections are paired, in the unit of the positions.  "
+    "[default: half of the median nearest-neighbour distance in the truth]",
 )  # fmt: skip
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
-    help="Size of a voxel, by which lengths are multiplied.  [default: that of the run record, else 1 1 1]",
+    help="Size of a voxel; positions are multiplied by it.  [default: that of the run record, else 1 1 1]",
 )  # fmt: skip
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")
@@ -112,7 +112,7 @@ def report(
     """,
 )
 @click.argument("files", nargs=-1, required=True, type=_FILE)
-@click.option("--truth", type=_FILE, help="Tracks by which the first tracks of FILES are judged.")
+@click.option("--truth", type=_FILE, help="True tracks, which the first tracks of FILES are compared with.")
 @click.option(
     "--spacing", type=click.FloatRange(min=0, min_open=True), nargs=3, metavar="Z Y X",
     help="Size of a voxel.  [default: that of the movie]",
@@ -120,7 +120,7 @@ def report(
 @click.option("--axes", metavar="AXES", help="Axes of the movie if it does not state them: TZYX, TYX …")
 @click.option("--channel", type=int, default=0, show_default=True, metavar="N", help="Channel to show.")
 @click.option(
-    "--scene", type=int, metavar="N", help="Which image to show where a file holds several, from 0."
+    "--scene", type=int, metavar="N", help="Image to show where a file holds several, counted from 0."
 )
 @click.option(
     "--positions", type=click.Choice(["auto", "voxels", "units"]), default="auto", show_default=True,
@@ -129,7 +129,7 @@ def report(
 @click.option(
     "--gate", type=float, metavar="D",
     help="Detections this far apart or farther are never the same, in the unit of the voxel size.  "
-    "[default: half of the usual distance between neighbours in the truth]",
+    "[default: half of the median nearest-neighbour distance in the truth]",
 )  # fmt: skip
 @click.option(
     "--frames", type=click.IntRange(min=0), nargs=2, metavar="FIRST LAST",

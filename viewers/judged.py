@@ -50,7 +50,7 @@ def judge_links(tracks: Tracks, truth: Tracks, gate: float | None = None) -> Jud
     tracks, truth : Tracks
         What was found and what is true, in the same unit and with the same frame numbers.
     gate : float, optional
-        Detections this far apart or farther are never the same, in the unit of the positions. Default: as
+        Largest distance at which detections are paired, in the unit of the positions. Default: as
         `outbid.scoring.gate.gate_for` has it.
 
     Raises

@@ -11,7 +11,7 @@ from .terminal import Commands
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "OUTBID"},
     no_args_is_help=True,
-    help="""Follow particles in 3D microscopy by exact assignment.
+    help="""Track particles in 3D and 2D microscopy by optimal assignment.
 
     \b
     Examples:

@@ -34,7 +34,7 @@ from .terminal import columns_option, common_options, compilation_reported
 )  # fmt: skip
 @click.option(
     "--max-distance", "max_distances", type=click.FloatRange(0, min_open=True), multiple=True, metavar="D",
-    help="A gate to look at; may be given several times.  [default: some around the one advised]",
+    help="A gate to preview; may be repeated.  [default: several around the recommended one]",
 )  # fmt: skip
 @columns_option("--columns", "INPUT")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")

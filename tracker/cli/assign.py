@@ -45,7 +45,7 @@ def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 @click.command(
     no_args_is_help=True,
-    help="""Solve one assignment problem, proved.
+    help="""Solve one assignment problem, with a certificate of optimality.
 
     \b
     Examples:
@@ -70,16 +70,17 @@ def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 )  # fmt: skip
 @click.option(
     "--cost", "metric", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True,
-    help="Cost of a pair of points: its distance, or that squared.",
+    help="Cost of a pair of points: distance or squared distance.",
 )  # fmt: skip
 @click.option(
     "--unmatched-cost", type=float, metavar="U",
-    help="Cost of leaving a row or a column unmatched.  [default: the smaller side is matched whole]",
+    help="Cost of leaving a row or a column unmatched.  "
+    "[default: every row or column of the smaller side is matched]",
 )  # fmt: skip
 @click.option("--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
 @click.option(
     "--deadline", type=click.FloatRange(min=0), metavar="SECONDS",
-    help="Of solver greedy_switching: take the best answer found until then.",
+    help="For greedy_switching: stop then, with the best answer so far.",
 )  # fmt: skip
 @click.option(
     "--devices", callback=_numbers, metavar="0,1,…",

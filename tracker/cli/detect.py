@@ -84,11 +84,11 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
-    help="Threads; they change no result.",
+    help="Threads; they do not change the result.",
 )  # fmt: skip
 @several_options
 @cluster_options
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run on a cluster stopped.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run on a cluster.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")

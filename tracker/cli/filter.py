@@ -13,7 +13,7 @@ from .terminal import columns_option, common_options, config_option, say
 @click.command(
     "filter",
     no_args_is_help=True,
-    help="""Keep the tracks that fulfil all conditions.
+    help="""Keep the tracks that meet all conditions.
 
     \b
     Examples:
@@ -22,9 +22,9 @@ from .terminal import columns_option, common_options, config_option, say
       outbid filter tracks.csv -o sure.csv --min-confidence 0.9
       outbid filter tracks.csv -o bright.csv --where "mean(quality) > 20" --where "z < 40"
 
-    The conditions act in the order of the list below. A track that is cut becomes two. A condition
-    of --where is on single detections, or with mean(), min() or max() on whole tracks; columns are frame, z,
-    y, x, length, link_probability and those of INPUT.
+    Conditions are applied in the order of the list below. A track that is cut becomes two. A condition of
+    --where applies to single detections, or with mean(), min() or max() to whole tracks. Columns are frame,
+    z, y, x, length, link_probability and those of INPUT.
     """,
 )
 @click.argument("source", metavar="INPUT", type=InputFile())
@@ -32,7 +32,13 @@ from .terminal import columns_option, common_options, config_option, say
 @click.option(
     "--cut-below", type=click.FloatRange(0, 1), metavar="P", help="Cut links with a probability below P."
 )
-@click.option("--where", "conditions", multiple=True, metavar="CONDITION", help="COLUMN SIGN NUMBER.")
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Condition on a column, as in the examples; may be repeated.",
+)
 @click.option(
     "--min-confidence", type=click.FloatRange(0, 1), metavar="P",
     help="Keep tracks whose links all have at least this probability.",

@@ -44,9 +44,9 @@ def opening_options(function: _Function) -> _Function:
     """Add what says how images are opened."""
     for names, kind, default, metavar, text in (
         (["--level"], int, 0, "N", "Level of resolution, 0 is the finest (OME-Zarr, Imaris)."),
-        (["--scene"], int, None, "N", "Which image to take where MOVIE holds several, from 0."),
-        (["--channel"], int, 0, "N", "Channel to look at."),
-        (["--axes"], str, None, "AXES", "Axes of MOVIE if it states none or wrong ones: TZYX, TYX …"),
+        (["--scene"], int, None, "N", "Image to use where MOVIE holds several, counted from 0."),
+        (["--channel"], int, 0, "N", "Channel to use."),
+        (["--axes"], str, None, "AXES", "Axes of MOVIE, if the file states none or wrong ones: TZYX, TYX, …"),
     ):
         function = click.option(
             *names, type=kind, default=default, show_default=default is not None, metavar=metavar, help=text

@@ -39,12 +39,12 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 @click.argument("truth", type=InputFile())
 @click.option(
     "--gate", type=float, metavar="D",
-    help="Detections this far apart or farther are never the same, in the unit of the positions.  "
-    "[default: half of the usual distance between neighbours in the truth]",
+    help="Largest distance at which detections are paired, in the unit of the positions.  "
+    "[default: half of the median nearest-neighbour distance in the truth]",
 )  # fmt: skip
 @click.option(
     "--fail-under", multiple=True, metavar="NAME=VALUE", callback=_limits,
-    help="Exit with 1 if a score is lower; may be given several times.",
+    help="Exit with code 1 if a score is lower; may be repeated.",
 )  # fmt: skip
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")

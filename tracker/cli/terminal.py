@@ -170,8 +170,8 @@ def common_options(function: _Function) -> _Function:
     """Add ``-q``, ``-v`` and ``--debug`` to a command; the last counts even where another option is wrong."""
     for names, act, text in (
         (["--debug"], _remember, "Show the traceback of an error."),
-        (["-v", "--verbose"], _log_more, "Say more on stderr."),
-        (["-q", "--quiet"], _be_quiet, "Say nothing on stderr but errors."),
+        (["-v", "--verbose"], _log_more, "Print more on stderr."),
+        (["-q", "--quiet"], _be_quiet, "Print only errors on stderr."),
     ):
         eager = act is not _log_more
         function = click.option(
@@ -189,7 +189,7 @@ def config_option(function: _Function) -> _Function:
         expose_value=False,
         callback=_load_config,
         metavar="FILE",
-        help="Take options from a TOML file, or from an earlier output (its run record): repeats that run.",
+        help="Read options from a TOML file or from the run record of an output, which repeats that run.",
     )(function)
 
 
@@ -200,8 +200,8 @@ def columns_option(name: str, of: str) -> Callable[[_Function], _Function]:
         multiple=True,
         callback=_columns,
         metavar="ROLE=NAME,…",
-        help=f"Columns of {of} that are called otherwise: z=posZ,y=posY. Roles are frame, z, y, x, track_id, "
-        "parent; z= is no z.",
+        help=f"Names of columns in {of}: z=posZ,y=posY. Roles are frame, z, y, x, track_id, "
+        "parent; z= states that there is no z.",
     )
 
 

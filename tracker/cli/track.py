@@ -89,7 +89,7 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--max-distance", type=float, metavar="D",
-    help="Gate: the farthest a particle moves from a frame to the next, in the unit of position x spacing.  "
+    help="Gate: the largest distance a particle moves between frames, in the unit of position x spacing.  "
     "[default: learned]",
 )  # fmt: skip
 @click.option(
@@ -106,16 +106,16 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--max-gap", type=int, metavar="N",
-    help="Frames that a particle may be missing, those that were not recorded included.  "
-    "[default: 0; learned if all is, and what was not recorded does not count]",
+    help="Largest number of consecutive frames in which a particle may be undetected.  "
+    "[default: 0; learned without --max-distance, and frames that were not recorded do not count]",
 )  # fmt: skip
 @click.option(
     "--divisions/--no-divisions", default=True, show_default=True,
-    help="Join starts to mothers where the movie gives evidence of divisions, if all is learned.",
+    help="Detect divisions where the movie gives evidence of them; only without --max-distance.",
 )  # fmt: skip
 @click.option(
     "--merges/--no-merges", default=False, show_default=True,
-    help="Join ends to what they fused with where the movie gives evidence of that, if all is learned.",
+    help="Detect merges where the movie gives evidence of them; only without --max-distance.",
 )  # fmt: skip
 @click.option(
     "--set", "known", multiple=True, callback=_known, metavar="NAME=VALUE",
@@ -126,11 +126,13 @@ def _known(
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
 @click.option(
-    "--forward-only", is_flag=True, help="Link by the past alone, as live data must, if all is learned."
+    "--forward-only",
+    is_flag=True,
+    help="Use only the past of each detection, as for live data; only without --max-distance.",
 )
 @click.option(
     "--exact-margins", is_flag=True,
-    help="Find for each link how much worse the whole would be without it, instead of a lower bound of that.",
+    help="Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
 )  # fmt: skip
 @click.option("--gap-distance", type=float, metavar="D", help="Gate over gaps.  [default: --max-distance]")
 @click.option(
@@ -139,15 +141,15 @@ def _known(
 )  # fmt: skip
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
-    help="auto takes a GPU from 3 million detections on.",
+    help="auto uses a GPU for 3 million detections or more.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Threads; they do not change the result.  [default: one a core]",
+    help="Threads; they do not change the result.  [default: one per core]",
 )  # fmt: skip
 @click.option(
     "--stream", is_flag=True,
-    help="Read, link and write some frames at a time, for movies larger than the memory: Parquet in and out.",
+    help="Process some frames at a time, for movies larger than the memory; Parquet in and out.",
 )  # fmt: skip
 @click.option(
     "--memory", type=click.FloatRange(min=0, min_open=True), metavar="GB",
@@ -158,9 +160,7 @@ def _known(
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
 )
-@click.option(
-    "--resume", is_flag=True, help="Go on where an interrupted run with --stream or a cluster stopped."
-)
+@click.option("--resume", is_flag=True, help="Continue an interrupted run with --stream or on a cluster.")
 @several_options
 @cluster_options
 @click.option(

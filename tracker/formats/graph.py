@@ -129,7 +129,7 @@ def tracks_of(
 
 
 def families(tracks: Tracks) -> NDArray[np.int64]:
-    """(N,) int64: which detections hang together over divisions and merges too, numbered by the first.
+    """(N,) int64: which detections are connected, over divisions and merges too, numbered by the first.
 
     Examples
     --------

@@ -226,7 +226,7 @@ def _text(value: float | int | bool) -> str:
 
 
 def _tracks(tracks: Tracks) -> Iterator[str]:
-    """One track for all that hangs together, as TrackMate sees it; lone spots are in none."""
+    """One track for all that is connected, as TrackMate sees it; lone spots are in none."""
     family = families(tracks)
     order = np.argsort(family[tracks.links[:, 0]], kind="stable")
     of = family[tracks.links[order, 0]]

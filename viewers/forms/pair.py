@@ -279,7 +279,7 @@ class PairForm(Form):
         self.fields.addRow(self.second_text, self.second)
         self.fields.addRow("gate", self.gate)
         self.gate.setToolTip(
-            "Detections this far apart or farther are never the same. By default half of the median distance "
+            "Largest distance at which detections are paired. By default half of the median distance "
             f"to the nearest neighbour, among detections of the {self.second_text}."
         )
         self.fields.addRow("show", self.kind)

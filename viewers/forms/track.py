@@ -273,9 +273,8 @@ class TrackForm(Form):
 def _summary(run: TrackingRun) -> str:
     """What came of it, in a few lines."""
     stats = run.stats
-    proved = "proved optimal" if stats["worst_gap"] == 0 else f"worst gap {stats['worst_gap']:g}"
+    proved = "optimal for its costs" if stats["worst_gap"] == 0 else f"optimality gap {stats['worst_gap']:g}"
     merges = f", {stats['merges']} merges" if run.settings.merges else ""
-    tracks, links, divisions = (stats[name] for name in ("tracks", "links", "divisions"))
-    line = f"{tracks} tracks, {links} links, {divisions} divisions{merges}; {proved}."
+    line = f"{run.summary} {stats['divisions']} divisions{merges}; {proved}."
     learned = [] if run.learned is None else [str(run.learned)]
-    return "\n".join([*run.remarks, line, *learned])
+    return "\n".join([*run.remarks, *filter(None, [run.warning]), line, *learned])
