@@ -51,6 +51,7 @@ test: lint
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
 	$(VENV)/bin/python tests/certify.py
+	$(VENV)/bin/python docs/renew.py
 
 # Damaged files of every format, beside a second reader; the files of a find stand in build/fuzz.
 fuzz: $(VENV)/installed $(VENV)/extra-test
@@ -64,6 +65,7 @@ torture: $(VENV)/installed $(VENV)/extra-test
 nightly: $(VENV)/installed $(VENV)/extra-test
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
 	$(VENV)/bin/python tests/nightly.py build/nightly.xml
+	$(VENV)/bin/python docs/renew.py
 
 # LINKER=posterior measures another one of tests/accuracy/linkers.py; MOVIES=developed part of the list.
 LINKER ?= learned

@@ -15,9 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import blocks  # noqa: E402
-import paper_tables  # noqa: E402
-import pictures  # noqa: E402
-import tables  # noqa: E402
+import renew  # noqa: E402
 
 project = "Outbid"
 author = "the Outbid developers"
@@ -31,31 +29,7 @@ extensions = [
     "sphinx_click",
 ]
 exclude_patterns = ["_build", "_run"]
-myst_enable_extensions = ["dollarmath", "amsmath", "substitution"]
-myst_substitutions = {
-    name: getattr(tables, name)()
-    for name in (
-        "accuracy",
-        "aliases",
-        "certified",
-        "gpu_record",
-        "huge_movie",
-        "gpu_scaling",
-        "scale_measured",
-        "scale_plan",
-        "accuracy_by_kind",
-    )
-} | {
-    name: getattr(paper_tables, name)()
-    for name in (
-        "card_claims",
-        "hungarian_times",
-        "paper_claims",
-        "serial_share",
-        "shard_times",
-        "solver_times",
-    )
-}
+myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
 default_role = "py:obj"
@@ -83,12 +57,11 @@ html_theme_options = {
 
 
 def run_page(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Show what the blocks of a page print, and draw its pictures."""
+    """Show what the blocks of a page print."""
     folder = HERE / "_run" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    source[0] = blocks.with_output(source[0], folder)
-    pictures.draw(name, folder)
+    source[0] = blocks.with_output(renew.renewed(source[0]), folder)
 
 
 def examples_as_code(_app: Sphinx, _context: Context, lines: list[str]) -> None:

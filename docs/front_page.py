@@ -1,15 +1,12 @@
-"""The table of results in the README: ``python docs/front_page.py`` renews it from the records in tests/."""
+"""The table of results in the README, from the records in tests/; `renew` puts it there."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-README = REPOSITORY / "README.md"
-_PLACE = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
 def table() -> str:
@@ -17,11 +14,6 @@ def table() -> str:
     peers, gpu = (_record(name) for name in ("peers_record", "gpu_record"))
     parts = [] if peers is None else [*_accuracy(peers), *_speed(peers)]
     return "\n".join([*parts, *_on_gpu(gpu)]) + "\n"
-
-
-def with_table(readme: str) -> str:
-    """The README with the table as the records have it."""
-    return _PLACE.sub(lambda found: f"{found[1]}\n{table()}\n{found[2]}", readme)
 
 
 def _record(name: str) -> dict[str, Any] | None:
@@ -71,7 +63,3 @@ def _on_gpu(record: dict[str, Any] | None) -> list[str]:
         f"optimality gap {row['gap']:g} (`make gpu-test`, commit {record['commit'][:10]}, {record['date']}). "
         "κ is the standard deviation of a step along an axis; it and lengths are in units of density^(-1/3)."
     ]
-
-
-if __name__ == "__main__":
-    README.write_text(with_table(README.read_text("utf-8")), "utf-8")

@@ -1,10 +1,8 @@
-"""Pictures of the pages, drawn by the build from files that the page's own blocks have written.
-
-``python docs/pictures.py`` runs the tutorial and renews docs/tracks.png, the picture of the README.
-"""
+"""Pictures of the pages: ``python docs/pictures.py`` runs the pages' own commands and draws the results."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -23,18 +21,9 @@ from outbid.viewers.judged import judge_links
 from outbid.viewers.layers import COLOURS
 
 HERE = Path(__file__).resolve().parent
+IMAGES = HERE / "images"
 SHOWN = 8
 """The frame of the movie that is shown."""
-
-
-def draw(page: str, folder: Path) -> None:
-    """The pictures of a page, into the folder where its blocks ran; most pages have none."""
-    if page != "tutorial":
-        return
-    for name, panel in (("spots", spots_panel), ("tracks", tracks_panel), ("errors", errors_panel)):
-        figure = Figure((5, 5), layout="constrained")
-        panel(figure.subplots(), folder)
-        figure.savefig(folder / f"{name}.png", dpi=110)
 
 
 def spots_panel(axes: Axes, folder: Path) -> None:
@@ -104,20 +93,40 @@ def _segments(detections: Detections, links: NDArray[np.int64]) -> NDArray[np.fl
     return detections.position[links][:, :, [2, 1]]
 
 
-def _for_readme() -> None:
-    """The three panels side by side."""
+def _kept(figure: Figure, file: Path, dpi: int) -> None:
+    """Save a figure with few colours, which keeps it small."""
+    figure.savefig(file, dpi=dpi)
+    with Image.open(file) as drawn:
+        drawn.convert("RGB").quantize(256).save(file, optimize=True)
+
+
+def _of_tutorial() -> None:
+    """The three panels, each by itself and all side by side."""
+    panels = {"spots": spots_panel, "tracks": tracks_panel, "errors": errors_panel}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         page = (HERE / "tutorial.md").read_text("utf-8")
         blocks.run_blocks(blocks.blocks_of(page), folder)
+        for panel_name, panel in panels.items():
+            figure = Figure((5, 5), layout="constrained")
+            panel(figure.subplots(), folder)
+            _kept(figure, IMAGES / f"{panel_name}.png", 110)
         figure = Figure((10, 3.75), layout="constrained")
-        for axes, panel in zip(figure.subplots(1, 3), (spots_panel, tracks_panel, errors_panel), strict=True):
+        for axes, panel in zip(figure.subplots(1, 3), panels.values(), strict=True):
             panel(axes, folder)
             axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
-        figure.savefig(folder / "tracks.png", dpi=95)
-        with Image.open(folder / "tracks.png") as drawn:
-            drawn.convert("RGB").quantize(256).save(HERE / "tracks.png", optimize=True)
+        _kept(figure, HERE / "tracks.png", 95)
+
+
+def _of_experiments() -> None:
+    """The picture that the first block of the page draws."""
+    page = (HERE / "explanation" / "experiments.md").read_text("utf-8")
+    made = [block for block in blocks.blocks_of(page) if "-o found" in block.code][:1]
+    with tempfile.TemporaryDirectory() as name:
+        blocks.run_blocks(made, Path(name))
+        shutil.copyfile(Path(name) / "found" / "kappa.png", IMAGES / "kappa.png")
 
 
 if __name__ == "__main__":
-    _for_readme()
+    _of_tutorial()
+    _of_experiments()

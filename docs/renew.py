@@ -1,0 +1,43 @@
+"""Tables of the pages, made from the code and from records: ``python docs/renew.py`` renews them.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
+in the repository; NAME is a function of `tables`, or ``front_page``. The build renews what it shows.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import front_page
+import paper_tables
+import tables
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+_PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+_VALUE = re.compile(r"(<!-- value: (\w+) -->).*?(<!-- /value -->)")
+
+
+def pages() -> list[Path]:
+    """The pages that have tables."""
+    found = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    return [page for page in found if "_run" not in page.parts and _PLACE.search(page.read_text("utf-8"))]
+
+
+def renewed(text: str) -> str:
+    """A page with its tables as the code and the records have them."""
+    text = _PLACE.sub(lambda found: f"{found[1]}\n{_made(found[2])}\n\n{found[3]}", text)
+    return _VALUE.sub(lambda found: f"{found[1]}{_made(found[2])}{found[3]}", text)
+
+
+def _made(name: str) -> str:
+    """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
+    if name == "front_page":
+        return front_page.table().strip()
+    module = tables if hasattr(tables, name) else paper_tables
+    return str(getattr(module, name)()).strip()
+
+
+if __name__ == "__main__":
+    for page in pages():
+        page.write_text(renewed(page.read_text("utf-8")), "utf-8")
