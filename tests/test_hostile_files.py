@@ -3,7 +3,9 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tifffile
 from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
@@ -63,3 +65,15 @@ def test_chunks_of_images_that_are_damaged_are_refused_by_name(name: str, tmp_pa
     file.write_bytes(content)
     with pytest.raises(InputError, match=path.name):
         list(open_images(path, **options).frames())
+
+
+def test_a_plane_that_is_not_stored_is_no_plane_of_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.ones((4, 8, 8), np.uint16), compression="zlib", photometric="minisblack")
+    with tifffile.TiffFile(path) as tiff:
+        tag = tiff.pages.get(1, aspage=True).tags["StripByteCounts"]
+    content = bytearray(path.read_bytes())
+    content[tag.valueoffset : tag.valueoffset + tag.valuebytecount] = bytes(tag.valuebytecount)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="plane 1 is not stored"):
+        list(open_movie(path).frames())

@@ -226,7 +226,7 @@ def _edges(lines: Sequence[Sequence[str]], place: Mapping[int, int]) -> list[tup
     for count, row in enumerate(lines[1:]):
         if not row or (count < 3 and not any(DECIMAL.fullmatch(field) for field in row)):
             continue
-        ends = [place.get(whole(decimal(field))) for field in row[first : first + 2]]
+        ends = [place.get(whole(decimal(field.strip()))) for field in row[first : first + 2]]
         if len(ends) < 2 or ends[0] is None or ends[1] is None:
             raise Broken("an edge between spots that are not there")
         links.append((ends[0], ends[1]))

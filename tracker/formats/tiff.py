@@ -202,6 +202,8 @@ def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
             )
         ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
         stored = sum(page.databytecounts)
+        if 0 in page.databytecounts or 0 in page.dataoffsets:  # tifffile reads it as zeros
+            raise InputError(f"{path}: a part of plane {index} is not stored. Copy the file again.")
         if max(ends, default=0) > size or (page.compression == 1 and stored < page.nbytes):
             raise InputError(f"{path} is cut short: plane {index} is not whole. Copy it again.")
 
