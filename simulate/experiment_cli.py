@@ -107,7 +107,8 @@ def _paper(name: str, output: Path, wanted: _Wanted, overwrite: bool, as_json: b
         click.echo("")
         click.echo(as_text(found.claims))
     say(_drawn(output / f"{name}.png", paper.panels(found.summary)))
-    say(f"{len(found.rows)} rows, {clock.seconds:.1f} s: {output / name}.csv")
+    table = output / f"{name}.csv"
+    say(f"{len(found.rows)} rows, {clock.seconds:.1f} s: {table}")
 
 
 @click.command(

@@ -36,7 +36,7 @@ def key_of(order, dtype):
 
     Examples
     --------
-    >>> key_of(~(5 ^ (1 << 63)) % (1 << 64), np.dtype(np.int32))
+    >>> int(key_of(~(5 ^ (1 << 63)) % (1 << 64), np.dtype(np.int32)))
     5
     """
     bits = np.uint64((~order ^ _SIGN) % (1 << 64)).astype(np.int64)
