@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from outbid._arrays import gpu_names, on_device, to_host
 from outbid.assignment import AbstractAssignmentSolver, Answer, AssignmentProblem
@@ -29,6 +29,18 @@ _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
 """What the papers print, table by table."""
 _LONG = 2.0
 """Seconds from which a single run counts."""
+
+
+class Key(TypedDict, total=False):
+    """Columns by which lines of a table are found."""
+
+    n: int
+    case: str
+    costs: str
+    shards: int
+    persistence: float
+    steps: str
+    turnover: float
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ def values_of(table: str) -> tuple[Row, ...]:
     return tuple(json.loads(_VALUES.read_text("utf-8")).get(table, ()))
 
 
-def paper_value(table: str, column: str, **where: object) -> float | str:
+def paper_value(table: str, column: str, **where: Unpack[Key]) -> float | str:
     """One number of a table, "" if the paper has none there.
 
     Examples
@@ -171,12 +183,12 @@ def curve(label: str, rows: list[Row], x: str, y: str, *, kind: str = "measured"
     return Curve(label, [float(row[x]) for row in both], [float(row[y]) for row in both], kind=kind)
 
 
-def where(rows: list[Row], **wanted: object) -> list[Row]:
+def where(rows: list[Row], **wanted: Unpack[Key]) -> list[Row]:
     """The rows with these values."""
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
-def ratio(rows: list[Row], column: str, over: dict[str, object], under: dict[str, object]) -> float | None:
+def ratio(rows: list[Row], column: str, over: Key, under: Key) -> float | None:
     """The value of one row over that of another; None if either is missing."""
     upper, lower = where(rows, **over), where(rows, **under)
     if not upper or not lower or not float(lower[0][column]):

@@ -12,7 +12,7 @@ from outbid.assignment.shards.search import Work
 
 from .experiment import Panel, Row
 from .matrices import uniform
-from .paper import Claim, Extent, Paper, curve, paper_value, where
+from .paper import Claim, Extent, Key, Paper, curve, paper_value, where
 from .replay import predicted
 
 VARIANTS = ("classical", "tree")
@@ -65,7 +65,7 @@ class Scaling(Paper):
 
     def _of_paper(self, size: int, shards: int, variant: str) -> Row:
         """Seconds and efficiency of the paper with as many GPUs; of strong scaling at its own sizes alone."""
-        known = {"shards": shards} if self.is_weak else {"shards": shards, "n": size}
+        known: Key = {"shards": shards} if self.is_weak else {"shards": shards, "n": size}
         seconds = paper_value(self.table, variant, **known)
         first = paper_value(self.table, variant, **(known | {"shards": 1}))
         share = ""

@@ -8,7 +8,7 @@ from outbid.assignment.hungarian import Hungarian, processors
 
 from ...experiment import Panel, Row
 from ...matrices import RANGES, uniform
-from ...paper import Claim, Extent, Paper, curve, paid, paper_value, ratio, solved, where
+from ...paper import Claim, Extent, Key, Paper, curve, paid, paper_value, ratio, solved, where
 
 NAME = "date-nagi-table3"
 STAGES = ("initial_reduction", "compress", "forward_pass", "dual_update", "augmentation_pass")
@@ -38,7 +38,7 @@ class Table3(Paper):
                         row |= {name: answer.stats[name] for name in names}
                         row |= {name: answer.stats.get(f"{name}_seconds", 0.0) for name in STAGES}
                         row["serial_seconds"] = _serial(answer.stats, solver.variant)
-                        known = {"n": size, "costs": costs}
+                        known: Key = {"n": size, "costs": costs}
                         row["paper_seconds"] = paper_value(NAME, case, **known)
                         row["paper_initial"] = paper_value(NAME, "initial", **known)
                         yield row
@@ -67,7 +67,7 @@ class Table3(Paper):
             cases = {str(row["case"]) for row in where(summary, n=largest, costs=costs)}
             tree = next((c for c in sorted(cases, reverse=True) if "CLASS" not in c), "")
             other = "CU-CLASS" if tree == "CU-TREE" else f"{tree}-CLASS"
-            at = {"n": largest, "costs": costs}
+            at: Key = {"n": largest, "costs": costs}
             over = ratio(summary, "seconds", at | {"case": other}, at | {"case": tree})
             holds = None if over is None else (over > 1) == (slower == "classical")
             text = "" if over is None else f"classical over tree: {over:.2f} at n = {largest} ({tree})"

@@ -14,7 +14,7 @@ from outbid.assignment.problem import on_gpu
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Paper, curve, ratio, timed, where
+from ...paper import Claim, Extent, Key, Paper, curve, ratio, timed, where
 
 FORMS = ("shared", "global")
 
@@ -48,7 +48,7 @@ class Figure1(Paper):
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
-        at = {"n": largest}
+        at: Key = {"n": largest}
         faster = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "shared with transfers"})
         forms = ratio(summary, "seconds", at | {"case": "global"}, at | {"case": "shared"})
         return [

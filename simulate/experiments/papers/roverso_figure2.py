@@ -9,7 +9,7 @@ from outbid.assignment.greedy_switching import GreedySwitching
 
 from ...experiment import Panel, Row
 from ...matrices import geom
-from ...paper import Claim, Extent, Paper, curve, paid, ratio, solved, where
+from ...paper import Claim, Extent, Key, Paper, curve, paid, ratio, solved, where
 
 CASES = {
     "CPU": ("cpu", GreedySwitching()),
@@ -54,7 +54,7 @@ class Figure2(Paper):
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
         worst = max(float(row["error_percent"]) for row in summary if "greedy" not in str(row["case"]))
-        at = {"n": largest}
+        at: Key = {"n": largest}
         gpu = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "GPU"})
         start = ratio(summary, "seconds", at | {"case": "CPU"}, at | {"case": "CPU greedy start"})
         return [

@@ -10,7 +10,7 @@ from outbid.assignment.hungarian import Hungarian
 
 from ...experiment import Panel, Row
 from ...matrices import distances
-from ...paper import Claim, Extent, Paper, curve, paid, ratio, solved, where
+from ...paper import Claim, Extent, Key, Paper, curve, paid, ratio, solved, where
 from ...scenes import Scene
 
 EPSILON = 0.01
@@ -54,7 +54,7 @@ class Figure6(Paper):
 
     def claims(self, summary: list[Row]) -> list[Claim]:
         largest = max(int(row["n"]) for row in summary)
-        at = {"n": largest}
+        at: Key = {"n": largest}
         gpu = ratio(summary, "seconds", at | {"case": "CPU auction"}, at | {"case": "GPU auction"})
         cpu = ratio(summary, "seconds", at | {"case": "CPU Hungarian"}, at | {"case": "CPU auction"})
         worst = max(float(row["error_percent"]) for row in summary)
