@@ -55,7 +55,7 @@ def test_help_of_a_command_begins_with_examples(command: str) -> None:
 
 def test_help_states_from_how_many_detections_on_a_gpu_is_taken() -> None:
     shown = " ".join(run("track", "--help").output.split())
-    assert f"from {WORTH_A_GPU // 1_000_000} million detections on" in shown
+    assert f"for {WORTH_A_GPU // 1_000_000} million detections or more" in shown
 
 
 @pytest.mark.parametrize("command", ["track", "score", "convert"])

@@ -238,7 +238,7 @@ def test_a_compression_bomb_in_an_archive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("a.zip", "unpack"), ("a.npz", "CSV"), ("a.tar.gz", "unpack"), ("a.xlsx", "CSV"),
+    [("a.zip", "unpack"), ("a.npz", "CSV"), ("a.tar.gz", "unpack"), ("a.xlsx", "Excel"),
      ("a.tif", "outbid detect")],
 )  # fmt: skip
 def test_archives_and_others_that_are_not_opened(name: str, said: str, tmp_path: Path) -> None:

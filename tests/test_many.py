@@ -1,7 +1,6 @@
 """Many movies: what is done is kept, what fails is reported, in any executor; one model for all."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 from containers import hdf5, tiff
+from deadly_jobs import KillsItself
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_record, read_tracks
 from outbid import write_detections as write
@@ -110,15 +110,6 @@ def test_what_an_executor_loses_has_failed(movies: list[Path], tmp_path: Path) -
         found = track_many([movies[0], movies[2]], tmp_path / "out", GATED, executor=pool)
     assert [outcome.state for outcome in found] == ["done", "failed"]
     assert "the worker is gone" in found[1].why
-
-
-class KillsItself(TrackJob):
-    """A job that ends its process at one movie, as the system does that has no memory left."""
-
-    def origin(self, source: str) -> dict[str, str]:
-        if source.endswith("c.csv"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().origin(source)
 
 
 def test_a_killed_process_is_one_failure(movies: list[Path], tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_layers_that_cannot_be_tracked_say_what_to_change(window: "Window") -> N
         ("points", np.full((5, 4), 0.5), {}, "frames must be whole numbers"),
         ("image", np.zeros((8, 8)), {}, "Open it as a movie"),
         ("image", np.zeros((3, 8, 8, 3), np.uint8), {"rgb": True}, "Split its channels"),
-        ("image", np.full((3, 8, 8), np.nan), {"contrast_limits": (0, 1)}, "not finite"),
+        ("image", np.full((3, 8, 8), np.nan), {"contrast_limits": (0, 1)}, "has no spots"),
     ]:
         layer = getattr(window.viewer, f"add_{kind}")(data, **settings)
         assert form.source.layers.layer() == layer

@@ -24,17 +24,16 @@ def written(folder, frame, position):
     return "track", path, "-o", folder / "tracks.csv"
 
 
-@pytest.mark.parametrize("given", [np.zeros((5, 4)), {"frame": [0]}, "spots.csv", None, 3])
+@pytest.mark.parametrize("given", [None, 3])
 def test_what_are_no_detections_are_shown_the_way_in(given):
     for enter in (track, advise):
-        with pytest.raises(TypeError, match=r"takes Detections, not .*from_table.*read_detections"):
+        with pytest.raises(TypeError, match=r"detections is of type .*Give Detections, a path, a data frame"):
             enter(given)
     seen = Detections.from_table([0], [[0, 0, 0]])
-    with pytest.raises(TypeError, match=r"truth is of type .*from_track_ids.*read_tracks"):
+    with pytest.raises(TypeError, match=r"truth is of type .*Give Tracks, a path, a data frame"):
         score(Tracks(seen, np.empty((0, 2), np.int64)), given)
-    if given is not None:
-        with pytest.raises(TypeError, match=r"TrackingSettings\(max_distance"):
-            track(seen, given)
+    with pytest.raises(TypeError, match=r"TrackingSettings\(max_distance"):
+        track(seen, 3)
 
 
 @pytest.mark.parametrize("options", [[], ["--max-distance", "3", "--max-gap", "2"]])
@@ -43,13 +42,13 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
     for name in ("calibrate", "gated_links"):
-        monkeypatch.delattr(door, name)
+        monkeypatch.setattr(door, name, None)
     done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     assert done.exit_code == 0, done.output
-    first, last = done.stderr.splitlines()
+    first, last = done.stderr.splitlines()[:2]
     assert said in first
     assert "so nothing is linked" in first
-    assert last.startswith(f"0 links, {len(frame)} tracks")
+    assert last.startswith("0 links, ")
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 
@@ -58,7 +57,8 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     def no_more(*_, **__):
         raise SolverError("The work begins.")
 
-    monkeypatch.setattr(door, "track", no_more)
+    for name in ("calibrate", "gated_links"):
+        monkeypatch.setattr(door, name, no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
     assert done.exit_code == 5

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from math import prod
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
 from . import formats
 from .batches import RECORDED
 from .detection import detect, detect_labels, learn_from
-from .detection.model import SpotModel
 from .detection.spots import DetectionSettings
 from .detections import Detections
 from .extent import Part, track_part
@@ -22,6 +21,9 @@ from .formats.columns import AS_NAMED
 from .formats.stacks import WHOLE
 from .images import Images, open_images, origin_of
 from .tracking import TrackingSettings
+
+if TYPE_CHECKING:  # its kernels are loaded when they are needed
+    from .detection.model import SpotModel
 
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is learned from as a whole, whatever region is looked at."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +29,15 @@ from numpy.typing import NDArray
 from .._arrays import release_device_memory
 from ..detections import Detections
 from ..device import device_for
-from .found import FEATURES, Found, empty, find_in
 from .labels import centroids as centroids
 from .labels import detect_labels as detect_labels
-from .model import SpotModel, learn
 from .sample import FRAMES, checked
-from .scene import Work
-from .sign import OTHER_SIGN, other_sign_stands_out
 from .spots import DetectionSettings
+
+if TYPE_CHECKING:  # kernels are loaded when they are needed
+    from .found import Found
+    from .model import SpotModel
+    from .scene import Work
 
 _LOG = logging.getLogger("outbid")
 _WORTH_A_GPU = 200_000_000
@@ -86,6 +88,9 @@ def learn_from(
     InputError
         If a frame is not 3-dimensional or holds no real numbers.
     """
+    from .model import learn
+    from .scene import Work
+
     model = None
     with ThreadPoolExecutor(workers) as pool:
         if count:
@@ -162,6 +167,10 @@ def detect(
     >>> seen.frame.tolist(), seen.position[0].round(1).tolist()
     ([0, 1], [4.0, 10.3, 20.0])
     """
+    from .model import learn
+    from .scene import Work
+    from .sign import OTHER_SIGN, other_sign_stands_out
+
     settings = settings or DetectionSettings()
     everything: list[Found] = []
     with ThreadPoolExecutor(workers) as pool:
@@ -191,6 +200,8 @@ def _found(
     image: NDArray, frame: int, model: SpotModel | None, settings: DetectionSettings, work: Work
 ) -> tuple[Found, DetectionSettings]:
     """A frame's spots; and the settings, on the CPU once a GPU was too small."""
+    from .found import empty, find_in
+
     if model is None:  # nothing stands out of the noise so far
         return empty(), settings
     if settings.device == "gpu":
@@ -209,10 +220,12 @@ def _kept(found: Found) -> Found:
     """The candidates that are spots, by position: what is best first depends on digits."""
     order = np.lexsort(found.position[: found.keep].T[::-1])
     features = {name: values[: found.keep][order] for name, values in found.features.items()}
-    return Found(found.position[: found.keep][order], features, found.keep)
+    return replace(found, position=found.position[: found.keep][order], features=features)
 
 
 def _as_detections(everything: list[Found], unit: str) -> Detections:
+    from .found import FEATURES
+
     frame = np.repeat(np.arange(len(everything), dtype=np.int32), [found.keep for found in everything])
     position = np.concatenate([np.empty((0, 3)), *(found.position for found in everything)])
     features = {

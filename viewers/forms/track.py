@@ -15,6 +15,7 @@ from outbid.calibrate.known import known_of, text_of
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.device import DEVICES
+from outbid.errors import InputError
 from outbid.matching import COSTS
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
@@ -130,6 +131,7 @@ class TrackForm(Form):
             found, used = source.points, None
             if found is None:
                 found, used = source.detect(DetectionSettings(spacing=settings.spacing), report)
+                _refuse_without_spots(found, source)
             return _Tracked(source, found, track(found, settings, progress=report), used)
 
         return work
@@ -149,6 +151,7 @@ class TrackForm(Form):
             found = known
             if found is None:
                 found, _ = source.detect(DetectionSettings(spacing=settings.spacing), report, frames)
+                _refuse_without_spots(found, source)
                 self._spots = key, found
             part = part_around(found, now, middle, most)
             return _Tracked(source, part, track(part, settings, workers=1, progress=report), None)
@@ -268,6 +271,11 @@ class TrackForm(Form):
         self.max_distance.valueChanged.connect(self._enable)
         self.source.chosen.connect(self._source_chosen)
         self.colour.currentIndexChanged.connect(self._colour_chosen)
+
+
+def _refuse_without_spots(found: Detections, source: Source) -> None:
+    if not len(found):
+        raise InputError(f"{source.name} has no spots that stand out of the noise. Look at Detect spots.")
 
 
 def _summary(run: TrackingRun) -> str:
