@@ -40,7 +40,11 @@ def plan(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     for size in SIZES:
         minutes = ((per["work"] / workers + per["serial"]) * size / 60 for workers in WORKERS)
         files = (per["bytes_in"] + per["bytes_out"]) * size / 1e9
-        yield f"{size:,} detections", f"{files:.3g} GB", *(f"{each:.2g}" for each in minutes)
+        yield (
+            f"{size:,} detections",
+            f"{files:.3g} GB",
+            *(f"{each:.2g}" if each < 100 else f"{each:.0f}" for each in minutes),
+        )
     voxels = IMAGE_BYTES / VOXEL_BYTES
     hours = (per["voxel"] * voxels / workers / 3600 for workers in WORKERS)
     yield "10 TB of images (hours)", f"{IMAGE_BYTES / 1e9:,.0f} GB", *(f"{each:.3g}" for each in hours)
