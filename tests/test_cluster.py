@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from commands import assert_refused, run
+from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
 from outbid import write_detections as write
@@ -125,14 +126,6 @@ def test_four_workers_of_which_one_is_slow(movie: tuple[Path, bytes], tmp_path: 
         finally:
             halting.join()
     assert (tmp_path / "out.parquet").read_bytes() == wanted
-
-
-def limited(most: int) -> None:
-    """Let this process write no larger files, as on a disk that is full."""
-    import resource
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 
 @pytest.mark.nightly

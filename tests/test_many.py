@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 from containers import hdf5, tiff
-from deadly_jobs import KillsItself
+from other_processes import KillsItself
 
 from outbid import Detections, SettingsError, TrackingSettings, read_detections, read_record, read_tracks
 from outbid import write_detections as write

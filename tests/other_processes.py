@@ -1,4 +1,4 @@
-"""Jobs that end their process; in a module of their own, which a new process can import."""
+"""What other processes do; in a module of its own, which they can import."""
 
 from __future__ import annotations
 
@@ -15,3 +15,11 @@ class KillsItself(TrackJob):
         if source.endswith("c.csv"):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().origin(source)
+
+
+def limited(most: int) -> None:
+    """Let this process write no larger files, as on a disk that is full."""
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
