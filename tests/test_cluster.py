@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from commands import assert_refused, run
-from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
 from outbid import write_detections as write
@@ -126,28 +125,6 @@ def test_four_workers_of_which_one_is_slow(movie: tuple[Path, bytes], tmp_path: 
         finally:
             halting.join()
     assert (tmp_path / "out.parquet").read_bytes() == wanted
-
-
-@pytest.mark.nightly
-def test_a_worker_with_a_full_disk_ends_the_run_or_others_do_its_work(
-    movie: tuple[Path, bytes], tmp_path: Path
-) -> None:
-    source, wanted = movie
-    out = tmp_path / "out.parquet"
-    with connected(Workers("local", count=2)) as cluster:
-        first = next(iter(cluster.client.scheduler_info()["workers"]))
-        cluster.client.run(limited, 10_000, workers=[first])
-        resume = False
-        try:
-            track_in_ranges(source, out, JOB, How(cluster, **HOW))
-        except OSError as error:
-            assert "large" in str(error)  # noqa: PT017 - it may not be raised
-            assert not out.exists()
-            resume = True
-        cluster.client.run(limited, -1, workers=[first])
-        if resume:
-            track_in_ranges(source, out, JOB, How(cluster, resume=True, **HOW))
-    assert out.read_bytes() == wanted
 
 
 @pytest.mark.nightly
