@@ -21,7 +21,7 @@ def test_time_is_shared_but_for_what_one_process_does() -> None:
     assert per["work"] == pytest.approx(1e-5)
     assert per["serial"] == pytest.approx(2e-6)
     rows = {row[0]: row[1:] for row in scale_plan.plan(RECORD)}
-    assert rows["1,000,000,000 detections"] == ("50 GB", "2e+02", "54", "36")
+    assert rows["1,000,000,000 detections"] == ("50 GB", "200", "54", "36")
     hours = 5e12 * 2e-7 / 3600
     assert rows["10 TB of images (hours)"] == (
         "10,000 GB", *(f"{hours / workers:.3g}" for workers in scale_plan.WORKERS)
