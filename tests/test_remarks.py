@@ -45,10 +45,11 @@ def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, mon
         monkeypatch.setattr(door, name, None)
     done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     assert done.exit_code == 0, done.output
-    first, last = done.stderr.splitlines()[:2]
+    first, links, last = done.stderr.splitlines()
     assert said in first
     assert "so nothing is linked" in first
-    assert last.startswith("0 links, ")
+    assert links.startswith("0 links, ")
+    assert last.startswith(f"0 tracks from {len(frame)} detections")
     assert (tmp_path / "tracks.csv").read_text().startswith("track_id,frame")
 
 

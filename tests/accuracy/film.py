@@ -86,7 +86,7 @@ def bordered(
     view: View = View(),
     axes: tuple[int, ...] = (0, 1, 2),
 ) -> Tracks:
-    """A movie with open borders across `axes`: whoever leaves is lost, and others come in at the same rate.
+    """A movie with open borders across `axes`: what leaves is lost, and others come in at the same rate.
 
     Walls reflect along the other axes.
     """

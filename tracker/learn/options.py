@@ -24,7 +24,7 @@ class LearnOptions:
     dropped : float
         Link probability below which a candidate is dropped.
     sample : int
-        Detections from which the model of a larger movie is learned; two sweeps over all of it follow.
+        Detections from which the model of a larger movie is learned; four sweeps over all of it follow.
     gaps : bool
         Whether links over missed frames are sought.
     workers : int
