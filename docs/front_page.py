@@ -11,9 +11,13 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 def table() -> str:
     """Link F1 on real movies beside tuned peers, and the time of a frame pair, as Markdown."""
-    peers, gpu = (_record(name) for name in ("peers_record", "gpu_record"))
-    parts = [] if peers is None else [*_accuracy(peers), *_speed(peers)]
-    return "\n".join([*parts, *_on_gpu(gpu)]) + "\n"
+    return "\n".join([*of_peers(), *_on_gpu(_record("gpu_record"))]) + "\n"
+
+
+def of_peers() -> list[str]:
+    """Lines of the table beside peers, with where it was measured."""
+    record = _record("peers_record")
+    return [] if record is None else [*_accuracy(record), *_speed(record)]
 
 
 def _record(name: str) -> dict[str, Any] | None:

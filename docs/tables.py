@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import front_page
 import numpy as np
 import scale_plan as scale
 
 from outbid.formats.columns import ALIASES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+ACCURACY = REPOSITORY / "tests" / "accuracy"
 
 
 def aliases() -> str:
@@ -43,7 +46,17 @@ def accuracy() -> str:
 
 def accuracy_by_kind() -> str:
     """Mean scores of each kind of movie in the frozen record of `make accuracy`."""
-    with np.load(REPOSITORY / "tests" / "accuracy" / "baseline.npz") as record:
+    return _by_kind(lambda _: True)
+
+
+def accuracy_unseen() -> str:
+    """The same of the simulated kinds on which nothing was chosen."""
+    listed = tomllib.loads((ACCURACY / "movies.toml").read_text("utf-8"))
+    return _by_kind(listed["reported"]["kinds"].__contains__)
+
+
+def _by_kind(shown: Callable[[str], bool]) -> str:
+    with np.load(ACCURACY / "baseline.npz") as record:
         about = json.loads(str(record["about"]))
         movies = [json.loads(movie) for movie in record["movie"]]
         names = ("link_f1", "idf1", "division_f1", "stated", "right", "count")
@@ -51,19 +64,24 @@ def accuracy_by_kind() -> str:
     error = np.abs(found["stated"] - found["right"]).sum(axis=1) / np.maximum(found["count"].sum(axis=1), 1)
     groups: dict[str, dict[float, list[int]]] = {}
     for row, movie in enumerate(movies):
-        recorded = "/" in movie["kind"]
-        kind = f"`{movie['kind']}`" if recorded else movie["kind"].replace("_", " ")
-        groups.setdefault(kind, {}).setdefault(movie["level"], []).append(row)
+        if shown(movie["kind"]):
+            groups.setdefault(movie["kind"], {}).setdefault(movie["level"], []).append(row)
     rows = []
     for kind, levels in groups.items():
         link_f1 = ", ".join(f"{found['link_f1'][some].mean():.3f}" for some in levels.values())
         every = [row for some in levels.values() for row in some]
         means = [found["idf1"][every], found["division_f1"][every], error[every]]
-        shown = ("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means)
-        rows.append((kind, ", ".join(f"{level:g}" for level in levels), link_f1, *shown))
+        scores = ("" if np.isnan(values).all() else f"{np.nanmean(values):.3f}" for values in means)
+        name = f"`{kind}`" if "/" in kind else kind.replace("_", " ")
+        rows.append((name, ", ".join(f"{level:g}" for level in levels), link_f1, *scores))
     heads = ("movies", "κ, or every n-th frame", "link F1", "IDF1", "division F1", "calibration error")
     origin = f"commit {_short(about['commit'])}, {about['date']}; {about['machine']}"
     return f"{_table(heads, rows)}\n\nMeasured on {origin}."
+
+
+def rivals() -> str:
+    """Link F1 on recorded movies beside peers tuned on sibling movies, and the time of frame pairs."""
+    return "\n".join(front_page.of_peers())
 
 
 def certified() -> str:

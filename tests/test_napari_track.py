@@ -38,6 +38,24 @@ def test_points_become_tracks_with_the_settings_of_the_form(window: "Window") ->
     assert named(window, "Preview") is None
 
 
+def test_objects_of_labels_get_the_numbers_of_their_tracks(window: "Window") -> None:
+    image = np.zeros((3, 40, 40), np.uint8)
+    for t in range(3):
+        image[t, 5:10, 5 + t : 10 + t], image[t, 20:24, 30:36] = 3 - t, 4 + t
+    window.viewer.add_labels(image, name="cells", scale=(1, 0.5, 0.5))
+    form = window.form("Track particles")
+    window.write(form.max_distance, "3")
+    run(window, form)
+    by_track = named(window, "cells by track")
+    assert (type(by_track).__name__, tuple(by_track.scale)) == ("Labels", (1, 0.5, 0.5))
+    found = np.asarray(by_track.data)
+    assert [len(np.unique(found[image == k])) for k in (3, 2, 1, 4, 5, 6)] == [1] * 6
+    assert len({*found[0].ravel()}) == len(np.unique(found)) == 3
+    assert np.array_equal(found > 0, image > 0)
+    run(window, form)
+    assert [layer.name for layer in window.viewer.layers].count("cells by track") == 1
+
+
 def test_the_preview_follows_the_settings_and_the_frame_and_goes_with_the_form(window: "Window") -> None:
     points = walks(window)
     # More than a preview takes.

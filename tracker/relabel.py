@@ -47,20 +47,45 @@ def relabelled(
     >>> [image.tolist() for image in relabelled(images, Tracks(seen, np.array([[0, 1]])))]
     [[[[1, 1, 0]]], [[[0, 1, 0]]]]
     """
+    for frame, image in enumerate(frames):
+        yield relabelled_frame(image, frame, tracks, spacing)
+
+
+def relabelled_frame(
+    image: NDArray, frame: int, tracks: Tracks, spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+) -> NDArray[np.uint32]:
+    """One label image with the number of the track, plus 1, in the place of each label.
+
+    Parameters
+    ----------
+    image : (Z, Y, X) integer array
+    frame : int
+        Its number.
+    tracks, spacing
+        As for `relabelled`.
+
+    Raises
+    ------
+    InputError
+        If the image does not hold whole numbers.
+
+    Examples
+    --------
+    >>> from .detections import Detections
+    >>> seen = Detections.from_table([0], [[0, 0, 0]], features={"label": [7]})
+    >>> relabelled_frame(np.array([[[7, 7, 0]]]), 0, Tracks(seen, np.empty((0, 2), np.int64))).tolist()
+    [[[1, 1, 0]]]
+    """
+    if image.dtype.kind not in "iub":
+        raise InputError(f"A label image holds whole numbers; frame {frame} holds {image.dtype}. Convert it.")
     seen = tracks.detections
     given = seen.features.get(LABEL)
-    for frame, image in enumerate(frames):
-        if image.dtype.kind not in "iub":
-            raise InputError(
-                f"A label image holds whole numbers; frame {frame} holds {image.dtype}. Convert it."
-            )
-        rows = seen.rows_of(frame)
-        number = tracks.track_id[rows] + 1
-        label = _at(image, seen.position[rows] / spacing) if given is None else given[rows].astype(np.int64)
-        number_of = np.zeros(int(max(image.max(initial=0), label.max(initial=0))) + 1, dtype=np.uint32)
-        number_of[label] = number
-        number_of[0] = 0
-        yield number_of[image]
+    rows = seen.rows_of(frame)
+    label = _at(image, seen.position[rows] / spacing) if given is None else given[rows].astype(np.int64)
+    number_of = np.zeros(int(max(image.max(initial=0), label.max(initial=0))) + 1, dtype=np.uint32)
+    number_of[label] = tracks.track_id[rows] + 1
+    number_of[0] = 0
+    return number_of[image]
 
 
 def _at(image: NDArray, position: NDArray[np.float64]) -> NDArray[np.int64]:

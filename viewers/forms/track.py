@@ -21,9 +21,10 @@ from outbid.tracking import TrackingRun, TrackingSettings, track
 
 from ..layers import points_layer, tracks_layer
 from ..nearby import frames_around, part_around
+from ..objects import labels_by_track
 from .fields import CountBox, NumberBox, choice_box, explain
 from .form import Form
-from .shown import preferences, show
+from .shown import preferences, show, show_labels
 from .source import Source, SourceFields
 from .work import Report, Task
 
@@ -192,6 +193,13 @@ class TrackForm(Form):
             record["learned"] = run.learned.as_dict()
         layer = tracks_layer(run.tracks, spacing=source.place.spacing, name=f"Tracks of {source.name}")
         self._recolour(self.show_layer(layer, source.place, record))
+        if source.labels:
+            show_labels(
+                self.viewer,
+                f"{source.name} by track",
+                labels_by_track(source.image, run.tracks),
+                source.place,
+            )
         self.show_message(_summary(run))
 
     def _recolour(self, layer: Any) -> None:
