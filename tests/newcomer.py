@@ -23,6 +23,7 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
 
 import measure  # noqa: E402
 
+OUTBID = "outbid/.venv/bin/outbid"
 OWN_TABLE = """\
 import csv, math, random
 random.seed(1)
@@ -79,11 +80,11 @@ def steps(origin: str) -> list[Step]:
     return [
         Step("get it", f"git clone --quiet {origin} outbid"),
         Step("sample, tracked and scored", "make demo", "outbid"),
-        Step("the report's and the notebook's packages", ".venv/bin/pip install --quiet '.[report]' pandas", "outbid"),
-        Step("what is in my table?", "outbid/.venv/bin/outbid advise cells.csv"),
-        Step("my table, tracked", "outbid/.venv/bin/outbid track cells.csv -o cells_tracks.csv"),
-        Step("only what is safe", "outbid/.venv/bin/outbid filter cells_tracks.csv -o safe.csv --cut-below 0.5 --min-length 5"),
-        Step("a page about it", "outbid/.venv/bin/outbid report cells_tracks.csv -o cells.html"),
+        Step("packages for reports", ".venv/bin/pip install --quiet '.[report]' pandas", "outbid"),
+        Step("what is in my table?", f"{OUTBID} advise cells.csv"),
+        Step("my table, tracked", f"{OUTBID} track cells.csv -o cells_tracks.csv"),
+        Step("only what is safe", f"{OUTBID} filter cells_tracks.csv -o safe.csv --cut-below 0.5 --min-length 5"),
+        Step("a page about it", f"{OUTBID} report cells_tracks.csv -o cells.html"),
         Step("the same in Python", "outbid/.venv/bin/python mine.py"),
         Step("a figure", "outbid/.venv/bin/python figure.py"),
     ]  # fmt: skip

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from commands import assert_refused, run
+from other_processes import limited
 
 from outbid import Detections, ResourceError, SettingsError, TrackingSettings
 from outbid import write_detections as write
-from outbid.cluster import Cluster, Workers, connected
-from outbid.in_ranges import How, track_in_ranges
-from outbid.jobs import TrackJob
+from outbid.movies.jobs import TrackJob
+from outbid.ranges.cluster import Cluster, Workers, connected
+from outbid.ranges.movie import How, track_in_ranges
 
 pytest.importorskip("distributed", reason="distributed is not installed: pip install 'outbid[cluster]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of dask, about what it ends
@@ -128,6 +129,30 @@ def test_four_workers_of_which_one_is_slow(movie: tuple[Path, bytes], tmp_path: 
 
 
 @pytest.mark.nightly
+def test_a_worker_with_a_full_disk_leaves_its_work_to_others(
+    movie: tuple[Path, bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, wanted = movie
+    out = tmp_path / "out.parquet"
+    with connected(Workers("local", count=2)) as cluster:
+        first, second = cluster.client.scheduler_info()["workers"]
+        cluster.client.run(limited, 10_000, workers=[first])
+        track_in_ranges(source, out, JOB, How(cluster, **HOW))
+        assert out.read_bytes() == wanted
+        assert first in caplog.text
+        tasks = json.loads((tmp_path / "out.parquet.tasks.json").read_text())["tasks"]
+        assert {task["worker"] for task in tasks} == {second}
+        out.unlink()
+        cluster.client.run(limited, 10_000, workers=[second])
+        with pytest.raises(ResourceError, match=r"npz cannot be written on worker tcp:.*arge.*--resume"):
+            track_in_ranges(source, out, JOB, How(cluster, **HOW))
+        assert not out.exists()
+        cluster.client.run(limited, -1)
+        track_in_ranges(source, out, JOB, How(cluster, resume=True, **HOW))
+    assert out.read_bytes() == wanted
+
+
+@pytest.mark.nightly
 def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
     """A rendered movie in OME-Zarr, with a gate and learned."""
     from containers import ome_zarr
@@ -156,7 +181,7 @@ def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_lost_ends_the_run_which_is_resumed(
     movie: tuple[Path, bytes], two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outbid.cluster._LOST", 2.0)
+    monkeypatch.setattr("outbid.ranges.cluster._LOST", 2.0)
     source, wanted = movie
     address = f"127.0.0.1:{np.random.default_rng().integers(20_000, 60_000)}"
     start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
@@ -226,7 +251,7 @@ def test_what_makes_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for wrong in ({}, {"kind": "local", "scheduler": "tcp://a:1"}, {"kind": "cloud"}):
         with pytest.raises(SettingsError):
             Workers(**wrong)
-    monkeypatch.setattr("outbid.cluster._LOST", 0.5)
+    monkeypatch.setattr("outbid.ranges.cluster._LOST", 0.5)
     write(tmp_path / "a.parquet", Detections.from_table([0], [[0, 0, 0]]))
     options = ["--max-distance", 1, "--scheduler", "tcp://127.0.0.1:9"]
     assert_refused(run("track", tmp_path / "a.parquet", *options), 4, "No scheduler answers")

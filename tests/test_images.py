@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tifffile
 
-from outbid import InputError, ResourceError, SettingsError, read_detections, read_tracks
+from outbid import Images, InputError, ResourceError, SettingsError, read_detections, read_tracks
 from outbid.formats import holds_tracks
-from outbid.formats.images import Movie, open_movie
+from outbid.formats.images import open_movie
 
 VOXELS = np.random.default_rng(0).integers(0, 1000, (4, 3, 20, 30)).astype(np.uint16)
 
@@ -39,7 +39,7 @@ def write(path: Path, kind: str) -> Path:
     return path
 
 
-def frames(movie: Movie) -> np.ndarray:
+def frames(movie: Images) -> np.ndarray:
     return np.array(list(movie.frames()))
 
 

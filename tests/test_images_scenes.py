@@ -8,14 +8,14 @@ import pytest
 import tifffile
 from commands import assert_refused, run
 
-from outbid import InputError, SettingsError, read_detections
-from outbid.formats.images import Movie, open_movie
+from outbid import Images, InputError, SettingsError, read_detections
+from outbid.formats.images import open_movie
 
 PLANES = np.random.default_rng(0).integers(0, 1000, (12, 20, 30)).astype(np.uint16)
 GREY = {"photometric": "minisblack"}
 
 
-def frames(movie: Movie) -> np.ndarray:
+def frames(movie: Images) -> np.ndarray:
     return np.array(list(movie.frames()))
 
 

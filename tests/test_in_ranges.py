@@ -25,9 +25,9 @@ from outbid.batches import RECORDED
 from outbid.detection.spots import DetectionSettings
 from outbid.formats import write_tracks
 from outbid.formats.parquet import frames_in, rows_between
-from outbid.in_ranges import How, detect_in_ranges, track_in_ranges
-from outbid.jobs import DetectJob, TrackJob
-from outbid.ranges import Task, here
+from outbid.movies.jobs import DetectJob, TrackJob
+from outbid.ranges.movie import How, detect_in_ranges, track_in_ranges
+from outbid.ranges.tasks import Task, here
 
 
 def movie(seed: int, lost: tuple[int, ...] = ()) -> Detections:
@@ -228,7 +228,7 @@ def test_detection_in_ranges_is_that_of_one_process(
     assert done.exit_code == 0, done.output
     job = DetectJob(DetectionSettings(radius=radius), workers=2)
     for voxels in (1, 30_000, 10**9):
-        monkeypatch.setattr("outbid.in_ranges._VOXELS", voxels)
+        monkeypatch.setattr("outbid.ranges.movie._VOXELS", voxels)
         output = tmp_path / f"out{suffix}"
         summary = detect_in_ranges(str(source), output, job, How(backwards_and_twice, overwrite=True))
         assert summary["ranges"] == {1: 3, 30_000: 2, 10**9: 1}[voxels]

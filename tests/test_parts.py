@@ -10,7 +10,7 @@ from containers import SPACING, VOXELS, hdf5, tiff
 
 from outbid import Detections, SettingsError, TrackingSettings, match, read_detections, read_tracks, track
 from outbid.extent import Part, track_part
-from outbid.jobs import DetectionSettings, DetectJob, Opening
+from outbid.movies.jobs import DetectionSettings, DetectJob, Opening
 
 REGION = ":,8:30,10:40"
 

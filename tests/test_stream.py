@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ from commands import run
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid import stream as streaming
 from outbid.formats import read_record, read_tracks, write_detections
-from outbid.formats.parquet import packed
+from outbid.formats.parquet_write import _Behind, packed
 from outbid.formats.parts import Parts
 from outbid.stream import track_stream
 from outbid.tracking import gated_links
@@ -202,3 +204,11 @@ def test_a_disk_that_is_full_is_reported_by_the_thread_that_packs(rows):
         packed(full, table.schema) as (_, add),
     ):
         add(table)
+
+
+def test_a_file_that_failed_takes_no_lock_when_it_is_removed_from_memory():
+    """Arrow ends it then, perhaps while the same thread gives work to another: a worker waited for ever."""
+    behind = _Behind(io.BytesIO())
+    behind.close()
+    with concurrent.futures.thread._global_shutdown_lock, pytest.raises(ValueError, match="closed"):
+        behind.write(b"rest")

@@ -11,8 +11,7 @@ import pytest
 import tifffile
 from commands import assert_refused, headless, run
 
-from outbid import Detections, Tracks, write_detections, write_tracks
-from outbid.formats.images import Movie
+from outbid import Detections, Images, Tracks, write_detections, write_tracks
 from outbid.viewers.opened import open_files, scene_of
 from outbid.viewers.scene import Grid, scene
 
@@ -56,8 +55,8 @@ def test_the_window_holds_all_with_scale_units_and_labels(
     metadata = {"axes": "TZYX", "spacing": 2.0, "unit": "um"}
     tifffile.imwrite(files["movie.tif"], stack, imagej=True, resolution=(4, 4), metadata=metadata)
     asked: list[int] = []
-    read = Movie.frames
-    monkeypatch.setattr(Movie, "frames", lambda self, numbers: asked.extend(numbers) or read(self, numbers))
+    read = Images.frames
+    monkeypatch.setattr(Images, "frames", lambda self, numbers: asked.extend(numbers) or read(self, numbers))
     found = open_files([files["movie.tif"], files["spots.csv"], files["tracks.csv"]], files["truth.csv"])
     viewer = open_window("all", scene_of(found), found.movie)
     try:

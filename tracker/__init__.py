@@ -6,13 +6,8 @@ only. The map of a folder is the docstring of its ``__init__``.
 
 9   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
 8   `estimate`           the time and the memory that a run would take
-    `many`               many movies: in processes or on any executor, what is done is kept
-    `pooled`             one model for many movies
-    `learned_ranges`     what is learned, in ranges that overlap
-    `cluster`            tasks on dask.distributed, which it alone imports
-    `in_ranges`          a movie in ranges of frames, from file to file
-    `ranges`, `chains`   what each task does; track numbers joined over the borders
-    `jobs`               from file to file, as plain data for other processes; what every run record holds
+    `ranges`             a movie in ranges of frames, here or on many machines
+    `movies`             many movies: in processes or on any executor; one model for all; what a job is
     `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
@@ -42,7 +37,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `gating`             all pairs nearer than a radius, by a cell list
     `neighbours`         the nearest few points of each point, by a cell list
     `detections`         `Detections`: where particles were seen, frame by frame
-    `tables`             both as Arrow tables, for files and data frames (`arrow`: arrays as columns)
+    `tables`             both as Arrow tables, for files and data frames; arrays as columns
     `reliability`, `drawn`  how far to trust tracks; a picture of them in a notebook
     `setting_values`     settings by keyword
 1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
@@ -83,12 +78,12 @@ if TYPE_CHECKING:
     from .formats import read_tracks as read_tracks
     from .formats import write_detections as write_detections
     from .formats import write_tracks as write_tracks
-    from .images import Images as Images
+    from .formats.frames import Images as Images
     from .images import open_images as open_images
-    from .many import detect_many as detect_many
-    from .many import track_many as track_many
     from .matching import Match as Match
     from .matching import match as match
+    from .movies.many import detect_many as detect_many
+    from .movies.many import track_many as track_many
     from .scoring import Scores as Scores
     from .scoring import score as score
     from .tracking import TrackingRun as TrackingRun
@@ -113,8 +108,9 @@ _MODULES = {
     "detections": ("Detections",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
-    "images": ("Images", "open_images"),
-    "many": ("detect_many", "track_many"),
+    "formats.frames": ("Images",),
+    "images": ("open_images",),
+    "movies.many": ("detect_many", "track_many"),
     "matching": ("Match", "match"),
     "scoring": ("Scores", "score"),
     "tracking": ("TrackingRun", "TrackingSettings", "track"),

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from .detections import Detections
 from .errors import InputError, SettingsError
+from .formats.frames import Images
 from .formats.stacks import WHOLE, Box
-from .images import Images, open_images
+from .images import open_images
 from .tracking import TrackingRun, TrackingSettings, track
 from .tracks import Tracks
 

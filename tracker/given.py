@@ -76,12 +76,7 @@ def detections_of(
     table = _table_of(given)
     if table is not None:
         return detections_in_table(_rows(table, name, columns))
-    numbers = _numbers_of(given, name, "Detections", "frame, z, y, x or frame, y, x")
-    if numbers.shape[1] not in (3, 4):
-        raise InputError(
-            f"{name} has shape {numbers.shape}; an array of detections has the columns frame, z, y, x or "
-            "frame, y, x. Name the columns in a dict or a data frame."
-        )
+    numbers = _numbers_of(given, name, "detections", ["frame"])
     return Detections.from_table(numbers[:, 0], numbers[:, 1:])
 
 
@@ -122,12 +117,7 @@ def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, 
     table = _table_of(given)
     if table is not None:
         return tracks_in_table(_rows(table, name, columns))
-    numbers = _numbers_of(given, name, "Tracks", "track_id, frame, z, y, x or track_id, frame, y, x")
-    if numbers.shape[1] not in (4, 5):
-        raise InputError(
-            f"{name} has shape {numbers.shape}; an array of tracks has the columns track_id, frame, z, y, x "
-            "or track_id, frame, y, x. Name the columns in a dict or a data frame."
-        )
+    numbers = _numbers_of(given, name, "tracks", ["track_id", "frame"])
     names = ["track_id", "frame", *"zyx"[5 - numbers.shape[1] :]]
     columns_of = dict(zip(names, np.ascontiguousarray(numbers.T), strict=True))
     return tracks_in_table(_rows(pa.table(columns_of), name, AS_NAMED))
@@ -179,18 +169,28 @@ def _unit_of(table: pa.Table) -> str | None:
     return kept[b"unit"].decode() if b"unit" in kept else None
 
 
-def _numbers_of(given: object, name: str, wanted: str, layout: str) -> NDArray[np.float64]:
-    """A matrix of numbers, or an array of positions for each frame, as one matrix."""
-    ways = _WAYS.format(wanted, layout)
+def _numbers_of(given: object, name: str, what: str, first: list[str]) -> NDArray[np.float64]:
+    """A matrix of numbers, or an array of positions for each frame, as one matrix.
+
+    Its columns are `first`, and then z, y, x or y, x.
+    """
+    layout = " or ".join(", ".join([*first, *axes]) for axes in ("zyx", "yx"))
+    ways = _WAYS.format(what.capitalize(), layout)
     if isinstance(given, Sequence) and len(given) and all(np.ndim(one) == 2 for one in given):
         parts = [np.asarray(one, dtype=np.float64) for one in given]
-        return np.concatenate(
+        numbers = np.concatenate(
             [np.column_stack([np.full(len(part), frame), part]) for frame, part in enumerate(parts)]
         )
-    try:
-        numbers = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} is of type {type(given).__name__}. {ways}") from None
+    else:
+        try:
+            numbers = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} is of type {type(given).__name__}. {ways}") from None
     if numbers.ndim != 2:
         raise TypeError(f"{name} is of type {type(given).__name__}. {ways}")
+    if numbers.shape[1] - len(first) not in (2, 3):
+        raise InputError(
+            f"{name} has shape {numbers.shape}; an array of {what} has the columns {layout}. "
+            "Name the columns in a dict or a data frame."
+        )
     return numbers

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, SettingsError
 from .formats import images as image_files
 from .formats import input_of
+from .formats.frames import Images
 from .formats.memory import refuse_if_larger_than_memory
-from .formats.stacks import WHOLE, Box, Stack, doubts_of, explained, frames_of, named_axes
+from .formats.stacks import Box, Stack, doubts_of, explained, frames_of, named_axes
 
 READERS: Mapping[str, str] = {
     "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
@@ -30,109 +30,6 @@ _COPIES = 24
 """Bytes needed to work on a voxel: a few copies in single precision."""
 Source = str | os.PathLike[str] | Any
 """What is opened: a path, a URL, or an array of NumPy, dask or Zarr."""
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """The frames of a movie, read one by one, and what is known of them.
-
-    Parameters
-    ----------
-    name : str
-        Of the file, for messages.
-    axes : str
-        Axes of what a file holds, in its order, for example ``"TZYX"``; C and S are channels.
-    sizes : tuple of int
-        Length of each of the axes.
-    frame_count : int
-    spacing : tuple of 3 float
-        Size of a voxel along z, y, x, in `unit`.
-    unit : str
-    interval : float or None
-        Seconds from frame to frame, where the file states it.
-    read : callable
-        Given the numbers of frames and the part of each along z, y, x: the frames.
-    channel : int
-        The channel that is read.
-    doubts : tuple of str
-        Sentences about what had to be guessed, and how to set it.
-    scene : int or None
-        Which of several images is read, where that was chosen.
-    scenes, channels : tuple of str
-        What each of several images is, where none was chosen; and the names of channels, if any.
-    levels : tuple of tuple of int
-        Sizes at each level of resolution, where there are several.
-    """
-
-    name: str
-    axes: str
-    sizes: tuple[int, ...]
-    frame_count: int
-    spacing: tuple[float, float, float]
-    unit: str
-    interval: float | None
-    read: Callable[[Sequence[int], Box], Iterator[NDArray]] = field(repr=False)
-    channel: int = 0
-    doubts: tuple[str, ...] = ()
-    scene: int | None = None
-    scenes: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ()
-    levels: tuple[tuple[int, ...], ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Voxels of a frame along z, y, x; z is 1 in 2D."""
-        size = dict(zip(self.axes, self.sizes, strict=True))
-        return size.get("Z", 1), size["Y"], size["X"]
-
-    def frames(self, numbers: Sequence[int] | None = None, box: Box = WHOLE) -> Iterator[NDArray]:
-        """Each frame as (z, y, x) array, of the type that the file has.
-
-        Parameters
-        ----------
-        numbers : sequence of int, optional
-            Of the frames, from 0 up; all by default.
-        box : 3 slices
-            The part along z, y, x that is read.
-
-        Raises
-        ------
-        InputError
-            If an image is damaged, or not like the first one.
-        SettingsError
-            If there is no frame of a number.
-        """
-        chosen = range(self.frame_count) if numbers is None else numbers
-        for number in chosen:
-            if not 0 <= number < self.frame_count:
-                raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
-        yield from self.read(chosen, box)
-
-    def lazy(self) -> Any:
-        """(T, Z, Y, X) dask array, a chunk a frame, which is read when it is computed.
-
-        Raises
-        ------
-        ResourceError
-            If dask is not installed.
-        """
-        from .formats.stacks import missing
-
-        try:
-            import dask.array as lazily
-        except ModuleNotFoundError:
-            raise missing("A lazy array", "zarr") from None
-        first = next(self.frames([0]))
-        shape = (self.frame_count, *self.shape)
-
-        def block(block_id: tuple[int, ...]) -> NDArray:
-            return next(self.frames([block_id[0]]))[None]
-
-        chunks = ((1,) * self.frame_count, *((size,) for size in self.shape))
-        arrays: Any = lazily  # its functions have no types
-        return arrays.map_blocks(
-            block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
-        )
 
 
 def open_images(
@@ -179,6 +76,7 @@ def open_images(
 
     Examples
     --------
+    >>> import numpy as np
     >>> movie = open_images(np.arange(24).reshape(2, 3, 4), axes="TYX", spacing=(1.0, 0.5, 0.5))
     >>> movie.frame_count, movie.shape, [frame.sum().item() for frame in movie.frames()]
     (2, (1, 3, 4), [66, 210])
@@ -190,7 +88,7 @@ def open_images(
     if reader is None:
         if level:
             raise SettingsError(f"{name} has no levels of resolution. Leave --level out.")
-        return _of_files(Path(name), axes, channel, scene, spacing)
+        return image_files.open_movie(Path(name), axes=axes, channel=channel, scene=scene, spacing=spacing)
     if "://" not in name and not Path(name).exists():
         raise InputError(f"There is no file {name}. Check the name.")
     try:
@@ -235,26 +133,6 @@ def _reader(name: str) -> str | None:
     if zarr.recognises(lower, False) or ("://" not in name and zarr.recognises(name, Path(name).is_dir())):
         return "zarr"
     return next((module for pattern, module in READERS.items() if fnmatch(lower, pattern)), None)
-
-
-def _of_files(
-    path: Path,
-    axes: str | None,
-    channel: int,
-    scene: int | None,
-    spacing: tuple[float, float, float] | None,
-) -> Images:
-    """A TIFF file, or a folder with an image for each frame."""
-    movie = image_files.open_movie(path, axes=axes, channel=channel, scene=scene, spacing=spacing)
-
-    def read(numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
-        for frame in movie.frames(numbers):
-            yield frame[box]
-
-    return Images(
-        str(path), movie.axes, movie.sizes, movie.frame_count, movie.spacing, movie.unit, movie.interval,
-        read, channel, movie.doubts, scene, movie.scenes,
-    )  # fmt: skip
 
 
 def _of_array(

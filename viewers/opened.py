@@ -11,8 +11,9 @@ from outbid import formats
 from outbid.detections import Detections
 from outbid.errors import InputError
 from outbid.formats.columns import AS_NAMED
+from outbid.formats.frames import Images
 from outbid.formats.images import SUFFIXES
-from outbid.images import Images, is_movie, open_images
+from outbid.images import is_movie, open_images
 from outbid.tracks import Tracks
 
 from .scene import Grid, Scene, grid_of, on_grid, scene, share_outside

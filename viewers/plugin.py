@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from outbid.images import Images
+    from outbid.formats.frames import Images
 
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from outbid.detections import Detections
 from outbid.errors import SettingsError
-from outbid.images import Images
+from outbid.formats.frames import Images
 from outbid.scoring.gate import Gate, gate_for
 from outbid.tracks import Tracks
 

@@ -11,7 +11,7 @@ from napari.layers import Tracks as NapariTracks
 from numpy.typing import NDArray
 
 from outbid.errors import ResourceError
-from outbid.images import Images
+from outbid.formats.frames import Images
 
 from .contrast import contrast_of
 from .forms.shown import show

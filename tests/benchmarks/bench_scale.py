@@ -28,15 +28,15 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from outbid import DetectionSettings, TrackingSettings, detect
-from outbid.cluster import Workers, connected
 from outbid.formats.records import sha256_of
-from outbid.in_ranges import How, track_in_ranges
-from outbid.jobs import TrackJob
-from outbid.ranges import here
+from outbid.movies.jobs import TrackJob
+from outbid.ranges.cluster import Workers, connected
+from outbid.ranges.movie import How, track_in_ranges
+from outbid.ranges.tasks import here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "scale_record.json"
-SOURCES = ("tracker/ranges.py", "tracker/chains.py", "tracker/in_ranges.py", "tracker/cluster.py")
+SOURCES = tuple(f"tracker/ranges/{name}.py" for name in ("tasks", "chains", "movie", "cluster"))
 PARTICLES, STEP, GATE = 250_000, 0.2, 1.0
 JOB = TrackJob(TrackingSettings(max_distance=GATE))
 

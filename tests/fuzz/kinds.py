@@ -98,7 +98,7 @@ def _every_seed(name: str, made: Callable[[Path], list[Seed]], folder: Path) -> 
 _ENTRIES = (
     (
         "csv",
-        ("csv", "csv_layout", "table", "columns", "axes", "arrow", "units", "decimals", "memory"),
+        ("csv", "csv_layout", "table", "columns", "axes", "units", "decimals", "memory"),
         seeds.csv,
         _TEXT | harm_text.FIELDS,
         _read,
@@ -145,7 +145,7 @@ _ENTRIES = (
     ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, second_binary.read_mastodon),
     (
         "tiff",
-        ("tiff", "tiff_scenes", "images"),
+        ("tiff", "tiff_scenes", "images", "frames"),
         seeds_image.tiff,
         harm.BYTES | harm.WHOLE | harm_binary.TAGS,
         _image,

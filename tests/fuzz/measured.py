@@ -10,7 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
-WRITERS = ("atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "interfaces", "unknown")
+WRITERS = (
+    "atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write",
+    "interfaces", "unknown",
+)  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""
 _CONTAINERS = ("czi", "hdf5", "imaris", "lif", "nd2", "stacks", "zarr")
 """Readers whose packages may be missing, by the variants of which their own tests go: not counted."""

@@ -11,7 +11,7 @@ import click
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
-    from ..in_ranges import How
+    from ..ranges.movie import How
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -42,8 +42,8 @@ def on_a_cluster(
     gpus: bool,
 ) -> Iterator[How]:
     """How a movie is worked on there, with a bar."""
-    from ..cluster import Workers, connected
-    from ..in_ranges import How
+    from ..ranges.cluster import Workers, connected
+    from ..ranges.movie import How
 
     with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner, progress_bar("Ranges") as bar:
         say(f"Dashboard: {runner.dashboard}")

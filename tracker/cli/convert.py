@@ -64,7 +64,7 @@ def convert(
     from .. import formats
     from ..errors import InputError, SettingsError
     from ..filling import with_gaps_filled, with_time
-    from ..jobs import run_record
+    from ..movies.jobs import run_record
 
     source, *tracks = inputs
     if len(tracks) > 1:

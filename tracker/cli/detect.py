@@ -18,8 +18,8 @@ from .terminal import Stopwatch, common_options, config_option, progress_bar, sa
 
 if TYPE_CHECKING:
     from ..detection.spots import DetectionSettings
-    from ..images import Images
-    from ..jobs import DetectJob
+    from ..formats.frames import Images
+    from ..movies.jobs import DetectJob
 
 _LOG = logging.getLogger("outbid")
 _FILE = click.Path(path_type=Path)
@@ -132,7 +132,7 @@ def detect(
     from ..detection import expected_noise
     from ..detection.spots import DetectionSettings
     from ..extent import Part
-    from ..jobs import DetectJob, Opening
+    from ..movies.jobs import DetectJob, Opening
 
     clock = Stopwatch()
     if preview and (labels or output):
@@ -195,7 +195,7 @@ def _on_a_cluster(
     where: tuple[str | None, str | None, bool, bool],
 ) -> None:
     """Detect in ranges of frames, on other processes or machines."""
-    from ..in_ranges import detect_in_ranges
+    from ..ranges.movie import detect_in_ranges
 
     if output is None:
         raise click.UsageError("--preview is of one frame: leave --cluster and --scheduler out.")

@@ -66,7 +66,7 @@ def filter_tracks(
 ) -> None:
     """Keep some tracks."""
     from .. import filtering, formats
-    from ..jobs import run_record
+    from ..movies.jobs import run_record
 
     output = output or default_output(source, "_filtered.csv")
     wanted = [filtering.condition_from(text) for text in conditions]

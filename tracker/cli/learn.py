@@ -47,7 +47,7 @@ def learn(
     """Learn one model from many movies."""
     from .. import formats
     from ..formats.outputs import refuse_output
-    from ..pooled import learn_many, write_model
+    from ..movies.pooled import learn_many, write_model
     from ..tracking import TrackingSettings
 
     refuse_output(output, overwrite=overwrite, inputs=list(sources))

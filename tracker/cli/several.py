@@ -14,7 +14,7 @@ from ..errors import InputError
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
-    from ..jobs import Job
+    from ..movies.jobs import Job
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -58,7 +58,7 @@ def run_several(
     as_json: bool,
 ) -> None:
     """Do a job to each input, and say at the end what failed and why; then the exit code is 3."""
-    from ..many import run_many
+    from ..movies.many import run_many
 
     with progress_bar("Movies") as progress:
         found = run_many(

@@ -25,7 +25,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..jobs import TrackJob
+    from ..movies.jobs import TrackJob
     from ..tracking import TrackingRun
 
 _LOG = logging.getLogger("outbid")
@@ -210,9 +210,9 @@ def track(
     from .. import formats
     from .._timing import stages_timed
     from ..extent import Part
-    from ..in_ranges import track_in_ranges
-    from ..jobs import TrackJob
-    from ..pooled import read_model
+    from ..movies.jobs import TrackJob
+    from ..movies.pooled import read_model
+    from ..ranges.movie import track_in_ranges
     from ..tracking import TrackingSettings as Settings
     from ..tracking import cost_at_gate
 

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..detections import Detections
-from ..errors import InputError, ResourceError
+from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import graph
-from .atomic import write_whole_folder
-from .chunks import absent_chunks, declare_no_fill
+from .chunks import absent_chunks
 from .geff_folder import checked, explained, foreign, inside, row_count
-from .records import record_bytes
+from .geff_write import package, write_detections, write_tracks
 
+__all__ = [
+    "foreign", "holds_tracks", "read_detections", "read_record", "read_tracks", "recognises",
+    "write_detections", "write_tracks",
+]  # fmt: skip
 _LOG = logging.getLogger("outbid")
 _TIME = ("t", "time", "frame")
 _FRAME = ("frame", "timepoint")
@@ -44,7 +47,7 @@ def read_detections(path: Path) -> Detections:
 
 def read_tracks(path: Path) -> Tracks:
     """See `outbid.formats.read_tracks`."""
-    _package()
+    package()
     with explained(path):
         return _tracks(path)
 
@@ -61,65 +64,6 @@ def read_record(path: Path) -> dict[str, Any] | None:
         extra = checked(path)[1].get("extra")
     record = extra.get("outbid") if isinstance(extra, dict) else None
     return record if isinstance(record, dict) else None
-
-
-def write_detections(
-    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
-) -> None:
-    """See `outbid.formats.write_detections`."""
-    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
-
-
-def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
-    """See `outbid.formats.write_tracks`."""
-    package = _package()
-    seen = tracks.detections
-    if len(seen) and seen.frame[0] < 0:
-        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
-    graph.refuse_hidden(seen.features)
-    values = {"t": seen.frame.astype(np.int64), **dict(zip("zyx", seen.position.T, strict=True))}
-    values |= seen.features
-    odd = [name for name in seen.features if "/" in name or name in (*"tzyx", ".", "..")]
-    if odd:
-        raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
-    measures = tracks.measures
-    axes = [{"name": "t", "type": "time", "unit": "frame"}]
-    axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]
-    metadata = package.GeffMetadata.model_validate(
-        {
-            "geff_version": "1.1.0", "directed": True, "axes": axes, "node_props_metadata": {},
-            "edge_props_metadata": {},
-            "extra": {} if record is None else {"outbid": json.loads(record_bytes(record))},
-        }
-    )  # fmt: skip
-
-    def write(folder: Path) -> None:
-        import zarr
-        from geff.core_io import write_arrays
-
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            write_arrays(
-                folder,
-                np.arange(len(seen), dtype=np.uint64),
-                {name: {"values": np.ascontiguousarray(v), "missing": None} for name, v in values.items()},
-                tracks.links.astype(np.uint64),
-                {name: {"values": v, "missing": None} for name, v in measures.items()},
-                metadata,
-                zarr_format=2,
-            )
-        declare_no_fill(folder)
-
-    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
-
-
-def _package() -> Any:
-    try:
-        import geff
-    except ModuleNotFoundError:
-        raise ResourceError(
-            "GEFF needs a package that is not installed: pip install 'outbid[geff]'."
-        ) from None
-    return geff
 
 
 def _tracks(path: Path) -> Tracks:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ResourceError, SettingsError
+from .frames import Images
 from .memory import refuse_if_larger_than_memory
-from .stacks import doubts_of, grey, named_axes
+from .stacks import Box, doubts_of, grey, named_axes
 from .tiff import Header, look_at_tiff, planes_by_frame
 from .tiff_scenes import refuse_scene
 
@@ -27,78 +28,54 @@ _COPIES = 24
 
 
 @dataclass(frozen=True)
-class Movie:
-    """Where the frames of a movie are, and what is known of them; read one by one.
-
-    Parameters
-    ----------
-    files : tuple of Path
-        One file with all frames, or a file for each.
-    axes : str
-        Axes of what a file holds, in its order, for example ``"TZYX"``; C and S are channels.
-    sizes : tuple of int
-        Length of each of the axes.
-    channel : int
-        The channel that is read.
-    frame_count : int
-    spacing : tuple of 3 float
-        Size of a voxel along z, y, x, in `unit`.
-    unit : str
-    interval : float or None
-        Seconds from frame to frame, where the file states it.
-    doubts : tuple of str
-        Sentences about what had to be guessed, and how to set it.
-    scene : int or None
-        Which of several images in a file is read, where that was chosen.
-    scenes : tuple of str
-        What each of several images is, where the file names them and none was chosen.
-    """
+class _Files:
+    """One file with all frames, or a file for each, and how a file is read."""
 
     files: tuple[Path, ...]
     axes: str
     sizes: tuple[int, ...]
     channel: int
-    frame_count: int
-    spacing: tuple[float, float, float]
-    unit: str
-    interval: float | None
-    doubts: tuple[str, ...] = ()
-    scene: int | None = None
-    scenes: tuple[str, ...] = ()
+    scene: int | None
+
+    def read(self, numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
+        """The part of each frame."""
+        for frame in self._whole(numbers):
+            yield frame[box]
+
+    def _whole(self, numbers: Sequence[int]) -> Iterator[NDArray]:
+        if len(self.files) > 1:
+            for number in numbers:
+                yield self._image(self.files[number])
+        elif self.files[0].suffix.lower() == ".png":
+            for _ in numbers:
+                yield self._image(self.files[0])
+        else:
+            yield from self._frames(self.files[0], numbers)
+
+    def _frames(self, path: Path, numbers: Sequence[int]) -> Iterator[NDArray]:
+        for planes in planes_by_frame(path, self.scene, self.axes, self.sizes, self.channel, numbers):
+            yield grey(planes.reshape(self._shape))
+
+    def _image(self, path: Path) -> NDArray:
+        """An image that is a frame by itself."""
+        header = _header(path, self.scene)
+        if header.sizes != self.sizes:
+            raise InputError(
+                f"{path} has size {header.sizes}, and the first image {self.sizes}. Leave it out."
+            )
+        if path.suffix.lower() != ".png":
+            return next(self._frames(path, [0]))
+        pillow = _pillow()
+        try:
+            with pillow.open(path) as image:
+                return grey(np.asarray(image).reshape(self._shape))
+        except (OSError, ValueError, SyntaxError) as error:
+            raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Voxels of a frame along z, y, x; z is 1 in 2D."""
+    def _shape(self) -> tuple[int, int, int, int]:
         size = dict(zip(self.axes, self.sizes, strict=True))
-        return size.get("Z", 1), size["Y"], size["X"]
-
-    def frames(self, numbers: Sequence[int] | None = None) -> Iterator[NDArray]:
-        """Each frame as (z, y, x) array, of the type that the file has.
-
-        Parameters
-        ----------
-        numbers : sequence of int, optional
-            Of the frames, from 0 up; all by default.
-
-        Raises
-        ------
-        InputError
-            If an image is damaged, or not like the first one.
-        SettingsError
-            If there is no frame of a number.
-        """
-        chosen = range(self.frame_count) if numbers is None else numbers
-        for number in chosen:
-            if not 0 <= number < self.frame_count:
-                raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
-        if len(self.files) > 1:
-            for number in chosen:
-                yield _image(self.files[number], self)
-        elif self.files[0].suffix.lower() == ".png":
-            for _ in chosen:
-                yield _image(self.files[0], self)
-        else:
-            yield from _frames(self.files[0], self, chosen)
+        return size.get("Z", 1), size["Y"], size["X"], size.get("S", 1)
 
 
 def open_movie(
@@ -108,7 +85,7 @@ def open_movie(
     channel: int = 0,
     scene: int | None = None,
     spacing: tuple[float, float, float] | None = None,
-) -> Movie:
+) -> Images:
     """Look at a TIFF file, or a folder with an image for each frame in the order of their numbers.
 
     Parameters
@@ -121,7 +98,7 @@ def open_movie(
         Which channel to read where there are several.
     scene : int, optional
         Which image to read where a file has several, from 0 up. Without it, images of one kind that were
-        written one by one are frames; of images that the file names, the first is read, and `Movie.doubts`
+        written one by one are frames; of images that the file names, the first is read, and `Images.doubts`
         lists all.
     spacing : tuple of 3 float, optional
         Size of a voxel along z, y, x, instead of what the file states.
@@ -151,7 +128,7 @@ def _look_at(
     channel: int,
     scene: int | None,
     spacing: tuple[float, float, float] | None,
-) -> Movie:
+) -> Images:
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
         files = _images_in(path)
@@ -180,9 +157,10 @@ def _look_at(
     count = len(files) if len(files) > 1 else size.get("T", 1)
     own = spacing if spacing is not None else header.spacing
     doubts = tuple(doubts_of(header, named, several=len(files) > 1, axes=axes, spacing=spacing))
-    return Movie(
-        files, named, header.sizes, channel, count, own, header.unit, header.interval, doubts, scene,
-        header.scenes,
+    read = _Files(files, named, header.sizes, channel, scene).read
+    return Images(
+        str(path), named, header.sizes, count, own, header.unit, header.interval, read, channel, doubts,
+        scene, header.scenes,
     )  # fmt: skip
 
 
@@ -211,27 +189,6 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     """Frame 10 comes after frame 9."""
     parts = re.split(r"(\d+)", path.name)
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
-
-
-def _frames(path: Path, movie: Movie, numbers: Sequence[int]) -> Iterator[NDArray]:
-    size = dict(zip(movie.axes, movie.sizes, strict=True))
-    for planes in planes_by_frame(path, movie.scene, movie.axes, movie.sizes, movie.channel, numbers):
-        yield grey(planes.reshape(*movie.shape, size.get("S", 1)))
-
-
-def _image(path: Path, movie: Movie) -> NDArray:
-    """An image that is a frame by itself."""
-    header = _header(path, movie.scene)
-    if header.sizes != movie.sizes:
-        raise InputError(f"{path} has size {header.sizes}, and the first image {movie.sizes}. Leave it out.")
-    if path.suffix.lower() != ".png":
-        return next(_frames(path, movie, [0]))
-    pillow = _pillow()
-    try:
-        with pillow.open(path) as image:
-            return grey(np.asarray(image).reshape(*movie.shape, -1))
-    except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
 
 
 def _look_at_png(path: Path) -> Header:

@@ -18,14 +18,15 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 
 from .._timing import lap, timed_beside
-from ..arrow import column_of, integers_of
 from ..detections import Detections
 from ..errors import InputError, SettingsError
+from ..tables.arrow import column_of, integers_of
 from ..tracks import Tracks
 from . import table
 from .atomic import move_whole, write_whole, write_whole_folder
 from .outputs import refuse_output
-from .parquet import RECORD, packed
+from .parquet import RECORD
+from .parquet_write import packed
 from .records import record_bytes
 from .staged import held_here, remove_leftovers
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .. import tables
-from ..arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..detections import Detections
 from ..errors import InputError
+from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..tracks import LINK_MEASURES, Tracks
 from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import feature_names, missing_roles, plain, roles_of

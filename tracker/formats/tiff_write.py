@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from .atomic import write_whole
 
 if TYPE_CHECKING:
-    from ..images import Images
+    from .frames import Images
 
 _BIG = 2e9
 """Voxels above which the file needs offsets of 64 bits."""

@@ -21,7 +21,7 @@ from .graph import families, refuse_hidden
 from .records import record_bytes
 
 if TYPE_CHECKING:
-    from ..images import Images
+    from .frames import Images
 
 RECORD_MARK = "Run record of Outbid:"
 """Stands in the log before the record."""

@@ -12,22 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from . import formats, learned_ranges
-from .batches import RECORDED, Batches, account
+from .. import formats
+from ..batches import RECORDED, Batches, account
+from ..detection import detect
+from ..detections import Detections
+from ..device import device_for
+from ..errors import SettingsError
+from ..formats import parquet
+from ..formats.atomic import write_whole, write_whole_folder
+from ..formats.parts import begin_folder
+from ..formats.records import record_bytes
+from ..movies.jobs import DetectJob, TrackJob
+from ..tracking import WORTH_A_GPU
+from ..tracks import Tracks
+from . import learned
 from .chains import number_tracks
-from .detection import detect
-from .detections import Detections
-from .device import device_for
-from .errors import SettingsError
-from .formats import parquet
-from .formats.atomic import write_whole, write_whole_folder
-from .formats.parts import begin_folder
-from .formats.records import record_bytes
-from .jobs import DetectJob, TrackJob
-from .learned_ranges import LearnRange, LinkLearned
-from .ranges import DetectRange, LinkRange, Range, Runner, Task, WriteRange, here, join_parts, part_file, plan
-from .tracking import WORTH_A_GPU
-from .tracks import Tracks
+from .files import Place, join_parts, part_file
+from .learned import LearnRange, LinkLearned
+from .plan import Range, plan
+from .tasks import DetectRange, LinkRange, Runner, Task, WriteRange, here
 
 ROWS = 1_000_000
 """Rows of a range: some gigabyte of memory for a task, and seconds of work."""
@@ -44,7 +47,7 @@ class How:
     Parameters
     ----------
     run : Runner
-        Does the tasks: `here`, or those of `outbid.cluster`.
+        Does the tasks: `here`, or those of `outbid.ranges.cluster`.
     rows : int
         Rows of a range.
     overwrite, resume : bool
@@ -75,7 +78,7 @@ def track_in_ranges(
     output : Path
         Parquet.
     job : TrackJob
-        Without a `max_distance` the model is learned from three parts, as `learned_ranges` says; then the
+        Without a `max_distance` the model is learned from three parts, as `learned` says; then the
         tracks are put together here.
     how : How
     parts : bool
@@ -102,12 +105,10 @@ def track_in_ranges(
     frames, counts = parquet.frames_in(source, job.columns)
     used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
     record = job.record(job.origin(str(source)), used)
-    ranges, columns = plan(frames, counts, how.rows), tuple(job.columns.items())
-    if not ranges:
-        ranges = [Range(0, 0, 0, 0)]
+    ranges = plan(frames, counts, how.rows) or [Range(0, 0, 0, 0)]
     with _folder(output, record | {"rows_of_a_range": how.rows, "parts": parts}, how, parts=parts) as folder:
-        place = str(source.resolve()), str(folder.resolve())
-        link = [LinkRange(*place, each, used, columns, how.threads) for each in ranges]
+        place = _place(source, folder, job, how)
+        link = [LinkRange(place, each, used) for each in ranges]
         _done(link, folder, how, 2 * len(ranges))
         chains = number_tracks(ranges, folder, used)
         stats = _stats(chains.facts, used.solver, used.device, exact_margins=used.exact_margins) | {
@@ -117,7 +118,7 @@ def track_in_ranges(
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
         whole = record | {name: stats[name] for name in RECORDED if name in stats}
-        write = [WriteRange(*place, each, record_bytes(whole), columns) for each in ranges]
+        write = [WriteRange(place, each, record_bytes(whole)) for each in ranges]
         _done(write, folder, how, 2 * len(ranges))
         files = [task.output for task in write]
         if parts:
@@ -185,27 +186,24 @@ def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, A
     """Link by a model that is learned from parts of the movie."""
     _gated(source, output, job)
     used = replace(job.settings, device="cpu")
-    size = min(how.rows, learned_ranges.ROWS)
+    size = min(how.rows, learned.ROWS)
     frames, counts = parquet.frames_in(source, job.columns)
-    ranges, columns = plan(frames, counts, size), tuple(job.columns.items())
+    ranges = plan(frames, counts, size)
     if not ranges:
         raise SettingsError(f"{source} holds no detections. Is this the right file?")
     record = job.record(job.origin(str(source)), used)
     with _folder(output, record | {"rows_of_a_range": size}, how, parts=False) as folder:
-        place = str(source.resolve()), str(folder.resolve())
-        chosen = learned_ranges.parts_to_learn(ranges)
+        place = _place(source, folder, job, how)
+        chosen = learned.parts_to_learn(ranges)
         total = len(chosen) + len(ranges)
-        learn = [LearnRange(*place, each, used, columns, how.threads) for each in chosen]
+        learn = [LearnRange(place, each, used) for each in chosen]
         _done(learn, folder, how, total)
-        model = learned_ranges.model_of(learn)
-        given = learned_ranges.fixed(used, model)
-        extended = learned_ranges.around(ranges, counts)
-        link = [
-            LinkLearned(*place, each, rows, given, columns, how.threads)
-            for each, rows in zip(ranges, extended, strict=True)
-        ]
+        model = learned.model_of(learn)
+        given = learned.fixed(used, model)
+        extended = learned.around(ranges, counts)
+        link = [LinkLearned(place, each, rows, given) for each, rows in zip(ranges, extended, strict=True)]
         _done(link, folder, how, total)
-        pairs, measures, gap = learned_ranges.together(link)
+        pairs, measures, gap = learned.together(link)
         detections = formats.read_detections(source, columns=job.columns)
         tracks = Tracks(detections, pairs, **measures)
         stats = _stats([], used.solver, "cpu", exact_margins=False) | {
@@ -236,6 +234,10 @@ def _gated(source: Path, output: Path, job: TrackJob) -> Any:
     if job.part:
         raise SettingsError("Ranges are of the whole movie: leave --region, --frames and --mask out.")
     return replace(job.settings, max_gap=job.settings.max_gap or 0)
+
+
+def _place(source: Path, folder: Path, job: TrackJob, how: How) -> Place:
+    return Place(str(source.resolve()), str(folder.resolve()), tuple(job.columns.items()), how.threads)
 
 
 @contextmanager

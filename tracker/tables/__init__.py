@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ._arrays import kernels
-from ._threads import in_threads
+from .._arrays import kernels
+from .._threads import in_threads
+from ..errors import ResourceError
 from .arrow import column_of, feature_column, packed_column
-from .errors import ResourceError
 
 if TYPE_CHECKING:
-    from .detections import Detections
-    from .tracks import Tracks
+    from ..detections import Detections
+    from ..tracks import Tracks
 
 Columns = dict[str, pa.Array]
 
@@ -26,7 +26,7 @@ def table_of_detections(detections: Detections) -> pa.Table:
 
     Examples
     --------
-    >>> from .detections import Detections
+    >>> from ..detections import Detections
     >>> seen = Detections.from_table([4], [[1, 2, 3]], features={"mass": [9.5]})
     >>> table_of_detections(seen).to_pylist()
     [{'frame': 4, 'z': 1.0, 'y': 2.0, 'x': 3.0, 'mass': 9.5}]
@@ -42,8 +42,8 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
 
     Examples
     --------
-    >>> from .detections import Detections
-    >>> from .tracks import Tracks
+    >>> from ..detections import Detections
+    >>> from ..tracks import Tracks
     >>> seen = Detections.from_table([0, 1, 1], [[0, 0, 0], [0, 0, 1], [0, 1, 0]])
     >>> split = Tracks(seen, np.array([[0, 1], [0, 2]]))
     >>> table_of_tracks(split).select(["track_id", "parent"]).to_pydict()

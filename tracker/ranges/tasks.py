@@ -9,29 +9,23 @@ together anyway, so links, costs and margins are those of the whole movie, howev
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 from numpy.typing import NDArray
 
-from . import linking
-from .arrow import column_of
-from .batches import runs
-from .extent import Part
-from .formats.atomic import write_whole
-from .formats.parquet import GROUP, RECORD, packed, rows_between
-from .formats.records import record_bytes
-from .formats.table import table_of_detections
-from .jobs import DetectJob
-from .tracking import TrackingSettings, gated_links
+from ..extent import Part
+from ..formats.parquet import RECORD
+from ..formats.table import table_of_detections
+from ..movies.jobs import DetectJob
+from ..tables.arrow import column_of
+from ..tracking import TrackingSettings, gated_links
+from .files import Place, links_file, numbers_file, part_file, save_arrays, save_rows, written
+from .plan import Range
 
 _MEASURES = ("link_cost", "link_margin")
 
@@ -58,68 +52,22 @@ def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Range:
-    """Rows of a range of frames: its own are [begin, end), and [end, beyond) the first frame of the next."""
-
-    number: int
-    begin: int
-    end: int
-    beyond: int
-
-
-def plan(frames: NDArray[np.int64], counts: NDArray[np.int64], rows: int) -> list[Range]:
-    """Ranges of about so many rows, of whole runs of frames.
-
-    Parameters
-    ----------
-    frames : (F,) int64 array
-        Frames that hold rows, increasing.
-    counts : (F,) int64 array
-        Rows of each.
-    rows : int
-
-    Examples
-    --------
-    >>> found = plan(np.arange(4), np.array([40_000, 10_000, 30_000, 5]), rows=50_000)
-    >>> [(each.begin, each.end, each.beyond) for each in found]
-    [(0, 40000, 50000), (40000, 80005, 80005)]
-    """
-    if len(frames) == 0:
-        return []
-    since = frames - frames[0]
-    size = np.zeros(int(since[-1]) + 1, dtype=np.int64)
-    size[since] = counts
-    start = np.concatenate([[0], np.cumsum(size)])
-    found: list[Range] = []
-    begin = 0
-    for frame, last in runs(start, linking.RUN):
-        at = int(start[frame])
-        if at > begin and int(start[last + 1]) - begin > rows:
-            found.append(Range(len(found), begin, at, int(start[frame + 1])))
-            begin = at
-    return [*found, Range(len(found), begin, int(start[-1]), int(start[-1]))]
-
-
-@dataclass(frozen=True)
 class LinkRange:
     """Link a range, and write what the others and the output need of it."""
 
-    source: str
-    folder: str
+    place: Place
     range: Range
     settings: TrackingSettings
-    columns: tuple[tuple[str, str], ...] = ()
-    workers: int = 1
 
     @property
     def output(self) -> Path:
-        return links_file(Path(self.folder), self.range.number)
+        return links_file(Path(self.place.folder), self.range.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
         own = self.range.end - self.range.begin
-        seen = rows_between(Path(self.source), self.range.begin, self.range.beyond, dict(self.columns))
-        links = gated_links(seen, replace(self.settings, max_gap=0), self.workers)[0]
+        seen = self.place.rows(self.range.begin, self.range.beyond)
+        links = gated_links(seen, replace(self.settings, max_gap=0), self.place.threads)[0]
         source, target = links.pairs.T
         inside = target < own
         first = int(np.searchsorted(seen.frame[:own], seen.frame[0], "right")) if own else 0
@@ -151,20 +99,18 @@ class LinkRange:
 class WriteRange:
     """Write the rows of a range with their track numbers, as a part of the output."""
 
-    source: str
-    folder: str
+    place: Place
     range: Range
     record: bytes
-    columns: tuple[tuple[str, str], ...] = ()
 
     @property
     def output(self) -> Path:
-        return part_file(Path(self.folder), self.range.number)
+        return part_file(Path(self.place.folder), self.range.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        own, folder = self.range.end - self.range.begin, Path(self.folder)
-        seen = rows_between(Path(self.source), self.range.begin, self.range.end, dict(self.columns))
+        own, folder = self.range.end - self.range.begin, Path(self.place.folder)
+        seen = self.place.rows(self.range.begin, self.range.end)
         held = np.load(links_file(folder, self.range.number))
         numbers = np.load(numbers_file(folder, self.range.number))
         origin = held["origin"]
@@ -180,7 +126,7 @@ class WriteRange:
         for name, each in zip(_MEASURES, values, strict=True):
             rows = rows.append_column(name, column_of(each, unknown))
         rows = rows.replace_schema_metadata({RECORD: self.record})
-        return written(self.output, lambda file: _pack(file, rows), own, begun)
+        return written(self.output, lambda file: save_rows(file, rows), own, begun)
 
 
 @dataclass(frozen=True)
@@ -203,65 +149,7 @@ class DetectRange:
         part = Part(self.job.part.region, f"{first}:{end}", self.job.part.mask)
         found, _ = replace(self.job, part=part).detect(self.job.opening.open(self.source))
         rows = table_of_detections(found)
-        return written(self.output, lambda file: _pack(file, rows), len(found), begun)
-
-
-def links_file(folder: Path, number: int) -> Path:
-    """What `LinkRange` writes."""
-    return folder / f"links-{number:06d}.npz"
-
-
-def numbers_file(folder: Path, number: int) -> Path:
-    """What `WriteRange` needs of the other ranges."""
-    return folder / f"numbers-{number:06d}.npz"
-
-
-def part_file(folder: Path, number: int) -> Path:
-    """Rows of the output."""
-    return folder / f"part-{number:06d}.parquet"
-
-
-def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object], *, overwrite: bool) -> None:
-    """One Parquet file of the parts, with the same bytes as if all rows had been written at once.
-
-    Raises
-    ------
-    OSError
-        If the disk is full; nothing has changed then.
-    """
-
-    def write(file: BinaryIO) -> None:
-        schema = pa.parquet.read_schema(parts[0]).with_metadata({RECORD: record_bytes(record)})
-        with packed(file, schema) as (_, add):
-            waiting = schema.empty_table()
-            for part in parts:
-                rows = pa.parquet.read_table(part, use_threads=False).replace_schema_metadata(schema.metadata)
-                waiting = pa.concat_tables([waiting, rows.cast(schema)])
-                whole = len(waiting) - len(waiting) % GROUP
-                if whole:
-                    add(waiting[:whole].combine_chunks())
-                    waiting = waiting[whole:]
-            if len(waiting):
-                add(waiting.combine_chunks())
-
-    write_whole(output, write, overwrite=overwrite)
-
-
-def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:
-    """Write a file, and who did it."""
-    write_whole(path, write, overwrite=True)
-    where = f"{platform.node()}:{os.getpid()}"
-    return {"file": path.name, "rows": rows, "process": where, "begun": begun, "ended": time.time()}
-
-
-def save_arrays(file: BinaryIO, held: Mapping[str, NDArray]) -> None:
-    """Write arrays with their names."""
-    np.savez(file, **held)  # type: ignore[arg-type]  # they are names of arrays
-
-
-def _pack(file: BinaryIO, rows: pa.Table) -> None:
-    with packed(file, rows.schema) as (_, add):
-        add(rows)
+        return written(self.output, lambda file: save_rows(file, rows), len(found), begun)
 
 
 def _origin(pairs: NDArray[np.int64], own: int, first: int) -> NDArray[np.int64]:

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import ResourceError, SettingsError
-from .ranges import Task
+from ..errors import ResourceError, SettingsError
+from .tasks import Task
 
 _LOG = logging.getLogger("outbid")
 KINDS = ("local", "slurm")
@@ -63,7 +63,7 @@ class Workers:
 
 
 class Cluster:
-    """A runner of tasks on a cluster; see `outbid.ranges.Runner`."""
+    """A runner of tasks on a cluster; see `outbid.ranges.tasks.Runner`."""
 
     def __init__(self, client: Any, started: Any = None) -> None:
         self.client, self.started = client, started
@@ -79,7 +79,7 @@ class Cluster:
         Raises
         ------
         ResourceError
-            If the scheduler is lost, or a task has lost its worker too often.
+            If the scheduler is lost, a task has lost its worker too often, or no worker can write its file.
         OutbidError
             What a task raises.
         """
@@ -87,6 +87,7 @@ class Cluster:
 
         left = {self._submit(task): task for task in tasks}
         often: dict[str, int] = {}
+        full: dict[str, list[str]] = {}
         heard = time.monotonic()
         try:
             while left:
@@ -100,10 +101,14 @@ class Cluster:
                 for future in done:
                     task = left.pop(future)
                     error = None if future.status == "finished" else self._error(future)
-                    if error is None:
-                        yield future.result()
-                        continue
                     name = task.output.name
+                    if error is None:
+                        found = future.result()
+                        if isinstance(found, _Unwritten):
+                            left[self._elsewhere(task, found, full.setdefault(name, []))] = task
+                        else:
+                            yield found
+                        continue
                     often[name] = often.get(name, 0) + 1
                     if not isinstance(error, KilledWorker | ConnectionError) or often[name] > _AGAIN:
                         raise error
@@ -111,8 +116,28 @@ class Cluster:
         finally:
             self._cancel(list(left))
 
-    def _submit(self, task: Task) -> Any:
-        return self.client.submit(_do, task, pure=False, retries=_AGAIN)
+    def _submit(self, task: Task, workers: Sequence[str] | None = None) -> Any:
+        # Workers that are named may be lost; then any other does it.
+        where = {} if workers is None else {"workers": list(workers), "allow_other_workers": True}
+        return self.client.submit(_do, task, pure=False, **where)
+
+    def _elsewhere(self, task: Task, found: _Unwritten, full: list[str]) -> Any:
+        """Give a task to a worker that has not failed to write its file; those that have are in `full`.
+
+        Raises
+        ------
+        ResourceError
+            If there is none, or that was done too often.
+        """
+        full.append(found.worker)
+        others = set(self.client.scheduler_info(n_workers=-1)["workers"]) - {*full}
+        if not others or len(full) > _AGAIN:
+            raise ResourceError(
+                f"{task.output} cannot be written on worker {found.worker}: {found.why}. Make room there, "
+                "and repeat the command with --resume: what is done is kept."
+            )
+        _LOG.warning("Worker %s cannot write %s: %s. Another does it.", found.worker, task.output, found.why)
+        return self._submit(task, sorted(others))
 
     def _error(self, future: Any) -> BaseException:
         """Why a task has no result."""
@@ -209,8 +234,20 @@ def _started(workers: Workers) -> Any:
         )  # fmt: skip
 
 
-def _do(task: Task) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Unwritten:
+    """A worker could not read or write a file, as on a disk that is full."""
+
+    worker: str
+    why: str
+
+
+def _do(task: Task) -> dict[str, Any] | _Unwritten:
     """Do a task on a worker; its name there is part of the account."""
     from distributed import get_worker
 
-    return {**task(), "worker": str(get_worker().address)}
+    worker = str(get_worker().address)
+    try:
+        return {**task(), "worker": worker}
+    except OSError as error:
+        return _Unwritten(worker, str(error.strerror or error))

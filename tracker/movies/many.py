@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from . import formats
-from .detection.spots import DetectionSettings
-from .errors import InputError, OutbidError, ResourceError, SettingsError, one_line
-from .formats.records import record_bytes
+from .. import formats
+from ..detection.spots import DetectionSettings
+from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
+from ..formats.records import record_bytes
+from ..tracking import TrackingSettings
 from .jobs import DetectJob, Job, TrackJob
-from .tracking import TrackingSettings
 
 _ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
 """Endings of two parts, which the name of an output leaves out as a whole."""

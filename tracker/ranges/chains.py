@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import free_memory
-from .formats.atomic import write_whole
-from .linking import CANDIDATE_SHARE, LinkCosts, link
-from .ranges import Range, links_file, numbers_file, roots, save_arrays
-from .tracking import TrackingSettings
+from .._arrays import free_memory
+from ..formats.atomic import write_whole
+from ..linking import CANDIDATE_SHARE, LinkCosts, link
+from ..tracking import TrackingSettings
+from .files import links_file, numbers_file, save_arrays
+from .plan import Range
+from .tasks import roots
 
 
 @dataclass(eq=False)

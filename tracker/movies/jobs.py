@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
-from . import formats
-from .batches import RECORDED
-from .detection import detect, detect_labels, learn_from
-from .detection.spots import DetectionSettings
-from .detections import Detections
-from .extent import Part, track_part
-from .formats.columns import AS_NAMED
-from .formats.stacks import WHOLE
-from .images import Images, open_images, origin_of
-from .tracking import TrackingSettings
+from .. import formats
+from ..batches import RECORDED
+from ..detection import detect, detect_labels, learn_from
+from ..detection.spots import DetectionSettings
+from ..detections import Detections
+from ..extent import Part, track_part
+from ..formats.columns import AS_NAMED
+from ..formats.frames import Images
+from ..formats.stacks import WHOLE
+from ..images import open_images, origin_of
+from ..tracking import TrackingSettings
 
 if TYPE_CHECKING:  # its kernels are loaded when they are needed
-    from .detection.model import SpotModel
+    from ..detection.model import SpotModel
 
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is learned from as a whole, whatever region is looked at."""

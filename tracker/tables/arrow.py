@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .errors import InputError
+from ..errors import InputError
 
 
 def is_number(kind: pa.DataType) -> bool:

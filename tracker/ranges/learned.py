@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
-from .formats.parquet import rows_between
-from .pooled import PooledModel, pooled, values_of
-from .ranges import Range, links_file, save_arrays, written
-from .tracking import TrackingSettings, track
+from ..errors import InputError
+from ..movies.pooled import PooledModel, pooled, values_of
+from ..tracking import TrackingSettings, track
+from .files import Place, links_file, save_arrays, written
+from .plan import Range
 
 ROWS = 200_000
 """Rows of a range: what is learned takes more memory and time than a gate."""
@@ -37,21 +37,18 @@ _PARTS = 3
 class LearnRange:
     """Learn from a range."""
 
-    source: str
-    folder: str
+    place: Place
     range: Range
     settings: TrackingSettings
-    columns: tuple[tuple[str, str], ...] = ()
-    workers: int = 1
 
     @property
     def output(self) -> Path:
-        return Path(self.folder) / f"model-{self.range.number:06d}.json"
+        return Path(self.place.folder) / f"model-{self.range.number:06d}.json"
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        seen = rows_between(Path(self.source), self.range.begin, self.range.end, dict(self.columns))
-        run = track(seen, self.settings, workers=self.workers)
+        seen = self.place.rows(self.range.begin, self.range.end)
+        run = track(seen, self.settings, workers=self.place.threads)
         values = {} if run.learned is None or not run.stats["links"] else values_of(run.learned)
         content = json.dumps({"name": f"range {self.range.number}", **values}).encode()
         return written(self.output, lambda file: file.write(content), len(seen), begun)
@@ -61,28 +58,23 @@ class LearnRange:
 class LinkLearned:
     """Link a range by a model, with the frames around it: rows [low, high)."""
 
-    source: str
-    folder: str
+    place: Place
     range: Range
     around: tuple[int, int]
     settings: TrackingSettings
-    columns: tuple[tuple[str, str], ...] = ()
-    workers: int = 1
 
     @property
     def output(self) -> Path:
-        return links_file(Path(self.folder), self.range.number)
+        return links_file(Path(self.place.folder), self.range.number)
 
     def __call__(self) -> dict[str, Any]:
         begun = time.time()
-        low, high = self.around
-        seen = rows_between(Path(self.source), low, high, dict(self.columns))
-        run = track(seen, self.settings, workers=self.workers)
-        pairs = run.tracks.links + low
+        run = track(self.place.rows(*self.around), self.settings, workers=self.place.threads)
+        pairs = run.tracks.links + self.around[0]
         own = (pairs[:, 0] >= self.range.begin) & (pairs[:, 0] < self.range.end)
         held: dict[str, NDArray] = {name: values[own] for name, values in run.tracks.measures.items()}
         held |= {"pairs": pairs[own], "worst_gap": np.array(run.stats["worst_gap"], dtype=np.float64)}
-        return written(self.output, lambda file: save_arrays(file, held), len(seen), begun)
+        return written(self.output, lambda file: save_arrays(file, held), len(run.tracks.detections), begun)
 
 
 def parts_to_learn(ranges: Sequence[Range]) -> list[Range]:

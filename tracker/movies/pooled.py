@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from . import formats
-from .calibrate.calibration import Calibration
-from .calibrate.known import EACH_AXIS, check_known
-from .errors import InputError
-from .formats.atomic import write_whole
-from .formats.columns import AS_NAMED
-from .formats.records import marked_bytes
+from .. import formats
+from ..calibrate.calibration import Calibration
+from ..calibrate.known import EACH_AXIS, check_known
+from ..errors import InputError
+from ..formats.atomic import write_whole
+from ..formats.columns import AS_NAMED
+from ..formats.records import marked_bytes
+from ..tracking import TrackingSettings, track
 from .jobs import run_record
-from .tracking import TrackingSettings, track
 
 Values = Mapping[str, float | tuple[float, ...]]
 _MOST_CLUTTER = 0.98

@@ -1,0 +1,85 @@
+"""GEFF written: version 1 in zarr v2, with all chunks and no fill value; the run record in ``extra``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..detections import Detections
+from ..errors import InputError, ResourceError
+from ..tracks import Tracks
+from . import graph
+from .atomic import write_whole_folder
+from .chunks import declare_no_fill
+from .geff_folder import foreign
+from .records import record_bytes
+
+
+def write_detections(
+    path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
+) -> None:
+    """See `outbid.formats.write_detections`."""
+    write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
+
+
+def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
+    """See `outbid.formats.write_tracks`."""
+    geff = package()
+    seen = tracks.detections
+    if len(seen) and seen.frame[0] < 0:
+        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
+    graph.refuse_hidden(seen.features)
+    values = {"t": seen.frame.astype(np.int64), **dict(zip("zyx", seen.position.T, strict=True))}
+    values |= seen.features
+    odd = [name for name in seen.features if "/" in name or name in (*"tzyx", ".", "..")]
+    if odd:
+        raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
+    measures = tracks.measures
+    axes = [{"name": "t", "type": "time", "unit": "frame"}]
+    axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]
+    metadata = geff.GeffMetadata.model_validate(
+        {
+            "geff_version": "1.1.0", "directed": True, "axes": axes, "node_props_metadata": {},
+            "edge_props_metadata": {},
+            "extra": {} if record is None else {"outbid": json.loads(record_bytes(record))},
+        }
+    )  # fmt: skip
+
+    def write(folder: Path) -> None:
+        import zarr
+        from geff.core_io import write_arrays
+
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            write_arrays(
+                folder,
+                np.arange(len(seen), dtype=np.uint64),
+                {name: {"values": np.ascontiguousarray(v), "missing": None} for name, v in values.items()},
+                tracks.links.astype(np.uint64),
+                {name: {"values": v, "missing": None} for name, v in measures.items()},
+                metadata,
+                zarr_format=2,
+            )
+        declare_no_fill(folder)
+
+    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
+
+
+def package() -> Any:
+    """The package `geff`.
+
+    Raises
+    ------
+    ResourceError
+        If it is not installed.
+    """
+    try:
+        import geff
+    except ModuleNotFoundError:
+        raise ResourceError(
+            "GEFF needs a package that is not installed: pip install 'outbid[geff]'."
+        ) from None
+    return geff

@@ -1,0 +1,106 @@
+"""The files of a run in ranges: where they are, and how each appears whole."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..formats.atomic import write_whole
+from ..formats.parquet import RECORD, rows_between
+from ..formats.parquet_write import GROUP, packed
+from ..formats.records import record_bytes
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the tasks of a movie read and write, and with how many threads.
+
+    Parameters
+    ----------
+    source : str
+        Parquet with the detections of the movie.
+    folder : str
+        Of the files that tasks write.
+    columns : tuple of (str, str)
+        As for `outbid.read_detections`.
+    threads : int
+    """
+
+    source: str
+    folder: str
+    columns: tuple[tuple[str, str], ...] = ()
+    threads: int = 1
+
+    def rows(self, begin: int, end: int) -> Detections:
+        """Some rows of the movie."""
+        return rows_between(Path(self.source), begin, end, dict(self.columns))
+
+
+def links_file(folder: Path, number: int) -> Path:
+    """What `LinkRange` writes."""
+    return folder / f"links-{number:06d}.npz"
+
+
+def numbers_file(folder: Path, number: int) -> Path:
+    """What `WriteRange` needs of the other ranges."""
+    return folder / f"numbers-{number:06d}.npz"
+
+
+def part_file(folder: Path, number: int) -> Path:
+    """Rows of the output."""
+    return folder / f"part-{number:06d}.parquet"
+
+
+def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object], *, overwrite: bool) -> None:
+    """One Parquet file of the parts, with the same bytes as if all rows had been written at once.
+
+    Raises
+    ------
+    OSError
+        If the disk is full; nothing has changed then.
+    """
+
+    def write(file: BinaryIO) -> None:
+        schema = pa.parquet.read_schema(parts[0]).with_metadata({RECORD: record_bytes(record)})
+        with packed(file, schema) as (_, add):
+            waiting = schema.empty_table()
+            for part in parts:
+                rows = pa.parquet.read_table(part, use_threads=False).replace_schema_metadata(schema.metadata)
+                waiting = pa.concat_tables([waiting, rows.cast(schema)])
+                whole = len(waiting) - len(waiting) % GROUP
+                if whole:
+                    add(waiting[:whole].combine_chunks())
+                    waiting = waiting[whole:]
+            if len(waiting):
+                add(waiting.combine_chunks())
+
+    write_whole(output, write, overwrite=overwrite)
+
+
+def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:
+    """Write a file, and who did it."""
+    write_whole(path, write, overwrite=True)
+    where = f"{platform.node()}:{os.getpid()}"
+    return {"file": path.name, "rows": rows, "process": where, "begun": begun, "ended": time.time()}
+
+
+def save_arrays(file: BinaryIO, held: Mapping[str, NDArray]) -> None:
+    """Write arrays with their names."""
+    np.savez(file, **held)  # type: ignore[arg-type]  # they are names of arrays
+
+
+def save_rows(file: BinaryIO, rows: pa.Table) -> None:
+    """Write a table as Parquet."""
+    with packed(file, rows.schema) as (_, add):
+        add(rows)
