@@ -59,7 +59,7 @@ fuzz: $(VENV)/installed $(VENV)/extra-test
 
 # Commands that write are killed, interrupted, without room, or run two at a time.
 torture: $(VENV)/installed $(VENV)/extra-test
-	cd tests; $(abspath $(VENV))/bin/python -m torture --seconds 3600 --record
+	cd tests; $(abspath $(VENV))/bin/python -m torture --seconds 3600 --record torture_record.json
 
 # A test that fails stands in the record, which the tests then refuse.
 nightly: $(VENV)/installed $(VENV)/extra-test

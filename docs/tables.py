@@ -86,7 +86,7 @@ def rivals() -> str:
 
 def certified() -> str:
     """What `make certify` found last: outcomes by solver."""
-    record = json.loads((REPOSITORY / "tests" / "certify_record.json").read_text("utf-8"))
+    record = _record("certify")
     kinds = ("right", "feasible, and optimal", "feasible", "refused", "refused, though feasible", "wrong")
     solvers = dict.fromkeys(name.partition(": ")[0] for name in record["outcomes"] if ": " in name)
     rows = (
@@ -98,9 +98,52 @@ def certified() -> str:
     return f"{_table(heads, rows)}\n\n{record['assignments']:,} assignments; measured on {origin}."
 
 
+def faults() -> str:
+    """What `make fuzz`, `make torture` and `make certify` found last: a line a class, wrong ones last."""
+    fuzz, torture, certify = (_record(name) for name in ("fuzz", "torture", "certify"))
+    rows = [_of_format(name, counts) for name, counts in fuzz["outcomes"].items()]
+    rows += [_of_act(act, tried, torture["finds"]) for act, tried in torture["tried"].items()]
+    rows.append(_of_assignments(certify))
+    heads = ("class", "tried", "right", "refused cleanly", "not judged", "wrong")
+    planted = sum(number is not None for number in fuzz["planted"].values())
+    text = (
+        f"{planted} of {len(fuzz['planted'])} planted faults were found; the cases reach "
+        f"{fuzz['branches']['all']:.0f} % of the readers' branches. Files: {_spent(fuzz)}. "
+        f"Commands: {_spent(torture)}. Assignments: {_spent(certify)}."
+    )
+    return f"{_table(heads, rows)}\n\n{text}"
+
+
+def _of_format(name: str, counts: dict[str, int]) -> tuple[str, ...]:
+    clean = [counts.get(kind, 0) for kind in ("agrees", "refused", "not judged")]
+    every = sum(counts.values())
+    return (f"damaged files: {name}", *(f"{count:,}" for count in (every, *clean)), f"{every - sum(clean):,}")
+
+
+def _of_act(act: str, tried: int, finds: list[dict[str, Any]]) -> tuple[str, ...]:
+    wrong = sum(find["act"] == act for find in finds)
+    return (f"commands that write: {act}", f"{tried:,}", f"{tried - wrong:,}", "", "", f"{wrong}")
+
+
+def _of_assignments(record: dict[str, Any]) -> tuple[str, ...]:
+    """Right are also answers that claim no more than they prove; refusals are those of heuristics."""
+    count = dict.fromkeys(("right", "feasible", "refused", "wrong"), 0)
+    for name, of in record["outcomes"].items():
+        kind = name.partition(": ")[2].partition(",")[0]
+        if kind in count:
+            count[kind] += of
+    found = (record["assignments"], count["right"] + count["feasible"], count["refused"])
+    return ("assignments", *(f"{number:,}" for number in found), "", f"{count['wrong']:,}")
+
+
+def _spent(record: dict[str, Any]) -> str:
+    hours = f"{record['hours']:g} hours of processes, " if "hours" in record else ""
+    return f"{hours}commit {_short(record['commit'])}, {record['date']}; {record['machine']}"
+
+
 def gpu_record() -> str:
     """What the benchmark of the GPU measured last."""
-    record = json.loads((REPOSITORY / "tests" / "gpu_record.json").read_text("utf-8"))
+    record = _record("gpu")
     rows = (
         (
             f"{row['particles']:,}",
@@ -200,8 +243,12 @@ def _short(commit: str) -> str:
     return commit[:10] + "+" * commit.endswith("+")
 
 
+def _record(name: str) -> dict[str, Any]:
+    return json.loads((REPOSITORY / "tests" / f"{name}_record.json").read_text("utf-8"))
+
+
 def _long_record(name: str) -> dict[str, Any]:
-    return json.loads((REPOSITORY / "tests" / "gpu_long_record.json").read_text("utf-8"))[name]
+    return _record("gpu_long")[name]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

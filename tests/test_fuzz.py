@@ -11,6 +11,7 @@ import pytest
 from fuzz.containers import SEEDS as CONTAINERS
 from fuzz.judge import FAULTS
 from fuzz.kinds import KINDS
+from fuzz.long import sources as fuzzed_sources
 from fuzz.planted import FAULTS as PLANTED
 
 from outbid.formats import FORMATS, READERS
@@ -60,3 +61,12 @@ def test_every_format_that_is_read_has_an_entry() -> None:
     known = {module for kind in KINDS.values() for module in kind.modules}
     read = {*FORMATS.values(), *(module for _, module in READERS), *IMAGES.values(), "zarr"}
     assert sorted(read - known) == [], "Add an entry to tests/fuzz/kinds.py."
+
+
+def test_the_record_of_an_hour_holds_no_fault(repository: Path) -> None:
+    record = json.loads((repository / "tests" / "fuzz_record.json").read_text("utf-8"))
+    assert record["finds"] == []
+    assert None not in record["planted"].values()
+    assert record["branches"]["all"] >= BRANCHES
+    assert record["hours"] >= 1
+    assert record["sources"] == fuzzed_sources(), "Readers have changed. Run `make fuzz`."

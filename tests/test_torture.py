@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torture.__main__ import sources as tortured_sources
 from torture.acts import ACTS
 from torture.writers import WRITERS
 
@@ -48,3 +49,5 @@ def test_the_record_holds_no_fault(repository: Path) -> None:
     record = json.loads((repository / "tests" / "torture_record.json").read_text("utf-8"))
     assert record["finds"] == []
     assert {*record["tried"]} == {*ACTS}
+    assert record["hours"] >= 1
+    assert record["sources"] == tortured_sources(), "Writing has changed. Run `make torture`."

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +21,12 @@ from .runs import import_all
 from .writers import WRITERS, Writer, make_inputs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RECORD = REPOSITORY / "tests" / "torture_record.json"
 _SLOW = 8
 """Slow commands have their turn in one of so many rounds."""
 _JUDGED = ("atomic", "staged", "outputs", "records", "parts")
 """Modules of `outbid.formats` on which it depends how files appear."""
+Report = dict[str, Any]
+"""Trials of each act, finds, and names of the writers."""
 
 
 def sources() -> dict[str, str]:
@@ -68,17 +70,8 @@ class Bench:
         return stage
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--count", type=int, default=10**9, help="trials in all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--writers", nargs="+", default=[writer.name for writer in WRITERS])
-    parser.add_argument("--acts", nargs="+", default=list(ACTS), choices=list(ACTS))
-    parser.add_argument("--record", action="store_true", help="renew tests/torture_record.json")
-    given = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "2"
-    import_all()
+def disturbed(given: argparse.Namespace) -> Report:
+    """Trials of one process, one after the other."""
     tried: Counter[str] = Counter()
     finds: list[dict[str, Any]] = []
     chosen = [writer for writer in WRITERS if writer.name in given.writers]
@@ -93,19 +86,61 @@ def main() -> None:
             if wrong:
                 finds.append({"act": act, "writer": writer.name, "replaces": replaces, "wrong": wrong})
                 sys.stderr.write(f"{finds[-1]}\n")
-    report = {"tried": tried, "finds": finds, "writers": given.writers}
+    return {"tried": tried, "finds": finds, "writers": given.writers}
+
+
+def divided(given: argparse.Namespace) -> Report:
+    """As many processes as jobs, each with a seed of its own."""
+    same = [
+        "--seconds",
+        given.seconds,
+        "--count",
+        given.count,
+        "--writers",
+        *given.writers,
+        "--acts",
+        *given.acts,
+    ]
+    commands = [[sys.executable, "-m", "torture", "--seed", given.seed + k, *same] for k in range(given.jobs)]
+    runs = [subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True) for words in commands]
+    tried: Counter[str] = Counter()
+    finds: list[dict[str, Any]] = []
+    for run in runs:
+        said, _ = run.communicate()
+        if run.returncode:
+            sys.exit(f"A process of the torture ended with exit code {run.returncode}.")
+        report = json.loads(said)
+        tried.update(report["tried"])
+        finds += report["finds"]
+    return {"tried": tried, "finds": finds, "writers": given.writers}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1e9, help="of each process")
+    parser.add_argument("--count", type=int, default=10**9, help="trials of each process in all")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--writers", nargs="+", default=[writer.name for writer in WRITERS])
+    parser.add_argument("--acts", nargs="+", default=list(ACTS), choices=list(ACTS))
+    parser.add_argument("--record", type=Path, help="file that holds the record")
+    given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "2"
+    import_all()
+    begin = time.monotonic()
+    report = disturbed(given) if given.jobs == 1 else divided(given)
     if given.record:
-        _record(report, given.seconds)
+        _record(report, given.record, given.jobs * (time.monotonic() - begin))
     sys.stdout.write(json.dumps(report) + "\n")
 
 
-def _record(report: dict[str, Any], seconds: float) -> None:
+def _record(report: Report, path: Path, seconds: float) -> None:
     sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
     import measure
 
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     record = {**origin, "hours": round(seconds / 3600, 2), **report, "sources": sources()}
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
