@@ -83,7 +83,7 @@ def steps(origin: str) -> list[Step]:
         Step("packages for reports", ".venv/bin/pip install --quiet '.[report]' pandas", "outbid"),
         Step("what is in my table?", f"{OUTBID} advise cells.csv"),
         Step("my table, tracked", f"{OUTBID} track cells.csv -o cells_tracks.csv"),
-        Step("only what is safe", f"{OUTBID} filter cells_tracks.csv -o safe.csv --cut-below 0.5 --min-length 5"),
+        Step("only what is safe", f"{OUTBID} filter cells_tracks.csv -o safe.csv --cut-below 0.5"),
         Step("a page about it", f"{OUTBID} report cells_tracks.csv -o cells.html"),
         Step("the same in Python", "outbid/.venv/bin/python mine.py"),
         Step("a figure", "outbid/.venv/bin/python figure.py"),
