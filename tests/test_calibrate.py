@@ -90,6 +90,7 @@ def test_diffusion_and_rates_are_learnt():
     assert motion.step_variance(1).mean() == pytest.approx(0.2**2 + 2 * 0.05**2, rel=0.2)
     assert learned.model.end == pytest.approx(0.02, abs=0.015)
     assert learned.crowd is None
+    assert "Neighbour flow: not used." in str(learned)
     assert links.gap == 0
 
 
@@ -224,6 +225,7 @@ def test_a_drift_much_longer_than_diffusion_is_learnt():
     moved = Detections(seen.frame, seen.position + drift[seen.frame])
     learned, links = calibrate(moved)
     assert learned.crowd == 0
+    assert "Neighbour flow: mean step of the whole frame." in str(learned)
     assert np.mean(learned.model.motion.diffusion) == pytest.approx(0.05, rel=0.25)
     assert f1_of(links, truth) > 0.98
 

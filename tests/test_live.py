@@ -140,7 +140,7 @@ def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
     seen = Detections.from_table(frame, position)
     truth = Tracks.from_track_ids(seen, name)
     calibration = learned(seen)
-    assert calibration.crowd
+    assert f"Neighbour flow: mean step of {calibration.crowd} neighbours." in str(calibration)
     tracks, _ = followed(Live(calibration), seen)
     assert score(tracks, truth, families=["links"]).values["link_f1"] > 0.955
 

@@ -68,7 +68,7 @@ class Calibration:
             if motion.persistence > 0 and any(motion.speed)
             else "no lasting velocity"
         )
-        crowd = {None: "none", 0: "a drift of whole frames"}.get(self.crowd, f"{self.crowd} neighbours")
+        flow = {None: "not used", 0: "mean step of the whole frame"}
         said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
         if self.time is not None:
             said += self._recorded(np.diff(self.time))
@@ -80,8 +80,8 @@ class Calibration:
         told = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
-            f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}; "
-            f"flow predicted by: {crowd}.\n"
+            f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}. "
+            f"Neighbour flow: {flow.get(self.crowd, f'mean step of {self.crowd} neighbours')}.\n"
             f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
             f"Gate: {_each(model.gate, axes)}.\n"
             f"Tracks end: {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} and start: "
