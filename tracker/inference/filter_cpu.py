@@ -23,13 +23,13 @@ NOTHING = 1e-290  # guard: likelihood that is none
 TWO_PI = 2 * math.pi
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def quarter(value):  # pragma: no cover
     """The fourth root."""
     return math.sqrt(math.sqrt(value))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
     """State `lag` frames on in a class of correlation a, over the intervals start, start + way, …"""
     x, s, xx, xs, ss = state
@@ -45,7 +45,7 @@ def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
     return x, s, xx, xs, ss
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cover
     """Write the weights of a step drawn anew: of a track that begins at i, or of one that renews there.
 
@@ -63,7 +63,7 @@ def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cov
         fresh[c] = steps.share[c] * messages.fresh[i] + steps.entry[c] * renewed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _updated(m, noise, a, variance, scale, lag, start, way, state, part):  # pragma: no cover
     """Write component m: its state (D, 5), `lag` frames on, updated by a detection there.
 
@@ -85,7 +85,7 @@ def _updated(m, noise, a, variance, scale, lag, start, way, state, part):  # pra
     return 1 / math.sqrt(det)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _components(i, lag, start, steps, side, messages, stay, which, weight, part):  # pragma: no cover
     """Components (link, class) of detection i after the K of fresh steps; returns how many there are in all.
 
@@ -107,7 +107,7 @@ def _components(i, lag, start, steps, side, messages, stay, which, weight, part)
     return m
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _incoming(i, side, messages):  # pragma: no cover
     """Write the weights of the links that come in to detection i, and of none: fractional messages."""
     in_start, in_link, own, rival = side.in_start, side.in_link, side.own, side.rival
@@ -131,7 +131,7 @@ def _incoming(i, side, messages):  # pragma: no cover
             weight[e, c] *= share
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state):  # pragma: no cover
     """Write the likelihood of link f, apart from its prior, and its state: the moment match of m components.
 

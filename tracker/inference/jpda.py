@@ -188,7 +188,11 @@ def log_evidence(candidates: Candidates, found: Sweep) -> float:
     seen = (found.past > 0) & (found.ratio > 0)
     p, gain = odds[seen] / (1 + odds[seen]), found.past[seen] / found.ratio[seen]
     both_ways = OMEGA * float(np.log(row).sum() + np.log(found.total).sum())
-    return both_ways - (2 * OMEGA - 1) * float(np.log1p(odds).sum()) + (1 - OMEGA) * float(p @ np.log(gain))
+    return (
+        both_ways
+        - (2 * OMEGA - 1) * float(np.log1p(odds).sum())
+        + (1 - OMEGA) * float((p * np.log(gain)).sum())
+    )
 
 
 def _steps(model: Model) -> Steps:
@@ -258,11 +262,9 @@ def _messages(links: int, detections: int, steps: Steps) -> Messages:
 
 def _moments(links: int, steps: Steps) -> Moments:
     classes, axes = steps.variance.shape
-    one, each = (links, classes), (links, classes, axes)
     return Moments(
-        np.empty(one), np.empty(one), np.empty(each), np.empty(each), np.empty(each), np.empty(each),
-        np.empty((links, axes)),
-    )  # fmt: skip
+        np.empty((links, classes, 2)), np.empty((links, classes, axes, 4)), np.empty((links, axes))
+    )
 
 
 def _blocks(first: int, last: int, workers: int) -> list[tuple[int, int]]:

@@ -76,15 +76,35 @@ class Messages(NamedTuple):
 class Moments(NamedTuple):
     """Expected sufficient statistics of a link, given that it is true; empty if none are asked for.
 
-    continued, renewed (E, K) f8, the probabilities that its step goes on from the one before, or is drawn
-    anew; square, fresh_square, product, before_square (E, K, D), of s² of either, of s s' and s² of the step
-    before; residual (E, D), of (y - x)² at the head.
+    chance (E, K, 2) f8: `continued` and `renewed`, the probabilities that its step s' goes on from the one
+    before, s, or is drawn anew. sums (E, K, D, 4) f8: `square` and `fresh_square`, of s'² of either;
+    `product` and `before_square`, of s s' and s². residual (E, D) f8, of (y - x)² at the head.
     """
 
-    continued: Floats
-    renewed: Floats
-    square: Floats
-    fresh_square: Floats
-    product: Floats
-    before_square: Floats
+    chance: Floats
+    sums: Floats
     residual: Floats
+
+    @property
+    def continued(self) -> Floats:
+        return self.chance[..., 0]
+
+    @property
+    def renewed(self) -> Floats:
+        return self.chance[..., 1]
+
+    @property
+    def square(self) -> Floats:
+        return self.sums[..., 0]
+
+    @property
+    def fresh_square(self) -> Floats:
+        return self.sums[..., 1]
+
+    @property
+    def product(self) -> Floats:
+        return self.sums[..., 2]
+
+    @property
+    def before_square(self) -> Floats:
+        return self.sums[..., 3]

@@ -52,49 +52,53 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
             factor[g, c] = math.exp(0.5 * log)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _past(i, lag, steps, places, side, messages, stay, fresh, which, weight, part):  # pragma: no cover
     """Components (link or none, class) of tail i, `lag` frames on.
 
     Written: which (M,) i8 the class, plus K if the step is fresh; weight (M,) f8; part (M, D, 9) f8: state
     x, s, xx, xs, ss and, of the step before, gains on x and s, mean, variance that stays. Returns M.
     """
-    classes = len(stay)
-    start = places.frame[i]
-    scale = steps.step_scale[start]
+    in_start, in_link, known, of = side.in_start, side.in_link, messages.weight, messages.state
+    noise, variance, correlation, share = steps.noise, steps.variance, steps.correlation, steps.share
+    scales, start, classes = steps.step_scale, places.frame[i], len(stay)
+    scale = scales[start]
     fresh_weights(i, lag, steps, side, messages, stay, fresh)
     m = 0
-    for p in range(side.in_start[i], side.in_start[i + 1] + 1):
-        begins = p == side.in_start[i + 1]
-        e = np.int64(0) if begins else np.int64(side.in_link[p])
+    for p in range(in_start[i], in_start[i + 1] + 1):
+        begins = p == in_start[i + 1]
+        e = np.int64(0) if begins else np.int64(in_link[p])
         for c in range(classes):
-            w = fresh[c] if begins else messages.weight[e, c] * stay[c]
-            if w < LEAST_WEIGHT * (steps.share[c] if begins else 1.0):
-                continue
-            which[m] = c + classes * begins
-            weight[m] = w
-            for d in range(len(steps.noise)):
-                if begins:
-                    state = (0.0, 0.0, steps.noise[d], 0.0, steps.variance[c, d])
-                else:
-                    of = messages.state
-                    state = (of[e, c, d, 0], of[e, c, d, 1], of[e, c, d, 2], of[e, c, d, 3], of[e, c, d, 4])
-                a, variance = steps.correlation[c], steps.variance[c, d]
-                x, s, xx, xs, ss = predicted(a, variance, steps.step_scale, lag, start, 1, state)
-                part[m, d, 0], part[m, d, 1] = x, s
-                part[m, d, 2], part[m, d, 3], part[m, d, 4] = xx, xs, ss
-                if not begins and lag == 1:
-                    c1 = steps.correlation[c] * state[4]
-                    c0 = state[3] + scale * c1
-                    det = 1 / (xx * ss - xs * xs)
-                    j0, j1 = (c0 * ss - c1 * xs) * det, (c1 * xx - c0 * xs) * det
-                    part[m, d, 5], part[m, d, 6], part[m, d, 7] = j0, j1, state[1]
-                    part[m, d, 8] = state[4] - j0 * c0 - j1 * c1
-            m += 1
+            w = fresh[c] if begins else known[e, c] * stay[c]
+            if w >= LEAST_WEIGHT * (share[c] if begins else 1.0):
+                which[m] = c + classes * begins
+                weight[m] = w
+                a = correlation[c]
+                for d in range(len(noise)):
+                    state = (0.0, 0.0, noise[d], 0.0, variance[c, d])
+                    if not begins:
+                        state = (
+                            of[e, c, d, 0],
+                            of[e, c, d, 1],
+                            of[e, c, d, 2],
+                            of[e, c, d, 3],
+                            of[e, c, d, 4],
+                        )
+                    x, s, xx, xs, ss = predicted(a, variance[c, d], scales, lag, start, 1, state)
+                    part[m, d, 0], part[m, d, 1] = x, s
+                    part[m, d, 2], part[m, d, 3], part[m, d, 4] = xx, xs, ss
+                    if not begins and lag == 1:
+                        c1 = a * state[4]
+                        c0 = state[3] + scale * c1
+                        det = 1 / (xx * ss - xs * xs)
+                        j0, j1 = (c0 * ss - c1 * xs) * det, (c1 * xx - c0 * xs) * det
+                        part[m, d, 5], part[m, d, 6], part[m, d, 7] = j0, j1, state[1]
+                        part[m, d, 8] = state[4] - j0 * c0 - j1 * c1
+                m += 1
     return m
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _both(before, seen):  # pragma: no cover
     """One axis of a pair of components: the state at the head given the past and the future.
 
@@ -125,72 +129,52 @@ def _both(before, seen):  # pragma: no cover
     return x + k0 * u, s + k1 * u, xx - k0 * h0, xs - k0 * h1, ss - k1 * h1, quad, det
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _future_fresh(j, steps, ahead, future, weight):  # pragma: no cover
-    """Write the weights (K,) of no message from the future of head j, for a step of each class.
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+def _future_fresh(first, last, link, alone, renewal, enters, incoming, weight):  # pragma: no cover
+    """Write the weights (K,) of no message from the future of a head, for a step of each class.
 
-    Its track ends there, or the next step is drawn anew.
+    Its track ends there, alone, or the next step is drawn anew; link[first:last] are the messages that come
+    in from the future, incoming (E, K) their weights; enters (K,) f8 is the entry of a class over its share.
     """
     renewed = 0.0
-    for q in range(ahead.in_start[j], ahead.in_start[j + 1]):
+    for q in range(first, last):
         for c in range(len(weight)):
-            renewed += future.weight[ahead.in_link[q], c] * steps.renewal[c]
+            renewed += incoming[link[q], c] * renewal[c]
     for c in range(len(weight)):
-        weight[c] = future.fresh[j] + steps.entry[c] / steps.share[c] * renewed
+        weight[c] = alone + enters[c] * renewed
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _clear(f, moments):  # pragma: no cover
-    """Write that link f adds nothing to the moments."""
-    for d in range(moments.residual.shape[1]):
-        moments.residual[f, d] = 0
-    for c in range(moments.continued.shape[1]):
-        moments.continued[f, c] = 0
-        moments.renewed[f, c] = 0
-        for d in range(moments.residual.shape[1]):
-            moments.square[f, c, d] = 0
-            moments.fresh_square[f, c, d] = 0
-            moments.product[f, c, d] = 0
-            moments.before_square[f, c, d] = 0
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragma: no cover
+    """Add a pair of components of class c to the sums of a link, as `Moments` has them.
 
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add(f, w, k, c, lag, gap, which, part, both, moments):  # pragma: no cover
-    """Add a pair of components to the moments of link f: both (D, 5) is the state given both sides."""
-    fresh = which[k] != c
-    if fresh:
-        moments.renewed[f, c] += w
-    else:
-        moments.continued[f, c] += w
+    part[k] (D, 9) is the state by the past, as in `_past`, and both (D, 5) that by both sides.
+    """
+    chance[c, np.int64(fresh)] += w
     for d in range(len(gap)):
         x, s, xx, xs, ss = both[d, 0], both[d, 1], both[d, 2], both[d, 3], both[d, 4]
-        moments.residual[f, d] += w * (xx + x * x)
-        if fresh:
-            moments.fresh_square[f, c, d] += w * (ss + s * s)
-            continue
-        moments.square[f, c, d] += w * (ss + s * s)
-        if lag == 1:  # the step before, smoothed
+        residual[d] += w * (xx + x * x)
+        sums[c, d, np.int64(fresh)] += w * (ss + s * s)
+        if lag == 1 and not fresh:  # the step before, smoothed
             j0, j1 = part[k, d, 5], part[k, d, 6]
-            before = part[k, d, 7] + j0 * (x - gap[d] - part[k, d, 0]) + j1 * (s - part[k, d, 1])
+            mean = part[k, d, 7] + j0 * (x - gap[d] - part[k, d, 0]) + j1 * (s - part[k, d, 1])
             along = j0 * xs + j1 * ss
             spread = part[k, d, 8] + j0 * (j0 * xx + j1 * xs) + j1 * along
-            moments.before_square[f, c, d] += w * (spread + before * before)
-            moments.product[f, c, d] += w * (along + before * s)
+            sums[c, d, 2] += w * (along + mean * s)
+            sums[c, d, 3] += w * (spread + mean * mean)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _divide(f, share, moments):  # pragma: no cover
-    """Multiply the moments of link f by a number."""
-    for c in range(moments.continued.shape[1]):
-        moments.continued[f, c] *= share
-        moments.renewed[f, c] *= share
-        for d in range(moments.residual.shape[1]):
-            moments.square[f, c, d] *= share
-            moments.fresh_square[f, c, d] *= share
-            moments.product[f, c, d] *= share
-            moments.before_square[f, c, d] *= share
-    for d in range(moments.residual.shape[1]):
-        moments.residual[f, d] *= share
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+def _write(f, factor, chance, sums, residual, to_chance, to_sums, to_residual):  # pragma: no cover
+    """Write the moments of link f: a factor times the sums, which are 0 afterwards."""
+    for d in range(len(residual)):
+        to_residual[f, d], residual[d] = factor * residual[d], 0.0
+    for c in range(len(chance)):
+        for k in range(2):
+            to_chance[f, c, k], chance[c, k] = factor * chance[c, k], 0.0
+        for d in range(len(residual)):
+            for k in range(4):
+                to_sums[f, c, d, k], sums[c, d, k] = factor * sums[c, d, k], 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -207,38 +191,50 @@ def smooth_rows(
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 9))
     stay, fresh, ends_weight = np.empty(classes), np.empty(classes), np.empty(classes)
     gap, both = np.empty(axes), np.empty((axes, 5))
-    counted = len(moments.residual) > 0
+    chance, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
+    # Arrays of records are looked up here: each look-up counts their owners, which threads wait for.
+    noise, renewal, share, position, flow = (
+        steps.noise,
+        steps.renewal,
+        steps.share,
+        places.position,
+        places.flow,
+    )
+    lags, prior, out_start, far = places.lag, places.prior, behind.out_start, behind.far
+    own, rival, in_start, in_link = ahead.own, ahead.rival, ahead.in_start, ahead.in_link
+    by_past, by_future, incoming, of = past.likelihood, future.likelihood, future.weight, future.state
+    alone, enters = future.fresh, steps.entry / steps.share
+    to_chance, to_sums, to_residual = moments.chance, moments.sums, moments.residual
+    counted = len(to_residual) > 0
     for i in range(first, last):
         lag, m = 0, 0
-        for f in range(behind.out_start[i], behind.out_start[i + 1]):
-            j = behind.far[f]
+        for f in range(out_start[i], out_start[i + 1]):
+            j = far[f]
             before, after = 0.0, 0.0
             for c in range(classes):
-                before += past.likelihood[f, c]
-                after += future.likelihood[f, c]
-            if counted:
-                _clear(f, moments)
-            root = quarter(ahead.own[f] * ahead.rival[f])
+                before += by_past[f, c]
+                after += by_future[f, c]
+            root = quarter(own[f] * rival[f])
             odds = max(before, after) / (root * root * root)
             if odds < HOPELESS:
                 ratio[f] = before
+                if counted:
+                    _write(f, 0.0, chance, sums, residual, to_chance, to_sums, to_residual)
                 continue
-            if places.lag[f] != lag:
-                lag = places.lag[f]
+            if lags[f] != lag:
+                lag = lags[f]
                 m = _past(i, lag, steps, places, behind, past, stay, fresh, which, weight, part)
-            _future_fresh(j, steps, ahead, future, ends_weight)
+            begin, end = in_start[j], in_start[j + 1]
+            _future_fresh(begin, end, in_link, alone[j], renewal, enters, incoming, ends_weight)
             for d in range(axes):
-                gap[d] = places.position[i, d] - places.position[j, d] + places.flow[i, d] * lag
+                gap[d] = position[i, d] - position[j, d] + flow[i, d] * lag
             total, adds = 0.0, counted and odds > COUNTED
             for k in range(m):
                 c = which[k] % classes
-                for q in range(ahead.in_start[j], ahead.in_start[j + 1] + 1):
-                    ends = q == ahead.in_start[j + 1]
-                    g = np.int64(0) if ends else np.int64(ahead.in_link[q])
-                    if ends:
-                        w = ends_weight[c]
-                    else:
-                        w = future.weight[g, c] * (1 - steps.renewal[c]) / steps.share[c]
+                for q in range(begin, end + 1):
+                    ends = q == end
+                    g = np.int64(0) if ends else np.int64(in_link[q])
+                    w = ends_weight[c] if ends else incoming[g, c] * (1 - renewal[c]) / share[c]
                     if w < LEAST_WEIGHT:
                         continue
                     w = w if ends else w * factor[g, c]
@@ -246,7 +242,7 @@ def smooth_rows(
                     for d in range(axes):
                         x = gap[d] + part[k, d, 0]
                         before_it = (x, part[k, d, 1], part[k, d, 2], part[k, d, 3], part[k, d, 4])
-                        of, seen = future.state, (0.0, -1.0, 0.0, 0.0, steps.noise[d])
+                        seen = (0.0, -1.0, 0.0, 0.0, noise[d])
                         if not ends:
                             seen = (
                                 of[g, c, d, 0],
@@ -267,7 +263,8 @@ def smooth_rows(
                         continue
                     total += w
                     if adds:
-                        _add(f, w, k, c, lag, gap, which, part, both, moments)
-            ratio[f] = total * places.prior[f]
-            if adds and total > 0:
-                _divide(f, 1 / total, moments)
+                        _add(w, c, which[k] != c, lag, gap, k, part, both, chance, sums, residual)
+            ratio[f] = total * prior[f]
+            if counted:
+                norm = 1 / total if total > 0 else 0.0
+                _write(f, norm, chance, sums, residual, to_chance, to_sums, to_residual)

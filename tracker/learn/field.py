@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.movie import Movie, summed
+from ..model.movie import Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import surroundings
+from .field_cpu import pooled, products_of, surroundings
 
 _INNER, _OUTER = 6, 24
 """Prior: neighbours whose mean step is a predictor, beside that of the whole frame."""
@@ -64,13 +64,13 @@ class Fields:
         unit = (1.0,) * axes
         surroundings(self.near, movie.position, step, weight, _INNER, unit, predictor[:, :3])
         predictor[:, 3] = self._of_frame(step, weight)
-        shared = np.empty_like(step)
+        shared, many = np.empty_like(step), predictor.shape[1]
+        products = np.zeros((axes, many + 1, many + 1))
+        products_of(predictor, step, weight, products)
         for d in range(axes):
-            x = np.ascontiguousarray(predictor[:, :, d])
-            weighted = x * weight[:, None]
-            scale = float((weight * step[:, d] ** 2).sum()) / max(float(weight.sum()), _NONE)
-            matrix = weighted.T @ x + (_RIDGE * scale + _NONE) * np.eye(x.shape[1])
-            shared[:, d] = x @ np.linalg.solve(matrix, weighted.T @ step[:, d])
+            scale = products[d, many, many] / max(float(weight.sum()), _NONE)
+            matrix = products[d, :many, :many] + (_RIDGE * scale + _NONE) * np.eye(many)
+            shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
         return shared
 
     def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,8 +93,10 @@ class Fields:
         """
         if not self.pool.shape[1] or weight.sum() < 1:
             return np.ones(len(alone))
-        total = weight[self.pool].sum(axis=1) + _NONE
-        here = (weight * alone)[self.pool].sum(axis=1) / total
+        total, here = np.empty_like(alone), np.empty_like(alone)
+        pooled(self.pool, weight, alone, total, here)
+        total += _NONE
+        here /= total
         mean = float((weight * alone).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
         between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)

@@ -1,4 +1,4 @@
-"""CPU kernel of the field: what the neighbours of a detection say of a vector at its place.
+"""CPU kernels of the field: what the neighbours of a detection say of a vector or a rate at its place.
 
 Each row is written alone: no result depends on the order of threads.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _solved_first(matrix, right):  # pragma: no cover
     """First row of the solution of matrix (A, A) times unknown = right (A, D), by elimination from below.
 
@@ -69,3 +69,31 @@ def surroundings(near, position, step, weight, inner, unit, predictor):  # pragm
         _solved_first(matrix, right)
         for d in range(axes):
             predictor[i, 2, d] = right[0, d]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def pooled(near, weight, share, total, here):  # pragma: no cover
+    """Write total (N,) f8, the sum of the weights of each row's neighbours, and here, that with their share."""
+    for i in range(len(near)):
+        all_of_them, some = 0.0, 0.0
+        for k in range(near.shape[1]):
+            w = weight[near[i, k]]
+            all_of_them += w
+            some += w * share[near[i, k]]
+        total[i], here[i] = all_of_them, some
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def products_of(predictor, step, weight, products):  # pragma: no cover
+    """Add to products (D, P + 1, P + 1) f8, of each axis, those of predictors (N, P, D) and steps (N, D)."""
+    many = predictor.shape[1]
+    row = np.empty(many + 1)
+    for i in range(len(step)):
+        if weight[i] > 0:
+            for d in range(step.shape[1]):
+                for a in range(many):
+                    row[a] = predictor[i, a, d]
+                row[many] = step[i, d]
+                for a in range(many + 1):
+                    for b in range(many + 1):
+                        products[d, a, b] += weight[i] * row[a] * row[b]

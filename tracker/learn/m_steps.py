@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..inference.records import Moments
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import Movie, summed
+from ..model.movie import Movie, summed, weighted
 from .field import Fields
 
 PRIOR = 5.0
@@ -62,7 +62,7 @@ def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -
     """Variance, correlation and share of each class: Yule-Walker equations, reversible in time."""
 
     def total(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.tensordot(weight, values, 1)
+        return weighted(weight, values)
 
     count = total(moments.continued) + total(moments.renewed)
     late, early, fresh = map(total, (moments.square, moments.before_square, moments.fresh_square))
@@ -110,15 +110,15 @@ def _renewal(
     assert moments is not None
     begins = posterior.fresh[posterior.candidates.tail]
     renews = (motion.entry / motion.share) * (motion.renewal @ motion.share) * (1 - begins)[:, None]
-    entered = weight @ (moments.renewed * renews / np.maximum(begins[:, None] + renews, 1e-12))
-    return (entered + PRIOR * _RENEWAL) / (entered + weight @ moments.continued + PRIOR)
+    entered = weighted(weight, moments.renewed * renews / np.maximum(begins[:, None] + renews, 1e-12))
+    return (entered + PRIOR * _RENEWAL) / (entered + weighted(weight, moments.continued) + PRIOR)
 
 
 def _noise(motion: MotionModel, posterior: LinkPosterior) -> NDArray[np.float64]:
     """(D,) variance of localisation."""
     assert posterior.moments is not None
     p = posterior.probability
-    return (p @ posterior.moments.residual + PRIOR * motion.noise) / (p.sum() + PRIOR)
+    return (weighted(p, posterior.moments.residual) + PRIOR * motion.noise) / (p.sum() + PRIOR)
 
 
 def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:

@@ -70,6 +70,14 @@ def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) 
     return np.asarray(np.bincount(index, weight, count), dtype=np.float64)
 
 
+def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum over the first axis of weights (E,) times values (E, …), in the order of rows.
+
+    Not by BLAS: its sums depend on its number of threads.
+    """
+    return np.asarray(np.einsum("e,e...->...", weight, values))
+
+
 def movie_of(
     position: NDArray[np.float64],
     frame_start: NDArray[np.int64],
