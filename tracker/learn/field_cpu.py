@@ -73,7 +73,7 @@ def surroundings(near, position, step, weight, inner, unit, predictor):  # pragm
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def pooled(near, weight, share, total, here):  # pragma: no cover
-    """Write total (N,) f8, the sum of the weights of each row's neighbours, and here, that with their share."""
+    """Write total (N,) f8, the sum of the weights of each row's neighbours, and here, weighted by share."""
     for i in range(len(near)):
         all_of_them, some = 0.0, 0.0
         for k in range(near.shape[1]):
