@@ -170,7 +170,7 @@ def test_detect_track_and_score_by_1_2_and_4_workers(tmp_path: Path) -> None:
             ):
                 done = run(*command)
                 assert done.exit_code == 0, done.output
-            scores = run("score", learned, gated, "--gate", 1)
+            scores = run("score", learned, gated, "--gate", 1, *where)
             for name, content in (("spots", spots), ("gated", gated), ("learned", learned)):
                 made[name].add(pa.parquet.read_table(content).to_pandas().to_csv().encode())
             made["scores"].add(scores.stdout_bytes)
@@ -245,6 +245,28 @@ def test_the_commands_join_a_cluster_that_is_there(
         done = run("detect", images, "-o", output, "--channel", 1, "--radius", 1.5, *where)
         assert done.exit_code == 0, done.output
     assert (tmp_path / "spots0.csv").read_bytes() == (tmp_path / "spots2.csv").read_bytes()
+
+
+def test_many_movies_and_scores_by_a_cluster(two: Cluster, tmp_path: Path) -> None:
+    where = ["--scheduler", two.client.scheduler.address]
+    seen = Detections.from_table([0, 0, 1, 1], [[0, 0, 0], [9, 9, 9], [0, 0, 1], [9, 9, 8]])
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.csv", seen)
+    spots = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    track = ["track", *spots, "--max-distance", 3, "--out-dir"]
+    score = ["score", tmp_path / "here" / "a.csv", tmp_path / "here" / "b.csv", "--truth", tmp_path / "here"]
+    one = ["score", tmp_path / "here" / "a.csv", tmp_path / "there" / "b.csv", "--gate", 1]
+    for folder, given in (("here", []), ("there", where)):
+        for command in ([*track, tmp_path / folder], [*score, "--out-dir", tmp_path / f"{folder}_scores"]):
+            done = run(*command, *given)
+            assert done.exit_code == 0, done.output
+            assert "2 done, 0 kept, 0 failed" in done.stderr
+    for folder, name in (("", "a.csv"), ("_scores", "b.json")):
+        made = {(tmp_path / f"{place}{folder}" / name).read_bytes() for place in ("here", "there")}
+        assert len(made) == 1
+    done = [run(*one, *given) for given in ([], where)]
+    assert [each.exit_code for each in done] == [0, 0]
+    assert done[0].stdout == done[1].stdout
 
 
 def test_what_makes_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

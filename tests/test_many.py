@@ -190,3 +190,66 @@ def test_one_model_for_all_movies(tmp_path: Path) -> None:
     write(tmp_path / "empty.csv", Detections.from_table([], []))
     done = run("learn", tmp_path / "empty.csv", "-o", tmp_path / "n.json")
     assert_refused(done, 3, "nothing can be learned")
+
+
+@pytest.fixture
+def tracked(movies: list[Path], tmp_path: Path) -> list[Path]:
+    """Tracks of three movies in one folder, the second of which is damaged, and their truths in another."""
+    write(movies[1], movie(1), overwrite=True)
+    for folder, gate in (("tracks", 0.8), ("truth", 3)):
+        done = run("track", *movies[:3], "--out-dir", tmp_path / folder, "--max-distance", gate)
+        assert done.exit_code == 0, done.stderr
+    (tmp_path / "tracks" / "b.csv").write_text("track_id,frame,z,y,x\n0,0,0,0,inf\n")
+    return [tmp_path / "tracks" / f"{name}.csv" for name in "abc"]
+
+
+MANY = {
+    "convert": (["--suffix", ".parquet"], ["--fill-gaps"], ".parquet"),
+    "score": (["--truth", "truth", "--gate", 1], ["--gate", 2], ".json"),
+    "report": (["--truth", "truth", "--gate", 1], ["--gate", 2], ".html"),
+    "advise": ([], ["--max-distance", 2], ".json"),
+}
+"""Options of commands, more that change the output, and its suffix."""
+
+
+@pytest.mark.parametrize("command", MANY)
+def test_every_command_takes_many(
+    command: str, tracked: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options, more, suffix = MANY[command]
+
+    def said(*others: object) -> str:
+        done = run(command, *tracked, "--out-dir", "out", *options, *others)
+        assert done.exit_code == 3
+        assert str(tracked[1]) in done.stderr
+        return next(line for line in done.stderr.splitlines() if "kept" in line)
+
+    assert said().startswith("2 done, 0 kept, 1 failed")
+    made = {path.stem: path.read_bytes() for path in Path("out").glob(f"*{suffix}")}
+    assert {*made} == {"a", "c"}
+    assert said().startswith("0 done, 2 kept, 1 failed")
+    assert said(*more).startswith("0 done, 0 kept, 3 failed")
+    content = tracked[0].read_text().splitlines(keepends=True)
+    tracked[0].write_text("".join(content[:-1]))
+    assert said("--overwrite").startswith("1 done, 1 kept, 1 failed")
+    assert Path("out", f"c{suffix}").read_bytes() == made["c"]
+    assert Path("out", f"a{suffix}").read_bytes() != made["a"]
+
+
+def test_many_scores_are_those_of_each_and_have_limits(tracked: list[Path], tmp_path: Path) -> None:
+    good = [tracked[0], tracked[2]]
+    options = ["--truth", tmp_path / "truth", "--out-dir", tmp_path / "out", "--jobs", 2, "--gate", 1]
+    done = run("score", *good, *options, "--fail-under", "link_f1=1")
+    assert done.exit_code == 1
+    assert done.stderr.count("link_f1 is 0.") == 2
+    one = run("score", good[0], tmp_path / "truth" / "a.csv", "--gate", 1, "--json")
+    assert json.loads(one.stdout)["values"] == json.loads((tmp_path / "out" / "a.json").read_text())["values"]
+    assert run("score", *good, *options, "--fail-under", "link_f1=0.1").exit_code == 0
+    assert run("score", *good, *options, "--fail-under", "beauty=0.1").exit_code == 2
+    write(tmp_path / "truth" / "a.xml", movie(3))
+    done = run("score", *good, *options)
+    assert done.exit_code == 3
+    assert "must hold one truth named a" in done.stderr
+    for words in ((), good[:1], [*good, good[0]], [*good, "--truth", tmp_path / "truth" / "a.csv"]):
+        assert run("score", *words).exit_code == 2

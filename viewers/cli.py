@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from outbid.cli.piped import InputFile
+from outbid.cli.several import Several, one_pair, out_dir_options, run_several
 from outbid.cli.terminal import (
     Stopwatch,
     columns_option,
@@ -28,13 +29,17 @@ _FILE = click.Path(path_type=Path)
       outbid report tracks.csv
       outbid report tracks.csv truth.csv -o report.html
       outbid report tracks.xml -o report.html --spacing 2 0.5 0.5
+      outbid report tracks/*.csv --truth truth/ --out-dir reports/ --jobs 4
 
     The page is one HTML file with all its pictures inside; it needs no network. With TRUTH the tracks are
     scored as `outbid score` does.
     """,
 )
-@click.argument("tracks", type=InputFile())
-@click.argument("truth", type=InputFile(), required=False)
+@click.argument("files", metavar="TRACKS... [TRUTH]", nargs=-1, required=True, type=InputFile())
+@click.option(
+    "--truth", type=_FILE, metavar="PATH",
+    help="Truth of all TRACKS, or a folder with one of the same name for each.",
+)  # fmt: skip
 @click.option("-o", "--output", type=_FILE, help="The page.  [default: TRACKS_report.html]")
 @click.option(
     "--gate", type=float, metavar="D",
@@ -47,52 +52,52 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")
+@out_dir_options
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @config_option
 @common_options
 def report(
-    tracks: Path,
+    files: tuple[Path, ...],
     truth: Path | None,
     output: Path | None,
     gate: float | None,
     spacing: tuple[float, float, float] | None,
     columns: dict[str, str],
     truth_columns: dict[str, str],
+    out_dir: Path | None,
+    jobs: int,
     overwrite: bool,
 ) -> None:
     """Write a page about tracks."""
-    from outbid import formats
-    from outbid.errors import InputError
     from outbid.formats.atomic import write_whole
     from outbid.formats.outputs import refuse_output
-    from outbid.scoring.gate import gate_for
+    from outbid.movies.scored import Truth
 
-    from .report import report as make_report
+    from .report_job import ReportJob
 
     clock = Stopwatch()
+    tracks = files[0]
+    if out_dir is None:
+        tracks, truth = one_pair(files, truth)
+    known = None if truth is None else Truth(str(truth.absolute()), truth_columns)
+    job = ReportJob(known, gate, spacing, columns)
+    if out_dir is not None:
+        if output is not None:
+            raise click.UsageError("--out-dir is of many tracks: leave --output out.")
+        run_several(job, files, Several(out_dir, ".html", jobs, overwrite))
+        return
     output = output or tracks.with_name(f"{tracks.stem}_report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("it is a page: let it end in .html.", param_hint="--output")
     sources = [tracks] if truth is None else [tracks, truth]
     refuse_output(output, overwrite=overwrite, inputs=sources)
-    found = formats.read_tracks(tracks, columns=columns)
-    known = None if truth is None else formats.read_tracks(truth, columns=truth_columns)
-    try:
-        record = formats.read_record(tracks)
-    except InputError:
-        record = None
-    inputs = {"the tracks": formats.input_of(tracks, columns)}
-    if truth is not None:
-        inputs["the truth"] = formats.input_of(truth, truth_columns)
     with compilation_reported():
-        if known is not None and gate is None:
-            say(str(gate_for(gate, known)))
-        page = make_report(
-            found, known, title=tracks.name, record=record, inputs=inputs, gate=gate, spacing=spacing
-        )
-    content = page.encode("utf-8")
+        page = job.page(str(tracks))
+    if page.gate is not None and gate is None:
+        say(str(page.gate))
+    content = page.text.encode("utf-8")
     write_whole(output, lambda file: file.write(content), overwrite=overwrite)
-    say(f"{found.track_count} tracks, {clock.seconds:.2f} s: {output}")
+    say(f"{page.tracks} tracks, {clock.seconds:.2f} s: {output}")
 
 
 @click.command(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .piped import InputFile
+from .several import Several, only_one, out_dir_options, run_several
 from .terminal import columns_option, common_options, compilation_reported
 
 
@@ -20,14 +21,16 @@ from .terminal import columns_option, common_options, compilation_reported
       outbid advise spots.csv
       outbid advise spots.csv --spacing 0.8 0.2 0.2 --max-distance 2 --max-distance 3
       outbid advise spots.csv --json
+      outbid advise spots/*.csv --out-dir advice/
 
     INPUT is a table of detections. For several linking distances (gates) the table shows how many
     candidates each particle has, how large the largest connected group of particles is, and the expected
     shares of wrong and missing links. These shares are counted on frames of INPUT whose particles are moved
-    by random steps. The last lines recommend what to change in the recording.
+    by random steps. The last lines recommend what to change in the recording. With --out-dir there is a JSON
+    file for each of many inputs.
     """,
 )
-@click.argument("source", metavar="INPUT", type=InputFile())
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=InputFile())
 @click.option(
     "--spacing", type=float, nargs=3, default=(1.0, 1.0, 1.0), show_default=True, metavar="Z Y X",
     help="Size of a voxel: positions are multiplied by it.",
@@ -37,22 +40,30 @@ from .terminal import columns_option, common_options, compilation_reported
     help="A gate to preview; may be repeated.  [default: several around the recommended one]",
 )  # fmt: skip
 @columns_option("--columns", "INPUT")
+@out_dir_options
+@click.option("--overwrite", is_flag=True, help="Replace outputs in DIR.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON on stdout.")
 @common_options
 def advise(
-    source: Path,
+    sources: tuple[Path, ...],
     spacing: tuple[float, float, float],
     max_distances: tuple[float, ...],
     columns: dict[str, str],
+    out_dir: Path | None,
+    jobs: int,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Preview the effect of a linking distance."""
-    from .. import formats
-    from ..advise import advise as run_advise
+    from ..movies.advised import AdviseJob
     from ..tracking import TrackingSettings
 
     TrackingSettings(spacing=spacing)  # refuses sizes that make no sense
-    detections = formats.read_detections(source, columns=columns)
+    job = AdviseJob(spacing, max_distances, columns)
+    if out_dir is not None:
+        run_several(job, sources, Several(out_dir, ".json", jobs, overwrite, as_json))
+        return
+    source = str(only_one(sources))
     with compilation_reported():
-        advice = run_advise(detections, spacing=spacing, max_distances=max_distances)
+        advice = job.advice(source)
     click.echo(json.dumps(advice.as_dict()) if as_json else str(advice))

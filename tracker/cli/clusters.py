@@ -11,6 +11,8 @@ import click
 from .terminal import progress_bar, say
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from ..ranges.movie import How
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -48,3 +50,16 @@ def on_a_cluster(
     with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner, progress_bar("Ranges") as bar:
         say(f"Dashboard: {runner.dashboard}")
         yield How(runner, overwrite=overwrite, resume=resume, progress=bar)
+
+
+@contextmanager
+def executor_on(
+    cluster: str | None, scheduler: str | None, workers: int | None, *, gpus: bool = False
+) -> Iterator[Executor]:
+    """An executor there, for movies that are worked on each by itself."""
+    from ..ranges.cluster import Workers, connected
+
+    with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner:
+        say(f"Dashboard: {runner.dashboard}")
+        with runner.executor() as executor:
+            yield executor

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from .piped import InputFile, OutputFile, shown
+from .several import Several, run_several, several_options
 from .terminal import columns_option, common_options, say
-
-if TYPE_CHECKING:
-    from ..tracks import Tracks
 
 
 @click.command(
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
       outbid convert other.xlsx spots.csv --columns z=depth,frame=slice
       outbid convert tracks.csv filled.csv --fill-gaps --frame-interval 0.5
       outbid convert tracks.csv tracks.xml --image movie.tif
+      outbid convert tracks/*.csv --out-dir parquet/ --suffix .parquet --jobs 4
       outbid convert masks.tif tracks.csv relabelled.tif
 
     The suffix of OUTPUT names the format: .csv, .tsv, .parquet, .xml (TrackMate), .isbi.xml or .geff; - is
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     its track, plus 1.
     """,
 )
-@click.argument("inputs", metavar="INPUT [TRACKS]", type=InputFile(), nargs=-1, required=True)
+@click.argument("inputs", metavar="INPUT [TRACKS]", type=InputFile(), nargs=-1)
 @click.argument("output", type=OutputFile())
 @click.option(
     "--fill-gaps", is_flag=True, help="Add interpolated positions in gaps, flagged in column filled."
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     help="Movie that TrackMate shows under the tracks, for an OUTPUT in .xml.",
 )  # fmt: skip
 @columns_option("--columns", "INPUT or TRACKS")
+@several_options
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @common_options
 def convert(
@@ -56,58 +55,38 @@ def convert(
     frame_interval: float | None,
     image: Path | None,
     columns: dict[str, str],
+    out_dir: Path | None,
+    jobs: int,
+    suffix: str,
     overwrite: bool,
 ) -> None:
     """Convert between formats."""
-    from dataclasses import replace
-
     from .. import formats
-    from ..errors import InputError, SettingsError
-    from ..filling import with_gaps_filled, with_time
-    from ..movies.jobs import run_record
+    from ..errors import SettingsError
+    from ..movies.converted import ConvertJob
 
+    job = ConvertJob(columns, fill_gaps, frame_interval, image)
+    if out_dir is not None:
+        if image is not None:
+            raise click.UsageError("--out-dir is of many tables: leave --image out.")
+        run_several(job, [*inputs, output], Several(out_dir, suffix, jobs, overwrite))
+        return
+    if not inputs:
+        raise click.UsageError("Missing argument 'OUTPUT': the converted file.")
     source, *tracks = inputs
     if len(tracks) > 1:
-        raise click.UsageError("Give INPUT and OUTPUT; or label images, their TRACKS and OUTPUT.")
+        raise click.UsageError(
+            "Give INPUT and OUTPUT; or label images, their TRACKS and OUTPUT; or --out-dir and many INPUTs."
+        )
     if tracks:
         _relabel(source, tracks[0], output, columns, overwrite)
         return
     formats.check_output(output, overwrite=overwrite, inputs=[source])
     if image is not None and formats.FORMATS.get(".xml") != formats.format_of(output):
         raise SettingsError(f"--image is for TrackMate's XML; {output} is none. Let the output end in .xml.")
-    try:
-        record = formats.read_record(source)
-    except InputError:
-        record = run_record("convert", formats.input_of(source, columns))
-    if formats.holds_tracks(source, columns=columns):
-        found = formats.read_tracks(source, columns=columns)
-        if fill_gaps:
-            found = with_gaps_filled(found)
-        if frame_interval is not None:
-            found = replace(found, detections=with_time(found.detections, frame_interval))
-        if image is None:
-            formats.write_tracks(output, found, record=record, overwrite=overwrite)
-        else:
-            _with_image(output, found, image, record, overwrite)
-        say(f"{len(found.detections)} detections, {found.track_count} tracks: {shown(output)}")
-        return
-    if fill_gaps or image is not None:
-        raise SettingsError(f"--fill-gaps and --image are for tracks; {source} holds detections alone.")
-    detections = formats.read_detections(source, columns=columns)
-    if frame_interval is not None:
-        detections = with_time(detections, frame_interval)
-    formats.write_detections(output, detections, record=record, overwrite=overwrite)
-    say(f"{len(detections)} detections: {shown(output)}")
-
-
-def _with_image(
-    output: Path, tracks: Tracks, image: Path, record: dict[str, object], overwrite: bool
-) -> None:
-    """Write TrackMate's XML, which opens with its image."""
-    from ..formats.trackmate_write import write_with_image
-    from ..images import open_images
-
-    write_with_image(output, tracks, image, open_images(image), record=record, overwrite=overwrite)
+    summary = job.run(str(source), output, {}, overwrite=overwrite)
+    counted = ", ".join(f"{count} {name}" for name, count in summary.items())
+    say(f"{counted}: {shown(output)}")
 
 
 def _relabel(masks: Path, tracks: Path, output: Path, columns: dict[str, str], overwrite: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from .clusters import cluster_options, on_a_cluster
 from .parts import Place, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
-from .several import only_one, run_several, several_options
+from .several import Several, only_one, run_several, several_options
 from .terminal import Stopwatch, common_options, config_option, progress_bar, say
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def detect(
     clock = Stopwatch()
     if preview and (labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
-    if out_dir is not None and (preview or output or cluster or scheduler):
-        raise click.UsageError("--out-dir is of many movies: leave --preview, --output and clusters out.")
+    if out_dir is not None and (preview or output or resume):
+        raise click.UsageError("--out-dir is of many movies: leave --preview, --output and --resume out.")
     if not preview and output is None and out_dir is None:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     refuse_json_beside_data(as_json)
@@ -149,7 +149,9 @@ def detect(
         ), labels, Opening(axes, channel, scene, level, spacing), Part(region, frames, mask), workers,
     )  # fmt: skip
     if out_dir is not None:
-        run_several(job, sources, out_dir, suffix=suffix, jobs=jobs, overwrite=overwrite, as_json=as_json)
+        gpus = device == "gpu"
+        places = Several(out_dir, suffix, jobs, overwrite, as_json, cluster, scheduler, workers, gpus=gpus)
+        run_several(job, sources, places)
         return
     source = only_one(sources)
     if cluster or scheduler:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from .clusters import cluster_options, executor_on
 from .piped import InputFile
+from .several import Several, done_to_each, end_if_failed, one_pair, out_dir_options
 from .terminal import columns_option, common_options, compilation_reported, config_option, say
+
+if TYPE_CHECKING:
+    from ..movies.scored import ScoreJob
+    from ..scoring import Scores
 
 
 def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -30,13 +37,18 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
       outbid score tracks.csv truth.csv
       outbid score tracks.csv truth.csv --gate 2 --json
       outbid score tracks.csv truth.csv --fail-under link_f1=0.99 --fail-under idf1=0.9
+      outbid score tracks/*.csv --truth truth/ --out-dir scores/ --jobs 4
 
     Both are tables with columns track_id, frame, z, y, x, or tracks in any format that is read. Detections
-    of the truth that are not those of TRACKS are paired with them by distance, up to the gate.
+    of the truth that are not those of TRACKS are paired with them by distance, up to the gate. With
+    --out-dir there is a JSON file for each of many TRACKS.
     """,
 )
-@click.argument("tracks", type=InputFile())
-@click.argument("truth", type=InputFile())
+@click.argument("files", metavar="TRACKS... [TRUTH]", nargs=-1, required=True, type=InputFile())
+@click.option(
+    "--truth", type=click.Path(path_type=Path), metavar="PATH",
+    help="Truth of all TRACKS, or a folder with one of the same name for each.",
+)  # fmt: skip
 @click.option(
     "--gate", type=float, metavar="D",
     help="Largest distance at which detections are paired, in the unit of the positions.  "
@@ -48,37 +60,57 @@ def _limits(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 )  # fmt: skip
 @columns_option("--columns", "TRACKS")
 @columns_option("--truth-columns", "TRUTH")
+@out_dir_options
+@cluster_options
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Of --cluster.  [default: 2]"
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace outputs in DIR.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print scores and provenance as JSON.")
 @common_options
 def score(
-    tracks: Path,
-    truth: Path,
+    files: tuple[Path, ...],
+    truth: Path | None,
     gate: float | None,
     fail_under: dict[str, float],
     columns: dict[str, str],
     truth_columns: dict[str, str],
+    out_dir: Path | None,
+    jobs: int,
+    cluster: str | None,
+    scheduler: str | None,
+    workers: int | None,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Score tracks against the truth."""
     from .. import formats
-    from ..scoring import score as run_score
+    from ..movies.scored import ScoreJob, Truth, too_low, values_in_json
 
+    tracks = files[0]
+    if out_dir is None:
+        tracks, truth = one_pair(files, truth)
+    if truth is None:
+        raise click.UsageError("Missing argument 'TRUTH': what the tracks are scored against.")
+    job = ScoreJob(Truth(str(truth.absolute()), truth_columns), gate, columns)
+    if out_dir is not None:
+        where = cluster, scheduler, workers
+        _many(job, files, Several(out_dir, ".json", jobs, overwrite, as_json, *where), fail_under)
+        return
     with compilation_reported():
-        found = formats.read_tracks(tracks, columns=columns)
-        known = formats.read_tracks(truth, columns=truth_columns)
-        scores = run_score(found, known, gate=gate)
-    unknown = [name for name in fail_under if name not in scores.values]
-    if unknown:
-        raise click.BadParameter(f"there is no score {unknown[0]!r}. Known are: {', '.join(scores.values)}.")
+        scores = _scores(job, str(tracks.absolute()), (cluster, scheduler, workers))
+    _refuse_unknown(fail_under, scores.values)
     if as_json:
-        # JSON has no NaN: a score that is 0 / 0 becomes null.
-        values = {name: None if math.isnan(value) else value for name, value in scores.values.items()}
         inputs = {
             "tracks": formats.input_of(tracks, columns),
             "truth": formats.input_of(truth, truth_columns),
         }
-        click.echo(json.dumps({"values": values, "provenance": {**scores.provenance, "inputs": inputs}}))
+        click.echo(
+            json.dumps(
+                {"values": values_in_json(scores), "provenance": {**scores.provenance, "inputs": inputs}}
+            )
+        )
     else:
         click.echo(str(scores))
     if gate is None:
@@ -86,8 +118,42 @@ def score(
     remark = scores.provenance.get("unmatched_because") if as_json else scores.remark
     if remark:
         say(remark)
-    low = [name for name, limit in fail_under.items() if not scores.values[name] >= limit]
-    for name in low:
-        click.echo(f"{name} is {scores.values[name]:.6g}, under {fail_under[name]:.6g}.", err=True)
-    if low:
+    _end_if_low(too_low(scores.values, fail_under))
+
+
+def _scores(job: ScoreJob, tracks: str, where: tuple[str | None, str | None, int | None]) -> Scores:
+    """The scores of one pair, here or by a worker of a cluster."""
+    cluster, scheduler, workers = where
+    if cluster is None and scheduler is None:
+        return job.scores(tracks)
+    with executor_on(cluster, scheduler, workers) as executor:
+        return executor.submit(job.scores, tracks).result()
+
+
+def _many(job: ScoreJob, files: Sequence[Path], how: Several, fail_under: dict[str, float]) -> None:
+    """Score each of many, and compare all that are there with the limits."""
+    from .. import formats
+    from ..movies.scored import too_low
+
+    found = done_to_each(job, files, how)
+    low = []
+    for outcome in found:
+        if outcome.state != "failed":
+            values = formats.read_record(outcome.output)["values"]
+            _refuse_unknown(fail_under, values)
+            low += [f"{outcome.source}: {said}" for said in too_low(values, fail_under)]
+    end_if_failed(found)
+    _end_if_low(low)
+
+
+def _refuse_unknown(limits: dict[str, float], values: Iterable[str]) -> None:
+    unknown = [name for name in limits if name not in values]
+    if unknown:
+        raise click.BadParameter(f"there is no score {unknown[0]!r}. Known are: {', '.join(values)}.")
+
+
+def _end_if_low(said: Sequence[str]) -> None:
+    for line in said:
+        click.echo(line, err=True)
+    if said:
         raise click.exceptions.Exit(1)

@@ -13,7 +13,7 @@ import click
 from .clusters import cluster_options, on_a_cluster
 from .parts import part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
-from .several import only_one, run_several, several_options
+from .several import Several, only_one, run_several, several_options
 from .terminal import (
     Stopwatch,
     columns_option,
@@ -231,11 +231,13 @@ def track(
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
     job = TrackJob(settings, columns, Part(region, frames, mask), workers)
     if out_dir is not None:
-        if output or stream or resume or dry_run or cluster or scheduler:
+        if output or stream or resume or dry_run or parts:
             raise click.UsageError(
-                "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run and clusters out."
+                "--out-dir is of many movies: leave --output, --stream, --resume, --dry-run and --parts out."
             )
-        run_several(job, sources, out_dir, suffix=suffix, jobs=jobs, overwrite=overwrite, as_json=as_json)
+        gpus = device == "gpu"
+        places = Several(out_dir, suffix, jobs, overwrite, as_json, cluster, scheduler, workers, gpus=gpus)
+        run_several(job, sources, places)
         return
     source = Path(only_one(sources))
     if cluster or scheduler:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # its kernels are loaded when they are needed
 
 _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is learned from as a whole, whatever region is looked at."""
+_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
+"""Endings of two parts, which the name of an output leaves out as a whole."""
 Progress = Callable[[int, int], None] | None
 
 
@@ -46,6 +48,15 @@ class Job(Protocol):
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         """Make the output, with more in its record than is given; a summary."""
+
+    def kept(self, output: Path) -> Mapping[str, object]:
+        """What an output that is there says of how it was made: version, input and request.
+
+        Raises
+        ------
+        InputError
+            If it says nothing.
+        """
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,9 @@ class DetectJob:
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
         return {"detections": len(found), "frames": self.frame_count(movie)}
 
+    def kept(self, output: Path) -> Mapping[str, object]:
+        return formats.read_record(output)
+
 
 @dataclass(frozen=True)
 class TrackJob:
@@ -212,10 +226,26 @@ class TrackJob:
         formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
         return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
 
+    def kept(self, output: Path) -> Mapping[str, object]:
+        return formats.read_record(output)
+
 
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
     """What every run record holds: command, version, and name and hash of the input."""
     return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
+
+
+def stem_of(source: str) -> str:
+    """The name of a file, folder or URL without its ending.
+
+    Examples
+    --------
+    >>> stem_of("spots/a.ome.tif"), stem_of("s3://bucket/b.zarr/"), stem_of("c.1.csv")
+    ('a', 'b', 'c.1')
+    """
+    name = source.rstrip("/").rsplit("/", 1)[-1] if "://" in source else Path(source).name
+    ending = next((each for each in _ENDINGS if name.lower().endswith(each)), None)
+    return name[: -len(ending)] if ending else Path(name).stem
 
 
 def _given(part: Part) -> dict[str, object]:

@@ -12,19 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 from .. import formats
 from ..detection.spots import DetectionSettings
 from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
+from ..formats.outputs import refuse_output
 from ..formats.records import record_bytes
 from ..tracking import TrackingSettings
-from .jobs import DetectJob, Job, TrackJob
+from .jobs import DetectJob, Job, TrackJob, stem_of
 
-_ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
-"""Endings of two parts, which the name of an output leaves out as a whole."""
+_PAGES = (".json", ".html")
+"""Suffixes of outputs that are no tables: values, and a page."""
 _KILLED = "its process was killed, perhaps for want of memory. Try it alone, or on a larger machine."
 _Path = str | os.PathLike[str]
 
@@ -152,19 +153,22 @@ def run_many(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
-    """Do a job to each movie, here, in `jobs` processes or on an executor; see `track_many`."""
+    """Do a job to each movie, here, in `jobs` processes or on an executor; see `track_many`.
+
+    Other machines see the same files under the same absolute names.
+    """
     outputs = outputs_of([os.fspath(source) for source in sources], Path(out_dir), suffix)
     try:
         Path(out_dir).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"{out_dir} cannot be made: {error.strerror}. Choose another folder.") from None
-    tasks = {source: _Task(job, source, output, overwrite) for source, output in outputs.items()}
+    tasks = [_Task(job, source, output, overwrite) for source, output in outputs.items()]
     found: dict[str, Outcome] = {}
-    for outcome in _outcomes(list(tasks.values()), executor, min(jobs, len(tasks))):
+    for outcome in _outcomes(tasks, executor, min(jobs, len(tasks))):
         found[outcome.source] = outcome
         if progress is not None:
             progress(len(found), len(tasks))
-    return [found[source] for source in tasks]
+    return [found[task.source] for task in tasks]
 
 
 def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, Path]:
@@ -181,9 +185,9 @@ def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, 
     >>> [path.name for path in found.values()]
     ['a_spots.csv', 'b_spots.csv', 'x.csv']
     """
-    if suffix not in formats.FORMATS and suffix != ".json":
+    if suffix not in formats.FORMATS and suffix not in _PAGES:
         raise SettingsError(f"{suffix} is no format. Choose from: {', '.join(formats.FORMATS)}.")
-    names = {source: _stem(source) for source in sources}
+    names = {source: stem_of(source) for source in sources}
     often = Counter(names.values())
     for source, name in names.items():
         if often[name] > 1:
@@ -193,12 +197,6 @@ def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, 
         same = [source for source, name in names.items() if name == twice]
         raise SettingsError(f"{same[0]} and {same[1]} would both be {twice}{suffix}. Rename one of them.")
     return {source: out_dir / f"{name}{suffix}" for source, name in names.items()}
-
-
-def _stem(source: str) -> str:
-    name = source.rstrip("/").rsplit("/", 1)[-1] if "://" in source else Path(source).name
-    ending = next((each for each in _ENDINGS if name.lower().endswith(each)), None)
-    return name[: -len(ending)] if ending else Path(name).stem
 
 
 @dataclass(frozen=True)
@@ -222,7 +220,11 @@ class _Task:
                     f"{self.output} is there, of another input, other settings or another version. "
                     "To replace it: --overwrite."
                 )
-            formats.check_output(self.output, overwrite=self.overwrite, inputs=[self.source])
+            inputs = [Path(self.source)]
+            if self.output.suffix in _PAGES:
+                refuse_output(self.output, overwrite=self.overwrite, inputs=inputs)
+            else:
+                formats.check_output(self.output, overwrite=self.overwrite, inputs=inputs)
             summary = self.job.run(self.source, self.output, {"request": request}, overwrite=self.overwrite)
         except OutbidError as error:
             return self._failed(str(error), error.exit_code)
@@ -237,12 +239,17 @@ class _Task:
         seconds = time.perf_counter() - start
         return Outcome(self.source, str(self.output), "done", seconds=seconds, summary=summary)
 
+    def anywhere(self) -> _Task:
+        """The same in a process that works in another folder."""
+        source = self.source if "://" in self.source else str(Path(self.source).absolute())
+        return replace(self, source=source, output=self.output.absolute())
+
     def _is_done(self, request: object, origin: Mapping[str, str]) -> bool:
         """Whether the output is there, of this input, with these settings and of this version."""
         if not self.output.exists():
             return False
         try:
-            record = formats.read_record(self.output)
+            record = self.job.kept(self.output)
         except InputError:
             return False
         same = record.get("version") == metadata.version("outbid") and record.get("request") == request
@@ -264,14 +271,15 @@ def _outcomes(tasks: list[_Task], executor: Executor | None, jobs: int) -> Itera
 
 def _on(executor: Executor, tasks: Sequence[_Task]) -> Iterator[Outcome]:
     """On an executor: what it raises itself is the failure of a task."""
-    futures: dict[Future[Outcome], _Task] = {executor.submit(_do, task): task for task in tasks}
+    futures: dict[Future[Outcome], _Task] = {executor.submit(_do, task.anywhere()): task for task in tasks}
     try:
         for future in as_completed(futures):
             error = future.exception()
+            task = futures[future]
             if error is None:
-                yield future.result()
+                yield replace(future.result(), source=task.source, output=str(task.output))
             elif isinstance(error, Exception):
-                yield futures[future]._failed(f"{type(error).__name__}: {error}.", ResourceError.exit_code)
+                yield task._failed(f"{type(error).__name__}: {error}.", ResourceError.exit_code)
             else:
                 raise error
     finally:

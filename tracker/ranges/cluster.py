@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +72,11 @@ class Cluster:
     def dashboard(self) -> str:
         """Where to look at what is done."""
         return str(self.client.dashboard_link)
+
+    def executor(self) -> Executor:
+        """The cluster as an executor, for movies that are worked on each by itself."""
+        executor: Executor = self.client.get_executor()
+        return executor
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
         """Do the tasks, in any order; the accounts as they come.

@@ -1,0 +1,57 @@
+"""The preview of linking distances, for many movies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from .. import formats
+from ..advise import Advice, advise
+from ..formats.atomic import write_whole
+from ..formats.columns import AS_NAMED
+from ..formats.records import marked_bytes
+from .jobs import run_record
+
+
+@dataclass(frozen=True)
+class AdviseJob:
+    """Preview the effect of linking distances; see `outbid.advise.advise`.
+
+    Parameters
+    ----------
+    spacing : tuple of 3 float
+    max_distances : tuple of float
+    columns : mapping of str to str
+        As for `outbid.read_detections`.
+    """
+
+    command: ClassVar[str] = "advise"
+
+    spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    max_distances: tuple[float, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+
+    def request(self) -> dict[str, object]:
+        chosen = {"spacing": list(self.spacing), "max_distances": list(self.max_distances)}
+        return {**chosen, "columns": dict(self.columns)}
+
+    def origin(self, source: str) -> dict[str, str]:
+        return formats.input_of(source, self.columns)
+
+    def advice(self, source: str) -> Advice:
+        """What a file shows."""
+        detections = formats.read_detections(source, columns=self.columns)
+        return advise(detections, spacing=self.spacing, max_distances=self.max_distances)
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        found = self.advice(source)
+        whole = run_record("advise", self.origin(source)) | {"advice": found.as_dict()} | dict(record)
+        write_whole(output, lambda file: file.write(marked_bytes(whole)), overwrite=overwrite)
+        return {"kappa": found.kappa, "best": found.gates[found.best].max_distance if found.gates else None}
+
+    def kept(self, output: Path) -> Mapping[str, object]:
+        return formats.read_record(output)

@@ -1,0 +1,96 @@
+"""Tables from one format to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from .. import formats
+from ..errors import InputError, SettingsError
+from ..filling import with_gaps_filled, with_time
+from ..formats.columns import AS_NAMED
+from ..tracks import Tracks
+from .jobs import run_record
+
+
+@dataclass(frozen=True)
+class ConvertJob:
+    """Write tracks or detections in the format that the output is named for.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        As for `outbid.read_tracks`.
+    fill_gaps : bool
+        Whether positions in gaps are interpolated.
+    frame_interval : float or None
+        Time from frame to frame, for a column of times.
+    image : Path or None
+        Movie that TrackMate shows under the tracks.
+    """
+
+    command: ClassVar[str] = "convert"
+
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+    fill_gaps: bool = False
+    frame_interval: float | None = None
+    image: Path | None = None
+
+    def request(self) -> dict[str, object]:
+        chosen = {"fill_gaps": self.fill_gaps, "frame_interval": self.frame_interval}
+        return {"columns": dict(self.columns), **chosen}
+
+    def origin(self, source: str) -> dict[str, str]:
+        return formats.input_of(source, self.columns)
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        """Convert a file; its run record goes along, and what is given stands in it as `conversion`.
+
+        Raises
+        ------
+        SettingsError
+            If it holds detections alone, and gaps are to be filled or an image goes with them.
+        """
+        try:
+            whole: dict[str, object] = formats.read_record(source)
+        except InputError:
+            whole = run_record("convert", self.origin(source))
+        if record:
+            whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
+        if formats.holds_tracks(source, columns=self.columns):
+            tracks = self._tracks(source)
+            self._write(output, tracks, whole, overwrite)
+            return {"detections": len(tracks.detections), "tracks": tracks.track_count}
+        if self.fill_gaps or self.image is not None:
+            raise SettingsError(f"--fill-gaps and --image are for tracks; {source} holds detections alone.")
+        found = formats.read_detections(source, columns=self.columns)
+        if self.frame_interval is not None:
+            found = with_time(found, self.frame_interval)
+        formats.write_detections(output, found, record=whole, overwrite=overwrite)
+        return {"detections": len(found)}
+
+    def kept(self, output: Path) -> Mapping[str, object]:
+        made = formats.read_record(output).get("conversion")
+        return made if isinstance(made, dict) else {}
+
+    def _tracks(self, source: str) -> Tracks:
+        found = formats.read_tracks(source, columns=self.columns)
+        if self.fill_gaps:
+            found = with_gaps_filled(found)
+        if self.frame_interval is not None:
+            found = replace(found, detections=with_time(found.detections, self.frame_interval))
+        return found
+
+    def _write(self, output: Path, tracks: Tracks, record: Mapping[str, object], overwrite: bool) -> None:
+        if self.image is None:
+            formats.write_tracks(output, tracks, record=record, overwrite=overwrite)
+            return
+        from ..formats.trackmate_write import write_with_image
+        from ..images import open_images
+
+        movie = open_images(self.image)
+        write_with_image(output, tracks, self.image, movie, record=record, overwrite=overwrite)

@@ -1,0 +1,89 @@
+"""Pages about many tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from outbid import formats
+from outbid.errors import InputError
+from outbid.formats.atomic import write_whole
+from outbid.formats.columns import AS_NAMED
+from outbid.formats.records import record_beside, to_stand_beside
+from outbid.movies.jobs import run_record
+from outbid.movies.scored import Truth
+from outbid.scoring.gate import Gate, gate_for
+
+from .report import report
+
+
+class Page(NamedTuple):
+    """A page, how many tracks it is about, and the gate of its scores."""
+
+    text: str
+    tracks: int
+    gate: Gate | None
+
+
+@dataclass(frozen=True)
+class ReportJob:
+    """Write a page about tracks; see `outbid.viewers.report.report`.
+
+    Parameters
+    ----------
+    truth : Truth or None
+    gate : float or None
+    spacing : tuple of 3 float or None
+    columns : mapping of str to str
+        Of the tracks.
+    """
+
+    command: ClassVar[str] = "report"
+
+    truth: Truth | None = None
+    gate: float | None = None
+    spacing: tuple[float, float, float] | None = None
+    columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
+
+    def request(self) -> dict[str, object]:
+        known = None if self.truth is None else dict(self.truth.columns)
+        chosen = {"gate": self.gate, "spacing": self.spacing}
+        return {**chosen, "columns": dict(self.columns), "truth_columns": known}
+
+    def origin(self, source: str) -> dict[str, str]:
+        if self.truth is None:
+            return formats.input_of(source, self.columns)
+        return self.truth.origin(source, self.columns)
+
+    def page(self, source: str) -> Page:
+        """The page, and what it is about."""
+        found, known, reach = formats.read_tracks(source, columns=self.columns), None, None
+        inputs = {"the tracks": formats.input_of(source, self.columns)}
+        if self.truth is not None:
+            path = self.truth.of(source)
+            known = formats.read_tracks(path, columns=self.truth.columns)
+            reach = gate_for(self.gate, known)
+            inputs["the truth"] = formats.input_of(path, self.truth.columns)
+        try:
+            record = formats.read_record(source)
+        except InputError:
+            record = None
+        page = report(
+            found, known, title=Path(source).name, record=record, inputs=inputs, gate=self.gate,
+            spacing=self.spacing,
+        )  # fmt: skip
+        return Page(page, found.track_count, reach)
+
+    def run(
+        self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
+    ) -> Mapping[str, object]:
+        page = self.page(source)
+        content = page.text.encode("utf-8")
+        beside = to_stand_beside(output, run_record("report", self.origin(source)) | dict(record))
+        write_whole(output, lambda file: file.write(content), overwrite=overwrite, beside=beside)
+        return {"tracks": page.tracks}
+
+    def kept(self, output: Path) -> Mapping[str, object]:
+        return record_beside(output) or {}
