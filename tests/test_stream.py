@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures.thread
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +15,7 @@ from commands import run
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid import stream as streaming
 from outbid.formats import read_record, read_tracks, write_detections
-from outbid.formats.parquet_write import _Behind, packed
+from outbid.formats.parquet_write import packed
 from outbid.formats.parts import Parts
 from outbid.stream import track_stream
 from outbid.tracking import gated_links
@@ -206,9 +204,40 @@ def test_a_disk_that_is_full_is_reported_by_the_thread_that_packs(rows):
         add(table)
 
 
-def test_a_file_that_failed_takes_no_lock_when_it_is_removed_from_memory():
-    """Arrow ends it then, perhaps while the same thread gives work to another: a worker waited for ever."""
-    behind = _Behind(io.BytesIO())
-    behind.close()
-    with concurrent.futures.thread._global_shutdown_lock, pytest.raises(ValueError, match="closed"):
-        behind.write(b"rest")
+def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monkeypatch):
+    """Values, types, statistics and places of the groups are those of a file that is packed one by one."""
+    monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 1000)
+    rng = np.random.default_rng(0)
+    values = {
+        "track_id": np.arange(20_500), "frame": np.arange(20_500, dtype=np.int32), "z": rng.random(20_500),
+        "kept": rng.random(20_500) < 0.5, "kind": rng.choice(["a", "b"], 20_500),
+    }  # fmt: skip
+    rows = pa.table(values).append_column("cost", pa.array([None, 0.5] * 10_250))
+    rows = rows.replace_schema_metadata({b"outbid": b"{}"})
+    with (tmp_path / "a.parquet").open("wb") as file, packed(file, rows.schema) as (packer, add):
+        add(rows[:12_345])
+        add(rows[12_345:12_345])
+        add(rows[12_345:])
+        packer.note({b"more": b"said"})
+    with pa.parquet.ParquetFile(tmp_path / "a.parquet", page_checksum_verification=True) as found:
+        assert found.read().equals(rows)
+        assert found.schema_arrow.equals(rows.schema)
+        about = found.metadata
+    assert [about.row_group(k).num_rows for k in range(22)] == [1000] * 12 + [345] + [1000] * 8 + [155]
+    assert (about.num_rows, about.num_row_groups) == (20_500, 22)
+    assert about.metadata[b"outbid"] == b"{}"
+    assert about.metadata[b"more"] == b"said"
+    assert about.row_group(3).column(0).statistics.min == 3000
+    with pa.parquet.ParquetWriter(tmp_path / "b.parquet", rows.schema) as writer:
+        writer.write_table(rows, row_group_size=1000)
+    usual = pa.parquet.read_metadata(tmp_path / "b.parquet")
+    assert about.schema.equals(usual.schema)
+    last = about.row_group(21).column(5)
+    assert 0 < last.data_page_offset < (tmp_path / "a.parquet").stat().st_size
+    assert last.data_page_offset > about.row_group(20).column(5).data_page_offset
+    again = pa.parquet.ParquetFile(tmp_path / "a.parquet").read_row_group(13, ["z"])
+    assert again["z"].to_pylist() == values["z"][12_345:13_345].tolist()
+    for name in ("none.parquet", "twice.parquet"):
+        with (tmp_path / name).open("wb") as file, packed(file, rows.schema) as (_, add):
+            add(rows[:0])
+        assert pa.parquet.read_table(tmp_path / name).equals(rows[:0])

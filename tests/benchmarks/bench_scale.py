@@ -3,9 +3,11 @@
 A movie of random walks, 250,000 particles a frame at density 1, step .2, gate 1 (lengths in units of
 density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into parts, by this process with one
 thread and by workers of one thread each. Start of the cluster and compilation are not timed. Bytes are those
-of the files. Memory is the peak of this process, and of the largest of its workers. Then the spots of a
-movie of images are found, which are rendered as they are asked for and are never on a disk. `--record` writes
-tests/scale_record.json, from which docs/scale_plan.py makes its tables.
+of the files. Memory is the peak of this process, and of the largest of its workers. Before that the spots of
+a movie of images are found, which are rendered as they are asked for and are never on a disk. `--gigabytes`
+of such images, in voxels of two bytes, are also detected by two threads and tracked with a gate: the rate
+without rendering, and the peak of this process after an eighth of the frames and after all. `--record`
+writes tests/scale_record.json, from which docs/scale_plan.py makes its tables.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from outbid import DetectionSettings, TrackingSettings, detect
+from outbid import DetectionSettings, TrackingSettings, detect, open_images, track
 from outbid.formats.records import sha256_of
-from outbid.movies.jobs import TrackJob
+from outbid.movies.jobs import DetectJob, TrackJob
 from outbid.ranges.cluster import Workers, connected
 from outbid.ranges.movie import How, track_in_ranges
 from outbid.ranges.tasks import here
@@ -73,7 +75,7 @@ def runner(workers: int) -> Iterator[How]:
 
 def warm() -> None:
     """Load the kernels."""
-    from outbid import Detections, TrackingSettings, track
+    from outbid import Detections
 
     track(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]]), TrackingSettings(max_distance=2.0))
 
@@ -101,31 +103,66 @@ def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, obj
     return row
 
 
-def rendered(frames: int, shape: tuple[int, int, int]) -> Iterator[np.ndarray]:
-    """Images of bright spots that move, each made when it is asked for."""
-    rng = np.random.default_rng(1)
-    base = rng.normal(100, 5, shape).astype(np.float32)
-    centres = rng.uniform(8, np.array(shape) - 8, (200, 3))
-    grid = np.stack(np.meshgrid(*[np.arange(-6, 7)] * 3, indexing="ij"), axis=-1)
-    for frame in range(frames):
-        image = np.roll(base, 17 * frame, axis=2)
-        for centre in centres + np.array([0, 0, frame % 4]):
+class Rendered:
+    """A movie of bright spots that move and come back, each frame made when it is asked for."""
+
+    dtype = np.dtype(np.uint16)
+
+    def __init__(self, frames: int, shape: tuple[int, int, int] = (64, 512, 512)) -> None:
+        rng = np.random.default_rng(1)
+        self.shape = (frames, *shape)
+        self._base = rng.normal(100, 5, shape).astype(np.float32)
+        self._centres = rng.uniform(12, np.array(shape) - 12, (200, 3))
+        self._grid = np.stack(np.meshgrid(*[np.arange(-6, 7)] * 3, indexing="ij"), axis=-1)
+        self.seconds = 0.0
+
+    def __getitem__(self, index: tuple[int, ...]) -> np.ndarray:
+        begin = time.perf_counter()
+        frame, *rest = index
+        image = np.roll(self._base, 17 * frame, axis=2)
+        for centre in self._centres + np.array([0, 0, 4 * np.sin(frame)]):
             at = np.rint(centre).astype(int)
-            spot = 80 * np.exp(-(((grid + at - centre) ** 2).sum(axis=-1)) / 8)
+            spot = 80 * np.exp(-(((self._grid + at - centre) ** 2).sum(axis=-1)) / 8)
             image[tuple(slice(a - 6, a + 7) for a in at)] += spot.astype(np.float32)
-        yield image.astype(np.uint16)
+        made = image.astype(np.uint16)[tuple(rest)]
+        self.seconds += time.perf_counter() - begin
+        return made
 
 
-def detected(frames: int, shape: tuple[int, int, int]) -> dict[str, object]:
+def from_images(gigabytes: float) -> dict[str, object]:
+    """Detect and track raw voxels that are never on a disk, by two threads."""
+    frames = max(round(gigabytes * 1e9 / (2 * 64 * 512 * 512)), 8)
+    images, peaks = Rendered(frames), {}
+
+    def look(done: int, _total: int) -> None:
+        peaks[done] = peak()
+
+    movie = open_images(images, axes="TZYX", spacing=(1.0, 1.0, 1.0))
+    begin = time.perf_counter()
+    seen, _ = DetectJob(DetectionSettings(radius=3.5), workers=2).detect(movie, look)
+    detected = time.perf_counter()
+    run = track(seen, TrackingSettings(max_distance=6.0), workers=2)
+    voxels = int(np.prod(images.shape))
+    return {
+        "voxels": voxels, "bytes": 2 * voxels, "threads": 2, "render_seconds": images.seconds,
+        "detect_seconds": detected - begin - images.seconds, "track_seconds": time.perf_counter() - detected,
+        "spots": len(seen), "links": len(run.tracks.links), "peak_bytes": peak(),
+        "peak_bytes_at_an_eighth": next(of for done, of in sorted(peaks.items()) if done >= frames / 8),
+    }  # fmt: skip
+
+
+def detected(frames: int) -> dict[str, object]:
     """Voxels a second on one thread, without the time that rendering takes."""
-    detect(rendered(1, shape), DetectionSettings(radius=3.5), workers=1)
-    start = time.perf_counter()
-    count = sum(1 for _ in rendered(frames, shape))
-    render = time.perf_counter() - start
-    start = time.perf_counter()
-    seen, _ = detect(rendered(count, shape), DetectionSettings(radius=3.5), workers=1)
-    seconds = time.perf_counter() - start - render
-    return {"voxels": count * int(np.prod(shape)), "seconds": seconds, "spots": len(seen)}
+    images = Rendered(frames)
+
+    def each(count: int) -> Iterator[np.ndarray]:
+        return (images[(frame,)] for frame in range(count))
+
+    detect(each(1), DetectionSettings(radius=3.5), workers=1)
+    images.seconds, start = 0.0, time.perf_counter()
+    seen, _ = detect(each(frames), DetectionSettings(radius=3.5), workers=1)
+    seconds = time.perf_counter() - start - images.seconds
+    return {"voxels": int(np.prod(images.shape)), "seconds": seconds, "spots": len(seen)}
 
 
 def hashed(path: Path) -> dict[str, object]:
@@ -150,11 +187,18 @@ def main() -> None:
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--frames", type=int, default=4, help="of images")
+    parser.add_argument("--gigabytes", type=float, help="of images; nothing else is measured then")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
     warm()
+    if given.gigabytes:
+        found = origin() | {"images": from_images(given.gigabytes)}
+        print(found["images"], flush=True)
+        if given.record:
+            given.record.write_text(json.dumps(found, indent=1) + "\n")
+        return
     rows: list[dict[str, object]] = []
-    record = origin() | {"detection": detected(given.frames, (64, 512, 512)), "linking": rows}
+    record = origin() | {"detection": detected(given.frames), "linking": rows}
     print(record["detection"], flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TextIO
 
 WRITERS = (
-    "atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write", "geff_write",
+    "atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write",
+    "parquet_footer", "geff_write",
     "interfaces", "unknown",
 )  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""

@@ -90,10 +90,10 @@ def only_one(sources: Sequence[Path | str]) -> Path | str:
 
 def one_pair(files: Sequence[Path], truth: Path | None) -> tuple[Path, Path | None]:
     """The tracks and their truth, of a command without ``--out-dir``."""
-    tracks, *others = files
-    if len(others) + (truth is not None) > 1:
+    tracks, *others = [*files, *([] if truth is None else [truth])]
+    if len(others) > 1:
         raise click.UsageError("Give TRACKS and one TRUTH; or --out-dir DIR, many TRACKS and --truth.")
-    return tracks, truth or (others[0] if others else None)
+    return tracks, others[0] if others else None
 
 
 def run_several(job: Job, sources: Sequence[Path | str], how: Several) -> None:

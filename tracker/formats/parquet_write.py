@@ -1,83 +1,108 @@
-"""Tables packed as Parquet, while a thread brings to the disk what is packed."""
+"""Tables packed as Parquet by threads, a row group each, while another brings to the disk what is packed."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from io import RawIOBase
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet
 
+from .parquet_footer import MAGIC, footer_of
+
 GROUP = 1 << 20
 """Rows that are packed as one group, and then brought to the disk."""
-_PIECES = 256
-"""Pages that may wait for the disk, of a megabyte or less."""
+_THREADS = min(os.cpu_count() or 1, 8)
+"""Groups that are packed at the same time: with more the disk is what one waits for."""
 
 
 @contextmanager
-def packed(
-    file: BinaryIO, schema: pa.Schema
-) -> Iterator[tuple[pa.parquet.ParquetWriter, Callable[[pa.Table], None]]]:
-    """A writer to a file, and what adds rows to it.
+def packed(file: BinaryIO, schema: pa.Schema) -> Iterator[tuple[Packer, Callable[[pa.Table], None]]]:
+    """What packs rows into a file, and its method that adds them.
 
-    What is packed is brought to the disk by a thread while more is packed: else packing would wait for the
-    disk, and the end of a large file for all of it.
+    The bytes are the same for any number of threads. What goes wrong in a thread is raised when more rows
+    are added, or at the end.
     """
-    with _Behind(file) as behind, _writer(behind, schema) as output:
-
-        def add(rows: pa.Table) -> None:
-            for begin in range(0, len(rows), GROUP):
-                output.write_table(rows[begin : begin + GROUP])
-                if begin + GROUP < len(rows):
-                    behind.sync()
-
-        yield output, add
+    packer = Packer(file, schema)
+    try:
+        yield packer, packer.add
+        packer.finish()
+    finally:
+        packer.stop()
 
 
-class _Behind(RawIOBase):
-    """A file to which a thread writes; what goes wrong there is raised at the next write, or at the end."""
+class Packer:
+    """Packs rows into a Parquet file.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._disk = ThreadPoolExecutor(1)
-        self._waiting: deque[Future[object]] = deque()
+    Parameters
+    ----------
+    file : file
+        Open for writing, at its begin.
+    schema : pyarrow.Schema
+        Of the rows; its metadata are the file's.
+    """
 
-    def writable(self) -> bool:
-        return True
+    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+        self._file, self._schema = file, schema
+        self._footer, _ = footer_of(_file_of(None, schema))
+        self._pack, self._disk = ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+        self._place = len(MAGIC)
+        self._waiting.append(self._disk.submit(_put, file, MAGIC))
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]
-        # Arrow ends a file that failed when that is removed from memory: in whatever other call, which may
-        # hold the lock that giving work to a thread takes.
-        if self.closed:
-            raise ValueError("it is closed")
-        data = bytes(data)  # itself, if it is bytes
-        self._do(self._file.write, data)
-        return len(data)
-
-    def sync(self) -> None:
-        self._do(lambda: os.fsync(self._file.fileno()))
-
-    def close(self) -> None:
-        """Wait until all is written."""
-        try:
-            while self._waiting:
+    def add(self, rows: pa.Table) -> None:
+        """Add rows, in groups of `GROUP` and one of what is left."""
+        for begin in range(0, len(rows), GROUP):
+            while len(self._waiting) > _THREADS or (self._waiting and self._waiting[0].done()):
                 self._waiting.popleft().result()
-        finally:
-            self._disk.shutdown(cancel_futures=True)
-            super().close()
+            packing = self._pack.submit(_file_of, rows[begin : begin + GROUP], self._schema)
+            more = begin + GROUP < len(rows)
+            self._waiting.append(self._disk.submit(self._write, packing, more))
 
-    def _do(self, work: Callable[..., object], *given: bytes) -> None:
-        while self._waiting and (self._waiting[0].done() or len(self._waiting) > _PIECES):
+    def note(self, notes: Mapping[bytes, bytes]) -> None:
+        """Add keys with values to the file's metadata."""
+        self._footer.note(notes)
+
+    def finish(self) -> None:
+        """Wait until all is written, and write the footer."""
+        while self._waiting:
             self._waiting.popleft().result()
-        self._waiting.append(self._disk.submit(work, *given))
+        self._file.write(self._footer.to_bytes())
+
+    def stop(self) -> None:
+        """End the threads; what is not packed is left out."""
+        for pool in (self._pack, self._disk):
+            pool.shutdown(cancel_futures=True)
+
+    def _write(self, packing: Future[memoryview], more: bool) -> None:
+        """Write a group behind those before; and bring it to the disk, if more will follow."""
+        packed_group = packing.result()
+        footer, end = footer_of(packed_group)
+        _put(self._file, packed_group[len(MAGIC) : end])
+        self._footer.add(footer, self._place)
+        self._place += end - len(MAGIC)
+        if more:
+            os.fsync(self._file.fileno())
 
 
-def _writer(file: RawIOBase, schema: pa.Schema) -> pa.parquet.ParquetWriter:
+def _put(file: BinaryIO, content: bytes | memoryview) -> None:
+    file.write(content)
+
+
+def _file_of(rows: pa.Table | None, schema: pa.Schema) -> memoryview:
+    """A Parquet file of one group, or of none."""
+    content = pa.BufferOutputStream()
+    with _writer(content, schema) as output:
+        if rows is not None:
+            output.write_table(rows, row_group_size=GROUP)
+    return memoryview(content.getvalue())
+
+
+def _writer(file: pa.NativeFile, schema: pa.Schema) -> pa.parquet.ParquetWriter:
     """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
 
     Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries

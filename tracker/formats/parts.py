@@ -162,7 +162,7 @@ class Parts:
                 rows = self._ready.get()
             if rows is None:
                 raise InterruptedError("the parts are not all there")
-            output.add_key_value_metadata({RECORD: record_bytes(rows)})
+            output.note({RECORD: record_bytes(rows)})
 
     def _read(self, number: int) -> pa.Table:
         try:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import formats
+from .._threads import begun
 from ..batches import RECORDED, Batches, account
 from ..detection import detect
 from ..detections import Detections
@@ -102,9 +103,10 @@ def track_in_ranges(
             raise SettingsError("What is learned is put together here: leave --parts out.")
         return _learned(source, output, job, how)
     used = _gated(source, output, job)
+    hashed = begun(job.origin, str(source))
     frames, counts = parquet.frames_in(source, job.columns)
     used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
-    record = job.record(job.origin(str(source)), used)
+    record = job.record(hashed.result(), used)
     ranges = plan(frames, counts, how.rows) or [Range(0, 0, 0, 0)]
     with _folder(output, record | {"rows_of_a_range": how.rows, "parts": parts}, how, parts=parts) as folder:
         place = _place(source, folder, job, how)
