@@ -1,11 +1,13 @@
 """Movies in ranges of frames: the bytes of one process, whatever is done where and how often; in parts."""
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from commands import run
 from containers import hdf5
@@ -233,3 +235,42 @@ def test_detection_in_ranges_is_that_of_one_process(
         summary = detect_in_ranges(str(source), output, job, How(backwards_and_twice, overwrite=True))
         assert summary["ranges"] == {1: 3, 30_000: 2, 10**9: 1}[voxels]
         assert output.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+
+
+def test_a_graph_is_written_a_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the tracks of one that is written as a whole, from ranges and by `outbid convert`."""
+    pytest.importorskip("geff", reason="GEFF is not installed: pip install 'outbid[geff]'")
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    monkeypatch.setattr("outbid.formats.parquet_write.GROUP", 30)
+    monkeypatch.setattr("outbid.formats.geff_parts._CHUNK", 200)
+    source = tmp_path / "a.parquet"
+    write(source, movie(7, (3,)))
+    job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=1))
+    whole(source, tmp_path / "whole.parquet", job)
+    one = read_tracks(tmp_path / "whole.parquet")
+    write_tracks(tmp_path / "whole.geff", one)
+    track_in_ranges(source, tmp_path / "ranges.geff", job, How(rows=150))
+    assert run("convert", tmp_path / "whole.parquet", tmp_path / "convert.geff").exit_code == 0
+    stated = [
+        json.loads((tmp_path / f"{name}.geff" / ".zattrs").read_text())["geff"]["axes"]
+        for name in ("whole", "ranges", "convert")
+    ]
+    assert stated[0] == stated[1] == stated[2]
+    from geff.validate.structure import validate_structure
+
+    for name in ("ranges", "convert"):
+        validate_structure(tmp_path / f"{name}.geff")
+        found = read_tracks(tmp_path / f"{name}.geff")
+        assert found.links.tolist() == one.links.tolist()
+        assert found.detections.position.tobytes() == one.detections.position.tobytes()
+        assert found.detections.features["mass"].tolist() == one.detections.features["mass"].tolist()
+        assert found.detections.unit == "micrometer"
+        assert np.array_equal(found.link_cost, one.link_cost)
+        assert np.array_equal(found.link_margin, one.link_margin)
+        assert read_record(tmp_path / f"{name}.geff") == read_record(tmp_path / "whole.parquet")
+    rows = pa.parquet.read_table(tmp_path / "whole.parquet")
+    twice = rows.set_column(0, "track_id", pa.array(np.zeros(len(rows), np.int64)))
+    pa.parquet.write_table(twice, tmp_path / "twice.parquet", row_group_size=50)
+    done = run("convert", tmp_path / "twice.parquet", tmp_path / "twice.geff")
+    assert done.exit_code == 3
+    assert "one place" in done.stderr

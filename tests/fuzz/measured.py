@@ -12,7 +12,7 @@ from typing import TextIO
 
 WRITERS = (
     "atomic", "staged", "parts", "outputs", "trackmate_write", "tiff_write", "parquet_write",
-    "parquet_footer", "geff_write",
+    "parquet_footer", "geff_write", "geff_parts",
     "interfaces", "unknown",
 )  # fmt: skip
 """Modules of `outbid.formats` that read nothing: tests of outputs and of kills judge them."""

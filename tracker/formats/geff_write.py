@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..errors import InputError, ResourceError
@@ -28,44 +29,72 @@ def write_detections(
 
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
-    geff = package()
-    seen = tracks.detections
-    if len(seen) and seen.frame[0] < 0:
-        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
-    graph.refuse_hidden(seen.features)
-    values = {"t": seen.frame.astype(np.int64), **dict(zip("zyx", seen.position.T, strict=True))}
-    values |= seen.features
-    odd = [name for name in seen.features if "/" in name or name in (*"tzyx", ".", "..")]
-    if odd:
-        raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
-    measures = tracks.measures
+    package()
+    arrays_of(tracks.detections)  # says what cannot be written
+
+    def write(folder: Path) -> None:
+        import zarr
+
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            new_graph(folder, tracks.detections, record, edges=(tracks.links, tracks.measures))
+        declare_no_fill(folder)
+
+    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
+
+
+def new_graph(
+    folder: Path,
+    seen: Detections,
+    record: Mapping[str, object] | None,
+    *,
+    edges: tuple[NDArray[np.int64], Mapping[str, NDArray]],
+) -> None:
+    """Make a graph with detections as nodes, and the edges with their measures.
+
+    Raises
+    ------
+    InputError
+        As `arrays_of`.
+    """
+    from geff.core_io import write_arrays
+
+    links, measures = edges
     axes = [{"name": "t", "type": "time", "unit": "frame"}]
     axes += [{"name": name, "type": "space", "unit": seen.unit} for name in "zyx"]
-    metadata = geff.GeffMetadata.model_validate(
+    metadata = package().GeffMetadata.model_validate(
         {
             "geff_version": "1.1.0", "directed": True, "axes": axes, "node_props_metadata": {},
             "edge_props_metadata": {},
             "extra": {} if record is None else {"outbid": json.loads(record_bytes(record))},
         }
     )  # fmt: skip
+    write_arrays(
+        folder,
+        np.arange(len(seen), dtype=np.uint64),
+        {name: {"values": of, "missing": None} for name, of in arrays_of(seen).items()},
+        links.astype(np.uint64),
+        {name: {"values": of, "missing": None} for name, of in measures.items()},
+        metadata,
+        zarr_format=2,
+    )
 
-    def write(folder: Path) -> None:
-        import zarr
-        from geff.core_io import write_arrays
 
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            write_arrays(
-                folder,
-                np.arange(len(seen), dtype=np.uint64),
-                {name: {"values": np.ascontiguousarray(v), "missing": None} for name, v in values.items()},
-                tracks.links.astype(np.uint64),
-                {name: {"values": v, "missing": None} for name, v in measures.items()},
-                metadata,
-                zarr_format=2,
-            )
-        declare_no_fill(folder)
+def arrays_of(seen: Detections) -> dict[str, NDArray]:
+    """Properties of the nodes: t, z, y, x and the features.
 
-    write_whole_folder(path, write, overwrite=overwrite, foreign=foreign)
+    Raises
+    ------
+    InputError
+        If a frame is negative, or a feature has a name that no array can have.
+    """
+    if len(seen) and seen.frame[0] < 0:
+        raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
+    graph.refuse_hidden(seen.features)
+    odd = [name for name in seen.features if "/" in name or name in (*"tzyx", ".", "..")]
+    if odd:
+        raise InputError(f"A feature called {odd[0]!r} cannot be an array's name. Rename it.")
+    values = {"t": seen.frame.astype(np.int64), **dict(zip("zyx", seen.position.T, strict=True))}
+    return {name: np.ascontiguousarray(of) for name, of in {**values, **seen.features}.items()}
 
 
 def package() -> Any:

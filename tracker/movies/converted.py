@@ -11,6 +11,8 @@ from .. import formats
 from ..errors import InputError, SettingsError
 from ..filling import with_gaps_filled, with_time
 from ..formats.columns import AS_NAMED
+from ..formats.geff_parts import can_be_written_in_parts, write_parts
+from ..formats.parquet import row_count
 from ..tracks import Tracks
 from .jobs import run_record
 
@@ -61,6 +63,10 @@ class ConvertJob:
             whole = run_record("convert", self.origin(source))
         if record:
             whole |= {"conversion": run_record("convert", self.origin(source)) | dict(record)}
+        plain = not self.columns and not self.fill_gaps and self.frame_interval is None
+        if formats.format_of(output) == "geff" and plain and can_be_written_in_parts(Path(source)):
+            count = write_parts(Path(source), output, whole, overwrite=overwrite)
+            return {"detections": row_count(Path(source)), "tracks": count}
         if formats.holds_tracks(source, columns=self.columns):
             tracks = self._tracks(source)
             self._write(output, tracks, whole, overwrite)

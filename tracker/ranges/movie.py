@@ -21,6 +21,7 @@ from ..device import device_for
 from ..errors import SettingsError
 from ..formats import parquet
 from ..formats.atomic import write_whole, write_whole_folder
+from ..formats.geff_parts import write_parts
 from ..formats.parts import begin_folder
 from ..formats.records import record_bytes
 from ..movies.jobs import DetectJob, TrackJob
@@ -37,6 +38,7 @@ ROWS = 1_000_000
 """Rows of a range: some gigabyte of memory for a task, and seconds of work."""
 _WORTH_A_GPU = 200_000_000
 """Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
+_GRAPH = ".geff"
 _VOXELS = 100_000_000
 """Voxels of a task of detection: seconds of work."""
 
@@ -77,7 +79,7 @@ def track_in_ranges(
     source : Path
         Parquet, one file or a folder of parts, whose frames do not decrease.
     output : Path
-        Parquet.
+        Parquet, or GEFF, which is written a group of rows at a time.
     job : TrackJob
         Without a `max_distance` the model is learned from three parts, as `learned` says; then the
         tracks are put together here.
@@ -125,6 +127,8 @@ def track_in_ranges(
         files = [task.output for task in write]
         if parts:
             _as_folder(files, output, overwrite=how.overwrite)
+        elif output.suffix == _GRAPH:
+            write_parts(folder, output, whole, overwrite=how.overwrite)
         else:
             join_parts(files, output, whole, overwrite=how.overwrite)
         _keep_account(folder, output)
@@ -228,10 +232,10 @@ _NONE = Detections.from_table([], [])
 def _gated(source: Path, output: Path, job: TrackJob) -> Any:
     """The settings, if frames can be linked range by range."""
     suffixes = {".parquet", ".pq"}
-    if source.suffix not in suffixes or output.suffix not in suffixes:
+    if source.suffix not in suffixes or output.suffix not in {*suffixes, _GRAPH}:
         raise SettingsError(
-            f"Ranges are read and written as Parquet; got {source.name} and {output.name}. Convert the input "
-            "(outbid convert) and name the output .parquet."
+            f"Ranges are read as Parquet and written as Parquet or GEFF; got {source.name} and "
+            f"{output.name}. Convert the input (outbid convert) and name the output .parquet or .geff."
         )
     if job.part:
         raise SettingsError("Ranges are of the whole movie: leave --region, --frames and --mask out.")

@@ -1,0 +1,204 @@
+"""GEFF of a Parquet table of tracks, a group of rows at a time: the memory does not grow with the table.
+
+What is kept is, for each track, where its last detection stands. The graph is that of `geff_write`; its links
+are in the order of the detections that they reach, and not of those that they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from ..detections import Detections
+from ..errors import InputError
+from ..tables.arrow import floats_of, integers_of
+from ..tracks import LINK_MEASURES
+from .atomic import write_whole_folder
+from .chunks import declare_no_fill
+from .geff_folder import foreign
+from .geff_write import arrays_of, new_graph, package
+from .parquet import RECORD, files_of, rows_between
+
+_ID = "track_id"
+_CHUNK = 1 << 18
+"""Rows of a chunk: two megabytes of numbers, before they are packed."""
+
+
+class Piece(NamedTuple):
+    """Some rows: detections, links to them as rows of the whole table, and measures of the links."""
+
+    seen: Detections
+    links: NDArray[np.int64]
+    measures: dict[str, NDArray[np.float64]]
+
+
+def can_be_written_in_parts(source: Path) -> bool:
+    """Whether it is Parquet that Outbid wrote, of tracks without divisions and merges, numbered from 0 up."""
+    if source.suffix not in (".parquet", ".pq"):
+        return False
+    most = rows = 0
+    for part in files_of(source):
+        try:
+            about = pa.parquet.read_metadata(part)
+        except (pa.ArrowException, OSError, ValueError):
+            return False  # reading it says what is wrong
+        names = about.schema.names
+        if RECORD not in (about.metadata or {}) or _ID not in names or "parent" in names:
+            return False
+        column = names.index(_ID)
+        for group in range(about.num_row_groups):
+            known = about.row_group(group).column(column).statistics
+            if known is None or not known.has_min_max or known.min < 0:
+                return False
+            most = max(most, known.max + 1)
+        rows += about.num_rows
+    return 0 < most <= rows
+
+
+def write_parts(source: Path, output: Path, record: Mapping[str, object] | None, *, overwrite: bool) -> int:
+    """Write a table as a graph, if `can_be_written_in_parts`; how many tracks it has.
+
+    Parameters
+    ----------
+    source : Path
+        A file, or a folder of parts.
+    output : Path
+        A folder.
+    record : mapping, optional
+        How the tracks were made.
+    overwrite : bool
+        Whether the output may be there already.
+
+    Raises
+    ------
+    InputError
+        If a track is in two places in one frame, or rows are not in the order of frames.
+    """
+    package()
+    last = _LastRows()
+
+    def write(folder: Path) -> None:
+        import zarr
+
+        pieces = _pieces(source, last)
+        first = next(pieces)
+        limits = _Limits()
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            new_graph(folder, first.seen, record, edges=(first.links, first.measures))
+            group = zarr.open_group(folder, mode="r+", zarr_format=2)
+            _in_equal_chunks(group)
+            limits.add(first.seen)
+            done = len(first.seen)
+            for piece in pieces:
+                _append(group, piece, done)
+                limits.add(piece.seen)
+                done += len(piece.seen)
+            limits.put(group)
+        declare_no_fill(folder)
+
+    write_whole_folder(output, write, overwrite=overwrite, foreign=foreign)
+    return last.count
+
+
+class _LastRows:
+    """Row and frame of the last detection of each track so far."""
+
+    def __init__(self) -> None:
+        self.row, self.frame = np.empty(0, np.int64), np.empty(0, np.int32)
+
+    @property
+    def count(self) -> int:
+        """Tracks that have a detection."""
+        return int((self.row >= 0).sum())
+
+    def before(self, track_id: NDArray[np.int64], frame: NDArray[np.int32], begin: int) -> NDArray[np.int64]:
+        """The row before each of these rows in its track, or -1; they count from `begin`."""
+        more = max(int(track_id.max(initial=-1)) + 1 - len(self.row), 0)
+        self.row = np.concatenate([self.row, np.full(more, -1)])
+        self.frame = np.concatenate([self.frame, np.zeros(more, np.int32)])
+        order = np.argsort(track_id, kind="stable")
+        of = track_id[order]
+        same = np.concatenate([[False], of[1:] == of[:-1]])[: len(of)]
+        before, when = self.row[of], self.frame[of]
+        before[1:][same[1:]] = begin + order[:-1][same[1:]]
+        when[1:][same[1:]] = frame[order[:-1][same[1:]]]
+        wrong = np.flatnonzero((before >= 0) & (when >= frame[order]))
+        if len(wrong):
+            row = begin + int(order[wrong[0]]) + 1
+            raise InputError(f"row {row}: track {of[wrong[0]]} goes on in frame {when[wrong[0]]}.")
+        self.row[of], self.frame[of] = begin + order, frame[order]  # of several, the last one counts
+        found = np.empty(len(of), dtype=np.int64)
+        found[order] = before
+        return found
+
+
+class _Limits:
+    """Least and largest value along each axis, which the metadata of a graph state."""
+
+    def __init__(self) -> None:
+        self.low: dict[str, float] = {}
+        self.high: dict[str, float] = {}
+
+    def add(self, seen: Detections) -> None:
+        """Look at more detections."""
+        for name, values in {"t": seen.frame, **dict(zip("zyx", seen.position.T, strict=True))}.items():
+            if len(values):
+                self.low[name] = min(self.low.get(name, np.inf), values.min().item())
+                self.high[name] = max(self.high.get(name, -np.inf), values.max().item())
+
+    def put(self, group: Any) -> None:
+        """Write them."""
+        stated = dict(group.attrs["geff"])
+        stated["axes"] = [
+            {**axis, "min": self.low.get(axis["name"]), "max": self.high.get(axis["name"])}
+            for axis in stated["axes"]
+        ]
+        group.attrs["geff"] = stated
+
+
+def _pieces(source: Path, last: _LastRows) -> Iterator[Piece]:
+    """The rows of all groups of all parts."""
+    begin = 0
+    for part in files_of(source):
+        with pa.parquet.ParquetFile(part, page_checksum_verification=True) as file:
+            names = [name for name in LINK_MEASURES if name in file.schema_arrow.names]
+            for number in range(file.num_row_groups):
+                own = file.read_row_group(number, [_ID, *names])
+                seen = rows_between(source, begin, begin + len(own))
+                try:
+                    before = last.before(integers_of(own[_ID], -1), seen.frame, begin)
+                except InputError as error:
+                    raise InputError(f"{source}: {error} A track is in one place in a frame.") from None
+                reached = np.flatnonzero(before >= 0)
+                links = np.column_stack([before[reached], begin + reached])
+                yield Piece(seen, links, {name: floats_of(own[name])[reached] for name in names})
+                begin += len(own)
+
+
+def _in_equal_chunks(group: Any) -> None:
+    """Give all arrays chunks of one length: they were made for the rows, or the links, of the first piece."""
+    arrays = [(name, of) for name, of in group.members(max_depth=None) if hasattr(of, "chunks")]
+    for name, array in arrays:
+        values = array[:]
+        made = group.create_array(
+            name, shape=values.shape, dtype=values.dtype, chunks=(_CHUNK, *values.shape[1:]), overwrite=True
+        )
+        if len(values):
+            made[:] = values
+
+
+def _append(group: Any, piece: Piece, begin: int) -> None:
+    """Add rows to all arrays of a graph."""
+    ids = np.arange(begin, begin + len(piece.seen), dtype=np.uint64)
+    more: dict[str, NDArray] = {"nodes/ids": ids, "edges/ids": piece.links.astype(np.uint64)}
+    more |= {f"nodes/props/{name}/values": of for name, of in arrays_of(piece.seen).items()}
+    more |= {f"edges/props/{name}/values": of for name, of in piece.measures.items()}
+    for name, values in more.items():
+        if len(values):
+            group[name].append(values)
