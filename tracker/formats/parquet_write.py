@@ -16,8 +16,8 @@ from .parquet_footer import MAGIC, footer_of
 
 GROUP = 1 << 20
 """Rows that are packed as one group, and then brought to the disk."""
-_THREADS = min(os.cpu_count() or 1, 8)
-"""Groups that are packed at the same time: with more the disk is what one waits for."""
+_THREADS = min(os.cpu_count() or 1, 4)
+"""Groups that are packed at the same time; each takes some seventy megabytes."""
 
 
 @contextmanager
