@@ -183,3 +183,26 @@ def test_links_of_maximum_expected_f1_are_those_of_all_sets() -> None:
         links = decide(some, p)
         assert 2 * links.probability.sum() / (len(links.pairs) + p.sum()) == pytest.approx(best, abs=0.02)
         assert links.gap == 0
+
+
+def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
+    rng = np.random.default_rng(1)
+    key = np.array([3, 4, 5, 9, 10, 11, 15, 16, 17])
+    some = candidates_of(key, np.array([0, 0, 0, 1, 1, 1]))
+    for _ in range(10):
+        p = rng.dirichlet([1.0, 1.0, 1.0, 0.1], 3)[:, :3].ravel()
+        links = decide(some, p, exact=True)
+        gain = p + (links.cost + links.probability)[0] * -1  # what each is worth above the threshold
+
+        def best(values: NDArray[np.float64]) -> float:
+            return max(
+                sum(values[3 * i + j] for i, j in zip(rows, cols, strict=True))
+                for many in range(4)
+                for rows in combinations(range(3), many)
+                for cols in permutations(range(3), many)
+            )
+
+        for (tail, head), margin in zip(links.pairs, links.margin, strict=True):
+            without = gain.copy()
+            without[3 * tail + head - 3] = -9.0
+            assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)

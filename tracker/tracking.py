@@ -17,7 +17,6 @@ from ._arrays import free_device_memory, free_memory, to_device
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
-from .calibrate import calibrate
 from .calibrate.calibration import Calibration
 from .calibrate.known import check_known
 from .detections import Detections
@@ -26,6 +25,7 @@ from .errors import ResourceError, SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
+from .learned import Asked, learned_links
 from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_costs
 from .reliability import sentence_on, warning_on
@@ -352,12 +352,11 @@ def _learned(
     used = replace(settings, device="cpu")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
-    learned, links = calibrate(
-        detections, spacing=used.spacing, max_gap=used.max_gap, two_sided=not used.forward_only,
-        divisions=used.divisions, merges=used.merges, known=used.known, solver=used.solver,
-        exact_margins=used.exact_margins, workers=workers, most_bytes=int(0.8 * free_memory() / 9),
-        progress=progress,
+    asked = Asked(
+        used.spacing, used.max_gap, used.forward_only, used.divisions, used.merges, used.known, used.solver,
+        used.exact_margins, workers, int(0.8 * free_memory() / 9), progress,
     )  # fmt: skip
+    learned, links = learned_links(detections, asked)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..linking import Links
 from .candidates import Candidates
@@ -19,6 +20,7 @@ def decide(
     *,
     expected: float | None = None,
     solver: str = "bid_and_augment",
+    exact: bool = False,
 ) -> Links:
     r"""The links of maximum expected F1, each detection having one successor and one predecessor at most.
 
@@ -36,6 +38,8 @@ def decide(
     expected : float, optional
         T. Default: the sum of the probabilities.
     solver : str
+    exact : bool
+        Whether margins are exact instead of lower bounds.
 
     Returns
     -------
@@ -58,11 +62,12 @@ def decide(
     useful = np.flatnonzero(probability > threshold)
     start, gain = np.searchsorted(useful, candidates.row_start), probability[useful] - threshold
     answer, unit = best_pairs(start, candidates.head[useful], gain, (count, count), solver)
+    margin = exact_margins(answer) if exact else answer.margin
     source = np.flatnonzero(answer.col_of_row >= 0)
     pair = source * np.int64(count) + answer.col_of_row[source]
     kept = useful[np.searchsorted(candidates.key()[useful], pair)]
     pairs = np.column_stack([source, answer.col_of_row[source].astype(np.int64)])
     return Links(
-        pairs, threshold - probability[kept], answer.margin[source] * unit, float(answer.gap * unit),
+        pairs, threshold - probability[kept], margin[source] * unit, float(answer.gap * unit),
         probability=probability[kept],
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ class LinkPosterior:
         By how much the last sweep changed the marginals, a detection.
     moments : Moments or None
         Expected sufficient statistics of the steps; None if the last sweep was asked for none.
+    sweeps : int
+        How many led here.
     """
 
     candidates: Candidates
@@ -52,6 +54,7 @@ class LinkPosterior:
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
+    sweeps: int = 0
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -62,13 +65,14 @@ class LinkPosterior:
         """The candidates of a mask (E,), ready for the next sweep."""
         if keep.all():
             return self
-        return LinkPosterior(self.candidates.kept(keep), self.probability[keep], self.rivals[:, keep])
+        some = self.candidates.kept(keep)
+        return LinkPosterior(some, self.probability[keep], self.rivals[:, keep], sweeps=self.sweeps)
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""
         old = self.candidates.key()
         every = distinct([old, key])
-        grown = LinkPosterior.unknown(candidates_of(every, frame))
+        grown = replace(LinkPosterior.unknown(candidates_of(every, frame)), sweeps=self.sweeps)
         place = np.searchsorted(every, old)
         grown.probability[place] = self.probability
         grown.rivals[:, place] = self.rivals
@@ -108,5 +112,5 @@ def swept(
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
         log_evidence=log_evidence(candidates, found),
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
-        moments=found.moments if with_moments else None,
+        moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
     )  # fmt: skip

@@ -6,6 +6,8 @@
 `field`          what varies in space: the step that neighbours share, survival
 `m_steps`        one M-step a parameter group
 `em`             sweeps and M-steps in turn; gaps
+`fixed`          parameters that are given, not learned
+`errors`         standard errors of those that are
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole of it, by that model
 
@@ -57,7 +59,11 @@ class Learned:
 
 
 def learn(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions | None = None
+    position: NDArray[np.float64],
+    frame_start: NDArray[np.int64],
+    options: LearnOptions | None = None,
+    *,
+    time: NDArray[np.int64] | None = None,
 ) -> Learned:
     """Learn from a movie how its particles move and are seen, and the posterior over its links.
 
@@ -68,6 +74,9 @@ def learn(
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     options : LearnOptions, optional
+    time : (F,) int64 array, optional
+        When each frame was seen, in intervals, where some in between were not recorded: particles go the
+        farther then, and are not missed. Default: one after another.
 
     Returns
     -------
@@ -83,26 +92,32 @@ def learn(
     """
     options = options or LearnOptions()
     if len(position) <= options.sample:
-        return Learned(*_fitted(position, frame_start, options))
+        return Learned(*_fitted(position, frame_start, options, time))
     sample = sample_of(position, frame_start, options.sample)
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
     few = replace(options, workers=min(options.workers, 2))
-    movie, model, _ = _fitted(position[sample.rows], sample.frame_start, few)
-    return Learned(*spread(position, frame_start, sample, (movie, model), options))
+    when = None if time is None else time[sample.frames]
+    movie, model, _ = _fitted(position[sample.rows], sample.frame_start, few, when)
+    return Learned(*spread((position, frame_start, time), sample, (movie, model), options))
 
 
 def _fitted(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
+    position: NDArray[np.float64],
+    frame_start: NDArray[np.int64],
+    options: LearnOptions,
+    time: NDArray[np.int64] | None,
 ) -> tuple[Movie, Model, LinkPosterior]:
     """EM from the best start, and again with gaps."""
-    movie, flow = whitened(position, frame_start, options)
+    movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
+    movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
+    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
     found = _best_start(movie, first, fields, options)
     start = found.posterior
     if options.gaps:
-        model = expecting_gaps(found.model)
+        model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
     while found.model.motion.classes < max(options.classes):

@@ -37,12 +37,12 @@ def fit(
     movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields, rounds: int, options: LearnOptions
 ) -> tuple[Model, LinkPosterior]:
     """EM until the marginals stay; candidates whose marginal has become negligible are dropped on the way."""
-    noises = []
+    noises, model = [], options.fixed.held(movie, model)
     for turn in range(rounds):
         posterior = swept(movie, model, posterior, workers=options.workers)
         if turn >= _FEWEST and posterior.change < options.still:
             break
-        model = maximised(movie, model, posterior, fields)
+        model = options.fixed.held(movie, maximised(movie, model, posterior, fields))
         noises.append(np.log(model.motion.noise))
         if turn < 2 or turn % 3 == 2:
             posterior = posterior.kept(posterior.probability > options.dropped * 0.1 ** max(2 - turn, 0))
@@ -51,6 +51,7 @@ def fit(
             ratio = np.clip(last / np.where(before == 0, 1, before), 0, _AITKEN)
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
             model = replace(model, motion=replace(model.motion, noise=noise))
+            model = options.fixed.held(movie, model)
     for left in reversed(range(_SETTLE)):
         posterior = swept(movie, model, posterior, with_moments=left == 0, workers=options.workers)
     return model, posterior
@@ -76,6 +77,8 @@ def with_gaps(
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
+    flow = model.surroundings.flow
+    posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     for _ in range(sweeps):
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     lags = posterior.candidates.lag

@@ -11,7 +11,7 @@ from ..model.movie import Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
 
-_INNER, _OUTER = 6, 24
+_INNER, OUTER = 6, 24
 """Prior: neighbours whose mean step is a predictor, beside that of the whole frame."""
 _POOL = 32
 """Prior: detections around one, of all frames, whose rates of birth and death are its own."""
@@ -42,7 +42,7 @@ class Fields:
     def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
         """The neighbours in a movie; those of all frames only if survival is asked for."""
         rows, whole = np.arange(len(movie)), np.array([0, len(movie)])
-        near, _ = nearest(movie.position, movie.frame_start, rows, _OUTER, workers=workers)
+        near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
         many = min(_POOL, len(movie) - 1) if pooled else 0
         if many < 1:
             return cls(movie, near, np.empty((len(movie), 0), np.int32))

@@ -86,7 +86,7 @@ def _step_scale(
     assert moments is not None
     t = np.minimum(movie.frame[posterior.candidates.tail], intervals - 1)
     each_link = ((moments.square + moments.fresh_square) / motion.variance).sum(axis=(1, 2))
-    square = motion.step_scale[t] ** 2 * each_link / movie.axes
+    square = motion.step_scale[t] ** 2 * each_link / movie.axes / movie.spread[t]
     count = summed(t, weight, intervals) + _NONE
     each = summed(t, weight * square, intervals) / count
     level = float((count * each).sum() / count.sum())
@@ -96,7 +96,7 @@ def _step_scale(
     excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
     between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), _NONE)
     shrunk = level + between / (between + within / count) * (each - level)
-    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
+    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE) * movie.spread), level
 
 
 def _renewal(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .fixed import NOTHING_FIXED, Fixed
+
 
 @dataclass(frozen=True)
 class LearnOptions:
@@ -27,6 +29,8 @@ class LearnOptions:
         Detections from which the model of a larger movie is learned; four sweeps over all of it follow.
     gaps : bool
         Whether links over missed frames are sought.
+    fixed : Fixed
+        What is given, not learned.
     workers : int
         Threads; they do not change the result.
     """
@@ -40,4 +44,5 @@ class LearnOptions:
     dropped: float = 5e-4
     sample: int = 20_000
     gaps: bool = True
+    fixed: Fixed = NOTHING_FIXED
     workers: int = 1

@@ -20,8 +20,7 @@ from .starts import first_candidates, first_order, narrowed, registered
 
 
 def spread(
-    position: NDArray[np.float64],
-    frame_start: NDArray[np.int64],
+    given: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64] | None],
     sample: Sample,
     learned: tuple[Movie, Model],
     options: LearnOptions,
@@ -30,23 +29,25 @@ def spread(
 
     Parameters
     ----------
-    position : (N, A) float64 array
-    frame_start : (F + 1,) int64 array
+    given : (N, A) float64 array, (F + 1,) int64 array, (F,) int64 array or None
+        Positions, where the frames begin, and when they were seen; as in `learn`.
     sample : Sample
     learned : Movie, Model
         Of the sample.
     options : LearnOptions
     """
-    part, known = learned
+    (part, known), (position, frame_start, time) = learned, given
     movie = movie_of(
         (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
         workers=options.workers,
     )  # fmt: skip
     movie, flow = registered(movie, frame_shifts(movie.position, frame_start)[movie.frame])
+    movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
+    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
-    scale = np.ones(max(movie.frames - 1, 1))
+    scale = np.sqrt(movie.spread)
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
@@ -54,7 +55,7 @@ def spread(
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options, sweeps=1)
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
-    model = adapted(movie, model, posterior, fields)
+    model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     return movie, model, posterior

@@ -63,7 +63,14 @@ class Lineage:
     model: DaughterModel | None
 
 
-def with_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Links, Lineage]:
+def with_divisions(
+    movie: Movie,
+    model: Model,
+    posterior: LinkPosterior,
+    *,
+    solver: str = "bid_and_augment",
+    exact: bool = False,
+) -> tuple[Links, Lineage]:
     """Links and divisions of maximum expected F1.
 
     Parameters
@@ -72,6 +79,9 @@ def with_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> tupl
     model : Model
     posterior : LinkPosterior
         Of the links, without divisions.
+    solver : str
+    exact : bool
+        Whether margins are exact instead of lower bounds.
 
     Returns
     -------
@@ -79,11 +89,12 @@ def with_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> tupl
         Those to both daughters of a mother included.
     lineage : Lineage
     """
-    candidates = posterior.candidates
+    candidates, p = posterior.candidates, posterior.probability
     lineage = find_divisions(movie, model, posterior)
     if lineage.model is None:
-        return decide(candidates, posterior.probability), lineage
-    return decide_jointly(candidates, posterior.probability, lineage.divisions, lineage.probability), lineage
+        return decide(candidates, p, solver=solver, exact=exact), lineage
+    found = lineage.divisions, lineage.probability
+    return decide_jointly(candidates, p, *found, solver=solver, exact=exact), lineage
 
 
 def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:

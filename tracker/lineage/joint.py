@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..inference.candidates import Candidates
 from ..linking import Links
@@ -36,6 +37,7 @@ def decide_jointly(
     probability: NDArray[np.float64],
     *,
     solver: str = "bid_and_augment",
+    exact: bool = False,
 ) -> Links:
     """The links, those to daughters included, of maximum expected F1: that of links, and that of divisions.
 
@@ -48,6 +50,8 @@ def decide_jointly(
     probability : (P,) float64 array
         Of each division.
     solver : str
+    exact : bool
+        Whether margins are exact instead of lower bounds.
 
     Returns
     -------
@@ -66,7 +70,8 @@ def decide_jointly(
     taken = answer.col_of_row[row] == column
     source, target = row[taken] % count, column[taken]
     order = np.lexsort((target, source))
-    margin, sure = answer.margin[row[taken]] * unit, edges.probability[useful][taken]
+    each = exact_margins(answer) if exact else answer.margin
+    margin, sure = each[row[taken]] * unit, edges.probability[useful][taken]
     return Links(
         np.column_stack([source, target])[order], -gain[useful][taken][order], margin[order],
         float(answer.gap * unit), probability=sure[order],

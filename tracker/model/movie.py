@@ -33,6 +33,9 @@ class Movie:
         Detections a unit of volume around each.
     basis : (A, D) float64 array
         Displacements (A axes, as they were given) times this are displacements here.
+    time : (F,) int64 array, optional
+        When each frame was seen, in intervals, where some in between were not recorded. Default: one after
+        another.
     """
 
     position: NDArray[np.float64]
@@ -40,6 +43,7 @@ class Movie:
     frame_start: NDArray[np.int64]
     density: NDArray[np.float64]
     basis: NDArray[np.float64]
+    time: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -58,6 +62,21 @@ class Movie:
     def left(self) -> NDArray[np.int64]:
         """(N,) frames that follow on each detection's own."""
         return self.frames - 1 - self.frame
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """(F - 1,) variance of a step from each frame to the next, in that of one interval: its length."""
+        return (
+            np.ones(max(self.frames - 1, 1)) if self.time is None else np.diff(self.time).astype(np.float64)
+        )
+
+    def variance_here(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(D,) variances along the axes here, of displacements of variances (A,) along those given."""
+        return weighted(variance, self.basis**2)
+
+    def variance_given(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(A,) variances along the axes as they were given, of displacements of variances (D,) here."""
+        return weighted(variance, np.linalg.pinv(self.basis) ** 2)
 
     def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(F, D) means of values (N, D) over the detections of each frame; 0 where there are none."""

@@ -1,0 +1,126 @@
+"""The door of learned linking, whichever engine answers: what is asked of it, and what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outbid import Detections, Tracks, score
+from outbid.calibrate.calibration import Calibration
+from outbid.learned import Asked, Engine, by_passes, by_posterior, learned_links
+from outbid.linking import Links
+from outbid.simulate.microscope import Microscope, observe
+from outbid.simulate.motions import OrnsteinUhlenbeckWalk
+from outbid.simulate.walks import WalkSettings, walk
+
+BOX, NOISE, MISS, CLUTTER = (7.0, 7.0, 7.0), 0.04, 0.05, 0.05
+ENGINES = pytest.mark.parametrize("engine", [by_passes, by_posterior])
+
+
+def movie(seed: int = 0, frames: int = 12) -> Tracks:
+    motion = OrnsteinUhlenbeckWalk(0.2, 4.0)
+    settings = WalkSettings(motion, 340, frames, BOX, "reflect", 0.02, 0.02, seed=seed)
+    return observe(walk(settings), Microscope((NOISE,) * 3, MISS, CLUTTER), box=BOX, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def truth() -> Tracks:
+    return movie()
+
+
+@pytest.fixture(scope="module")
+def free(truth: Tracks) -> dict[str, tuple[Calibration, Links]]:
+    """What each engine says where nothing is given, no divisions asked for."""
+    return {
+        engine.__name__: engine(truth.detections, Asked(divisions=False))
+        for engine in (by_passes, by_posterior)
+    }
+
+
+def f1(links: Links, truth: Tracks) -> float:
+    return score(Tracks(truth.detections, links.pairs), truth, families=["links"]).values["link_f1"]
+
+
+@ENGINES
+def test_the_door_serves_both_engines(
+    engine: Engine, truth: Tracks, free: dict[str, tuple[Calibration, Links]]
+) -> None:
+    shown, links = free[engine.__name__]
+    assert f1(links, truth) > 0.95
+    assert (np.diff(links.pairs @ [len(truth.detections), 1]) > 0).all()
+    assert links.gap == 0
+    assert links.probability is not None
+    assert 0 < links.probability.min() <= links.probability.max() <= 1
+    steps = np.diff(truth.detections.position[truth.links], axis=1)[:, 0]
+    lag = np.diff(truth.detections.frame[truth.links], axis=1)[:, 0]
+    assert shown.step.mean() == pytest.approx(np.sqrt(np.square(steps[lag == 1]).mean()), rel=0.06)
+    assert np.mean(shown.model.motion.noise) == pytest.approx(NOISE, rel=0.4)
+    assert shown.model.motion.persistence == pytest.approx(4.0, rel=0.4)
+    assert shown.model.clutter == pytest.approx(CLUTTER, abs=0.03)
+    assert shown.model.follow[1] / shown.model.follow[0] == pytest.approx(MISS, abs=0.02)
+    assert set(shown.uncertainty) == {"step", "noise", "persistence", "end", "start"}
+    assert "Neighbour flow: not used." in str(shown)
+    assert shown.axes == "zyx"
+
+
+@ENGINES
+def test_what_is_given_is_held(engine: Engine, truth: Tracks) -> None:
+    given = {"noise": (0.05, 0.04, 0.03), "persistence": 5.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
+    shown, links = engine(truth.detections, Asked(divisions=False, known=given))
+    assert shown.model.motion.noise == pytest.approx((0.05, 0.04, 0.03))
+    assert (shown.model.motion.persistence, shown.model.gate) == (5.0, (1.5, 1.5, 1.5))
+    assert (shown.model.end, shown.model.clutter) == (0.2, 0.06)
+    assert sum(shown.model.follow) == pytest.approx(0.8)
+    assert not {"noise", "persistence", "end"} & set(shown.uncertainty)
+    assert shown.known == tuple(given)
+    assert f1(links, truth) > 0.93
+
+
+@ENGINES
+def test_a_narrow_gate_and_no_gaps_are_kept(engine: Engine, truth: Tracks) -> None:
+    seen = truth.detections
+    _, links = engine(seen, Asked(divisions=False, max_gap=0, known={"gate": 0.3}))
+    way = np.linalg.norm(np.diff(seen.position[links.pairs], axis=1)[:, 0], axis=1)
+    assert 0.25 < way.max() <= 0.33  # beside what the frame flows
+    assert (np.diff(seen.frame[links.pairs], axis=1) == 1).all()
+
+
+@ENGINES
+def test_frames_that_were_not_recorded_are_no_gaps(engine: Engine) -> None:
+    whole = movie(1, frames=16)
+    seen = ~np.isin(whole.detections.frame, [5, 6, 11])
+    name, detections = whole.track_id[seen], whole.detections.take(seen)
+    shown, links = engine(detections, Asked(divisions=False))
+    assert shown.time is not None
+    assert np.diff(shown.time).tolist() == [1, 1, 1, 1, 3, 1, 1, 1, 2, 1, 1, 1]
+    assert f1(links, Tracks.from_track_ids(detections, name)) > 0.93
+    frame = np.unique(detections.frame, return_inverse=True)[1]
+    assert (np.diff(frame[links.pairs], axis=1) == 1).mean() > 0.9
+    assert "In 3 frames nothing is seen" in str(shown)
+
+
+def test_rows_in_another_order_have_the_same_links(
+    truth: Tracks, free: dict[str, tuple[Calibration, Links]]
+) -> None:
+    seen, (_, links) = truth.detections, free["by_posterior"]
+    order = np.lexsort((np.random.default_rng(0).random(len(seen)), seen.frame))
+    _, again = by_posterior(Detections(seen.frame, seen.position[order]), Asked(divisions=False))
+    assert {*map(tuple, order[again.pairs].tolist())} == {*map(tuple, links.pairs.tolist())}
+
+
+@pytest.mark.nightly
+def test_errors_of_what_is_learned_are_those_between_movies() -> None:
+    shown = [by_posterior(movie(seed).detections, Asked(divisions=False))[0] for seed in range(12)]
+    for name, value in (
+        ("step", [each.step.mean() for each in shown]),
+        ("noise", [np.mean(each.model.motion.noise) for each in shown]),
+        ("end", [each.model.end for each in shown]),
+    ):
+        stated = np.mean([each.uncertainty[name] for each in shown])
+        assert 0.4 < stated / np.std(value) < 2.5, name
+
+
+def test_track_asks_at_the_door(truth: Tracks) -> None:
+    shown, links = learned_links(truth.detections, Asked(max_gap=1))
+    assert len(shown.model.follow) == 2
+    assert f1(links, truth) > 0.94

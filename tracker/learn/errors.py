@@ -1,0 +1,129 @@
+"""Standard errors of what was learned: a jackknife over groups of tracks, and what EM's rate adds.
+
+One M-step without a group shifts a parameter; EM would go on from there, by the shift over one minus the rate
+at which it converges (Meng and Rubin 1991, SEM). The rate is measured by one M-step from a place nearby.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior, swept
+from ..model import Model
+from ..model.movie import Movie, summed, weighted
+
+_GROUPS = 8
+"""Prior: groups of tracks; an error is known to a quarter of itself."""
+_AWAY = 1.1
+"""Guard: by how much noise is changed to see where EM takes it."""
+_SLOWEST = 0.98
+"""Guard: the largest rate of convergence that is believed."""
+
+
+@dataclass(frozen=True)
+class Kinematics:
+    """What steps show, in the unit of the positions and in frames.
+
+    Parameters
+    ----------
+    step : (A,) float64 array
+        Root mean square displacement that is seen along each axis in one frame, beside the flow.
+    noise : (A,) float64 array
+        Standard deviation of localisation along each axis.
+    kept : float
+        Correlation of successive steps, over all classes.
+    later : float
+        Correlation of steps two frames apart.
+    """
+
+    step: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    kept: float
+    later: float
+
+    @classmethod
+    def of(cls, movie: Movie, model: Model) -> Kinematics:
+        """Those of a model."""
+        motion = model.motion
+        each = motion.share * motion.variance.sum(axis=1)
+        lasting = (1 - motion.renewal) * motion.correlation
+        kept, later = (float((each * lasting**power).sum() / each.sum()) for power in (1, 2))
+        seen = weighted(motion.share, motion.variance) + 2 * motion.noise
+        step, noise = (np.sqrt(movie.variance_given(one)) for one in (seen, motion.noise))
+        return cls(step, noise, kept, later)
+
+
+def standard_errors(
+    movie: Movie, model: Model, posterior: LinkPosterior, workers: int = 1
+) -> dict[str, float]:
+    """Standard errors of step and noise (means over the axes), persistence, end and start.
+
+    Parameters
+    ----------
+    movie, model, posterior
+        As they were learned; the posterior with moments.
+    workers : int
+        Threads; they do not change the result.
+    """
+    posterior = swept(movie, model, posterior, workers=workers)
+    assert posterior.moments is not None
+    group, p = _groups(movie, posterior), posterior.probability
+    moments, next_frame = posterior.moments, p * (posterior.candidates.lag == 1)
+    of_link = group[posterior.candidates.tail]
+    squares = (moments.square + moments.fresh_square).sum(axis=1)
+    products = (moments.product / model.motion.variance).sum(axis=(1, 2))
+    normed = (moments.before_square / model.motion.variance).sum(axis=(1, 2))
+    sums = [
+        np.stack([summed(of_link, weight * column, _GROUPS) for column in values.T], axis=1)
+        for weight, values in (
+            (next_frame, np.column_stack([np.ones(len(p)), squares, products, normed])),
+            (p, np.column_stack([np.ones(len(p)), moments.residual])),
+        )
+    ]
+    if not all((part[:, 0] > 1).all() for part in sums):
+        return {}
+    axes, rate = movie.axes, _rate(movie, model, posterior, workers)
+    found = []
+    for left in range(_GROUPS):
+        steps, away = (part.sum(axis=0) - part[left] for part in sums)
+        variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
+        found.append((variance, noise, steps[1 + axes] / steps[2 + axes]))
+    root = np.sqrt(_GROUPS - 1)
+    noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in found]
+    step = [np.sqrt(movie.variance_given(variance + 2 * model.motion.noise)).mean() for variance, *_ in found]
+    kept = np.array([kept for *_, kept in found])
+    errors = {"step": float(np.std(step) * root), "noise": float(np.std(noise) * root / (1 - rate))}
+    mean = float(kept.mean())
+    if 0 < mean < 1:  # of -1 / log(kept)
+        errors["persistence"] = float(np.std(kept) * root / (mean * np.log(mean) ** 2))
+    for name, delay in (("end", model.association.delay), ("start", model.association.delay_back)):
+        rest = float(np.clip(1 - delay.sum(), 0, 1))
+        errors[name] = float(np.sqrt(rest * (1 - rest) / len(movie)))
+    return errors
+
+
+def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
+    """(N,) group of each detection: all of a track, by its likely links, are in one."""
+    candidates, likely = posterior.candidates, posterior.probability > 0.5
+    first = np.arange(len(movie))
+    first[candidates.head[likely]] = candidates.tail[likely]
+    while True:  # each looks as far back as the one before it has looked
+        farther = first[first]
+        if (farther == first).all():
+            return np.asarray(first % _GROUPS)
+        first = farther
+
+
+def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:
+    """How much of a change of the noise is left after one step of EM."""
+    assert posterior.moments is not None
+    here = weighted(posterior.probability, posterior.moments.residual)
+    away = replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
+    other = swept(movie, away, posterior, workers=workers)
+    assert other.moments is not None
+    there = weighted(other.probability, other.moments.residual)
+    left = float(np.log(there.sum() / other.probability.sum() / (here.sum() / posterior.probability.sum())))
+    return float(np.clip(left / np.log(_AWAY), 0.0, _SLOWEST))

@@ -1,0 +1,106 @@
+"""Fixed parameters: an M-step that is the identity for each that is given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.candidates import Candidates
+from ..model import AssociationModel, Model, MotionModel
+from ..model.movie import Movie
+
+_LEAST = 1e-6
+"""Guard: share of the variance of a step that is motion, if more noise is given; rates that are none."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Parameters that are given, not learned; None for each that is learned.
+
+    Parameters
+    ----------
+    step : tuple of float, optional
+        Standard deviation of the displacement that is seen in one frame, along each axis as it was given.
+    noise : tuple of float, optional
+        Standard deviation of localisation along each axis as it was given.
+    gate : tuple of float, optional
+        Radii, along each axis as it was given, within which a successor is looked for in the next frame; over
+        g frames they grow by g^(3/4).
+    persistence : float, optional
+        Frames over which the correlation of steps falls to 1/e; 0 for none.
+    end, start : float, optional
+        Probability that a detection has no successor, no predecessor; clutter has neither.
+    miss : float, optional
+        Probability that a particle is missed in a frame.
+    clutter : float, optional
+        Probability that a detection is of no particle.
+    """
+
+    step: tuple[float, ...] | None = None
+    noise: tuple[float, ...] | None = None
+    gate: tuple[float, ...] | None = None
+    persistence: float | None = None
+    end: float | None = None
+    start: float | None = None
+    miss: float | None = None
+    clutter: float | None = None
+
+    def held(self, movie: Movie, model: Model) -> Model:
+        """The model with what is given in the place of what was learned."""
+        if self == NOTHING_FIXED:
+            return model
+        return replace(
+            model, motion=self._motion(movie, model.motion), association=self._rates(model.association)
+        )
+
+    def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
+        """(E,) whether candidates are within the gate that is given, around where the flow leads."""
+        if self.gate is None:
+            return np.ones(candidates.size, dtype=np.bool_)
+        tail, head, lag = candidates.tail, candidates.head, candidates.lag.astype(np.float64)
+        away = movie.position[head] - movie.position[tail] - lag[:, None] * flow[tail]
+        away = away @ np.linalg.pinv(movie.basis) / np.asarray(self.gate)
+        return np.asarray(np.square(away).sum(axis=1) <= lag**1.5)
+
+    def turned(self, movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
+        """The movie and the flow along axes on which noise (or else steps) that is given does not covary."""
+        given = self.noise if self.noise is not None else self.step
+        if given is None:
+            return movie, flow
+        _, turn = np.linalg.eigh((movie.basis.T * np.square(given)) @ movie.basis)
+        turned = np.ascontiguousarray(movie.position @ turn)
+        return replace(movie, position=turned, basis=movie.basis @ turn), flow @ turn
+
+    def _motion(self, movie: Movie, motion: MotionModel) -> MotionModel:
+        noise, variance = motion.noise, motion.variance
+        if self.noise is not None:
+            noise = np.maximum(movie.variance_here(np.square(self.noise)), _LEAST * variance.min(axis=0))
+        if self.step is not None:
+            seen = movie.variance_here(np.square(self.step))
+            variance = variance * np.maximum(seen - 2 * noise, _LEAST * seen) / (motion.share @ variance)
+        motion = replace(motion, noise=noise, variance=variance)
+        if self.persistence is None:
+            return motion
+        one, time = np.ones(motion.classes), self.persistence
+        kept = math.exp(-1 / time) if time > 0 else 0.0
+        # What is kept is kept by the class: none is left but for one in a million.
+        return replace(motion, correlation=min(kept, 1 - _LEAST) * one, renewal=_LEAST * one)
+
+    def _rates(self, rates: AssociationModel) -> AssociationModel:
+        clutter = rates.clutter if self.clutter is None else max(self.clutter, _LEAST)
+        delays = []
+        for delay, none in ((rates.delay, self.end), (rates.delay_back, self.start)):
+            total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - _LEAST)
+            fall = delay if self.miss is None else self._missed(len(delay))
+            delays.append(fall * (total / float(fall.sum())))
+        return AssociationModel(delays[0], delays[1], clutter)
+
+    def _missed(self, lags: int) -> NDArray[np.float64]:
+        assert self.miss is not None
+        return np.maximum(self.miss, _LEAST) ** np.arange(lags)
+
+
+NOTHING_FIXED = Fixed()
