@@ -13,7 +13,9 @@ only. The map of a folder is the docstring of its ``__init__``.
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               frame by frame, as they are recorded
     `advise`             previews the effect of a linking distance, and what to change in the recording
-6   `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
+6   `learned`            learned linking behind one door, which engines of both kinds answer
+    `posterior_links`    links by the posterior: read, learn, decide, sum up
+    `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
     `lineage`            divisions, as one more kind of edge beside the links of a posterior
 5   `inference`          the posterior over links under a model: joint probabilistic data association

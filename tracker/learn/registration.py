@@ -36,9 +36,9 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     """
     axes, frames = position.shape[1], len(frame_start) - 1
     shift = np.zeros((frames, axes))
-    # The correlation is circular: room for one shift keeps the ends apart.
-    low = position.min(axis=0) - _REACH / 2
-    extent = position.max(axis=0) + _REACH / 2 - low
+    # The correlation is circular: room for one shift keeps the ends apart. A mirror image has mirrored cells.
+    middle = (position.min(axis=0) + position.max(axis=0)) / 2
+    extent = np.ptp(position, axis=0) + _REACH
     cell = max(_BLUR, float((np.prod(extent) / _CELLS) ** (1 / axes)))
     reach = int(_REACH / cell)
     shape = [fft.next_fast_len(int(size), True) for size in np.ceil(extent / cell) + 1]
@@ -50,7 +50,8 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     for f in range(frames):
         rows = slice(frame_start[f], frame_start[f + 1])
         grid = np.zeros(shape, np.float32)
-        np.add.at(grid, tuple(((position[rows] - low) / cell + 0.5).astype(int).T), 1.0)
+        cells = np.rint((position[rows] - middle) / cell).astype(int) % shape
+        np.add.at(grid, tuple(cells.T), 1.0)
         now = fft.rfftn(grid)
         if before is not None:
             found = fft.irfftn(np.conj(before) * now * passed, shape)[window] / single

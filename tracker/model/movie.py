@@ -76,7 +76,8 @@ class Movie:
 
     def variance_given(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(A,) variances along the axes as they were given, of displacements of variances (D,) here."""
-        return weighted(variance, np.linalg.pinv(self.basis) ** 2)
+        inverse: NDArray[np.float64] = np.linalg.pinv(self.basis).astype(np.float64)
+        return weighted(variance, inverse**2)
 
     def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(F, D) means of values (N, D) over the detections of each frame; 0 where there are none."""
