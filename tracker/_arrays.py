@@ -88,6 +88,15 @@ def cupy_module() -> ModuleType:
     return cupy
 
 
+def nccl_module() -> ModuleType | None:
+    """NCCL as CuPy knows it, which ``import cupy`` alone does not load; None where it is missing."""
+    try:
+        nccl = import_module("cupy.cuda.nccl")
+    except ImportError:
+        return None
+    return nccl if getattr(nccl, "available", True) else None
+
+
 def gpu_names() -> list[str]:
     """Names of the GPUs that can be used.
 

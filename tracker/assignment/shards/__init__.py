@@ -8,7 +8,7 @@ root does every shard does alike, for ties are settled by rule.
 `sockets`        the same between processes, for tests
 `blocks`         readers of rows and columns: arrays, .npy files, Zarr, points
 `search`         a Hungarian search by one shard: reduction, search and proof
-`tree`           columns divided; `tree_cpu` and `tree_device` are its kernels
+`tree`           columns divided; `tree_cpu` and `tree_gpu` are its kernels
 `classical`      rows divided; `classical_device`
 `state`          what every shard keeps and counts
 `sparsified`     rows divided; the candidates are alike in all shards

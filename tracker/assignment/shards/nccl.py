@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from numpy.typing import NDArray
 
-from ..._arrays import array_module, cupy_module, on_device, to_device, to_host
+from ..._arrays import array_module, cupy_module, nccl_module, on_device, to_device, to_host
 from .communicator import Communicator, EndedElsewhere, ShardError
 
 _TYPES = {"i4": "NCCL_INT32", "i8": "NCCL_INT64", "f4": "NCCL_FLOAT32", "f8": "NCCL_FLOAT64"}
@@ -55,9 +55,21 @@ class Nccl(Communicator):
 
     @classmethod
     def of_process(cls, rank: int, size: int, identity: tuple, device: int = 0) -> Nccl:
-        """The shard of this process among those of several hosts, by what `new_identity` gave to all."""
-        with cupy_module().cuda.Device(device):
-            return cls(rank, size, device, _nccl().NcclCommunicator(size, identity, rank))
+        """The shard of this process among those of several hosts, by what `new_identity` gave to all.
+
+        Raises
+        ------
+        ShardError
+            If NCCL cannot join them, as it does not where two processes name the same GPU.
+        """
+        nccl = _nccl()
+        try:
+            with cupy_module().cuda.Device(device):
+                return cls(rank, size, device, nccl.NcclCommunicator(size, identity, rank))
+        except nccl.NcclError as error:
+            raise ShardError(
+                f"NCCL cannot join shard {rank} of {size}: {error}. Give every shard a GPU of its own."
+            ) from None
 
     def _gather(self, array: NDArray) -> NDArray:
         mine = self._here(array)
@@ -110,7 +122,7 @@ def new_identity() -> tuple:
 
 
 def _nccl():
-    nccl = getattr(cupy_module().cuda, "nccl", None)
-    if nccl is None or not getattr(nccl, "available", True):
+    nccl = nccl_module()
+    if nccl is None:
         raise ShardError("CuPy has no NCCL here. pip install nvidia-nccl-cu12 (or -cu13), or use shards.")
     return nccl

@@ -71,7 +71,7 @@ def search_trees(start: Reduced, way: Communicator, tally: Tally) -> NDArray:
     forest, edges = start.forest, start.edges
     first, last = edges[way.rank], edges[way.rank + 1]
     columns = columns_of(start.block, first, forest.col_dual[first:last].copy())
-    on: Any = import_module(".tree_device" if on_device(start.block) else ".tree_cpu", __package__)
+    on: Any = import_module(".tree_gpu" if on_device(start.block) else ".tree_cpu", __package__)
     while tally.waiting:
         ON_HOST.optimality_check(forest)
         tally.lap("optimality_check")
