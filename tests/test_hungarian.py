@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from strategies import sparse_problems
 
 from outbid import AssignmentProblem, DenseCosts, Status, assign
+from outbid._threads import Team
 from outbid.assignment import hungarian_cpu
 from outbid.assignment.hungarian import Hungarian, _Search
 
@@ -140,13 +141,13 @@ def test_the_least_and_largest_narrow_integers():
 def test_initial_reduction_and_compression_hold_the_pairs_without_slack():
     costs = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
     low, high = np.empty((2, 3), np.int64)
-    hungarian_cpu.row_extremes(costs, low, high, np.int64(4), 1)
+    hungarian_cpu.row_extremes(costs, low, high, np.int64(4), Team(1))
     assert low.tolist() == [1, 0, 2]
     assert high.tolist() == [4, 2, 3]
-    forest = _Search(costs, 1).forest
+    forest = _Search(costs, Team(1)).forest
     assert forest.row_dual.tolist() == [1, 0, 2]
     assert forest.col_dual.tolist() == [1, 0, 0]
-    indptr, indices = hungarian_cpu.compress(costs, forest, np.int64(0), 1)
+    indptr, indices = hungarian_cpu.compress(costs, forest, np.int64(0), Team(1))
     assert indptr.tolist() == [0, 1, 2, 5]
     assert indices.tolist() == [1, 1, 0, 1, 2]
 

@@ -15,8 +15,7 @@ from commands import run
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid.assignment.hungarian import Hungarian
-from outbid.assignment.shards import tree, tree_device
+from outbid.assignment.shards import tree
 from outbid.assignment.shards.blocks import WORDS, ArrayBlocks, NpyBlocks, PointBlocks
 from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
 from outbid.assignment.shards.search import Work, found, proved
@@ -90,16 +89,6 @@ def test_uneven_and_empty_blocks(edges, variant):
     work = Work(variant, edges=edges)
     for answer in run_ranks(Virtual.all_of(len(edges) - 1), lambda way: found(ArrayBlocks(costs), way, work)):
         assert_same(answer, expected)
-
-
-@pytest.mark.parametrize("shards", [2, 3])
-@pytest.mark.parametrize("dtype", [np.int32, np.float64])
-def test_columns_by_whole_arrays_as_on_a_gpu_are_searched_alike(dtype, shards, monkeypatch):
-    costs = integers(60, 3).astype(dtype)
-    expected = assign(AssignmentProblem(DenseCosts(costs)), Hungarian("tree"))
-    monkeypatch.setattr(tree, "import_module", lambda *_: tree_device)
-    monkeypatch.setattr(tree_device, "_AT_ONCE", 100)
-    assert_same(assign(AssignmentProblem(DenseCosts(costs)), Hungarian("tree"), shards=shards), expected)
 
 
 # ---------------------------------------------------------------- messages
@@ -261,6 +250,19 @@ def test_every_shard_reports_what_is_wrong(variant, tmp_path):
     infeasible = failures(3, lambda way: found(ArrayBlocks(costs), way, work))
     assert len(infeasible) == 3
     assert all("row 4 is left over" in str(one) for one in infeasible)
+
+
+@pytest.mark.parametrize("last", [lambda _: None, lambda way: way.gather(np.zeros(5))])
+def test_shards_that_part_ways_raise_an_error_instead_of_waiting(last):
+    def work(way: Communicator) -> None:
+        way.total(np.zeros(3))
+        if way.rank == 1:
+            last(way)
+        else:
+            way.gather(np.zeros(4))
+
+    with pytest.raises(ShardError, match="do not go on alike"):
+        run_ranks(Virtual.all_of(3), work)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import array_module, free_device_memory, free_memory, kernels, on_device, to_host
+from .._threads import Team
 from .._timing import Stopwatch
 from .dense import readable
 from .points import matrix_of, stored_costs
@@ -86,11 +87,12 @@ class Hungarian(AbstractAssignmentSolver):
         return answered(problem, self._searched)
 
     def _searched(self, problem: AssignmentProblem) -> Found:
-        search = _Search(to_match_all_rows(problem), self.workers or processors())
-        if self.variant == "tree":
-            search.tree()
-        else:
-            search.classical()
+        with Team(self.workers or processors()) as team:
+            search = _Search(to_match_all_rows(problem), team)
+            if self.variant == "tree":
+                search.tree()
+            else:
+                search.classical()
         return Found(search.forest.col_of_row, search.forest.col_dual, search.stats())
 
 
@@ -182,8 +184,8 @@ def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
 class _Search:
     """The stages in their order; counts and times of each."""
 
-    def __init__(self, costs: NDArray, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, costs: NDArray, team: Team) -> None:
+        self.team = team
         self.on: Any = kernels("outbid.assignment.hungarian", costs)
         self.clock = Stopwatch(costs)
         self.costs, self.forest = self._reduced(costs)
@@ -197,7 +199,7 @@ class _Search:
         xp, (rows, cols) = array_module(costs), costs.shape
         low, high = xp.empty((2, rows), costs.dtype)
         limit = np.finfo(costs.dtype).max if costs.dtype.kind == "f" else np.iinfo(costs.dtype).max
-        self.on.row_extremes(costs, low, high, costs.dtype.type(limit), self.workers)
+        self.on.row_extremes(costs, low, high, costs.dtype.type(limit), self.team)
         types = types_of(costs.dtype, max(abs(float(low.min())), abs(float(high.max()))))
         key, self.never, self.tie = types.key, types.never, types.tie
         if types.is_narrow:
@@ -206,7 +208,7 @@ class _Search:
             refuse(int(xp.argmax(low)))
         row_dual, col_dual = low.astype(key), xp.zeros(cols, key)
         if rows == cols:
-            self.on.column_reduction(costs, row_dual, col_dual, self.workers)
+            self.on.column_reduction(costs, row_dual, col_dual, self.team)
             col_dual[col_dual >= self.never] = 0
         return costs, unmatched_forest(row_dual, col_dual)
 
@@ -214,7 +216,7 @@ class _Search:
         """Every search goes on, through dual updates, until it reaches an unassigned column."""
         while self.waiting:
             self._check()
-            self.on.grow_trees(self.costs, self.forest, self.never, self.tie, self.workers)
+            self.on.grow_trees(self.costs, self.forest, self.never, self.tie, self.team)
             self.clock.lap("search")
             self._augment()
 
@@ -224,7 +226,7 @@ class _Search:
         while self.waiting:
             if pairs is None:
                 pairs = self.on.compress(
-                    self.costs, self.forest, tie_of_duals(self.tie, self.forest), self.workers
+                    self.costs, self.forest, tie_of_duals(self.tie, self.forest), self.team
                 )
                 self.clock.lap("compress")
             self._check()
@@ -233,7 +235,7 @@ class _Search:
             if int(self.forest.words[_ENDS]):
                 self._augment()
                 continue
-            self.on.dual_update(self.costs, self.forest, self.never, self.workers)
+            self.on.dual_update(self.costs, self.forest, self.never, self.team)
             self.clock.lap("dual_update")
             self._count(_UPDATES)
             pairs = None
@@ -245,7 +247,7 @@ class _Search:
     def _augment(self) -> None:
         self.on.reverse_pass(self.forest)
         self.clock.lap("reverse_pass")
-        self.on.augmentation_pass(self.forest)
+        self.on.augmentation_pass(self.forest, self.team)
         self.clock.lap("augmentation_pass")
         self.paths.append(self._count(_PATHS))
         self.waiting -= self.paths[-1]

@@ -17,23 +17,21 @@ import time
 import numpy as np
 from numba import njit
 
-from .._threads import in_threads
-
 _STRIDE = 64
 """Entries compared at once, without a branch; few strides hold one that matters."""
-_MANY = 1 << 19
-"""Costs below which a stage is not worth more than one thread."""
+_MANY = 1 << 17
+"""Costs below which a stage is not worth more than one thread: 1 ns each, and .1 ms to wake eight threads."""
 _OPEN, _COVERED, _REACHED = 0, 1, 2
 
 
-def row_extremes(costs, low, high, limit, workers):
+def row_extremes(costs, low, high, limit, team):
     """Least cost of each row, and its largest that is not above `limit`. Written: low, high (R,)."""
-    in_parts(_row_extremes, len(low), costs.size, workers, costs, low, high, limit)
+    in_parts(_row_extremes, len(low), costs.size, team, costs, low, high, limit)
 
 
-def column_reduction(costs, row_dual, col_dual, workers):
+def column_reduction(costs, row_dual, col_dual, team):
     """Second part of Algorithm 1: the least of what is left of each column. Written: col_dual (C,)."""
-    in_parts(_column_reduction, len(col_dual), costs.size, workers, costs, row_dual, col_dual)
+    in_parts(_column_reduction, len(col_dual), costs.size, team, costs, row_dual, col_dual)
 
 
 def optimality_check(forest):
@@ -47,7 +45,7 @@ def optimality_check(forest):
     forest.covered.fill(False)
 
 
-def grow_trees(costs, forest, never, tie, workers):
+def grow_trees(costs, forest, never, tie, team):
     """Algorithms 4 and 9: trees from all waiting rows, until one reaches a free column without slack.
 
     Slacks stay as they were found; `level` is what dual updates have taken from them since. Written: duals,
@@ -64,18 +62,19 @@ def grow_trees(costs, forest, never, tie, workers):
     bar = np.full(cols, far, dtype)
     columns = (slack, state, forest.col_before, forest.col_root, found_in, bar)
     joining = (forest.row_of_col, forest.row_dual, forest.row_before, forest.ends, words)
-    most = _MANY if workers > 1 else costs.size
+    most = _MANY if team.size > 1 else costs.size
+    every, near = np.arange(cols), np.zeros(cols, bool)
     while True:
         start = time.perf_counter_ns()
         while first < last:
             first, last = _passes(
-                costs, trees, columns, forest.col_dual, tie, far, joining, level, first, last, most
+                costs, trees, columns, forest.col_dual, tie, far, joining, level, first, last, most, every
             )
             if first < last:
                 words[3] += 1
-                part = (costs, trees, columns, forest.col_dual, tie, first, last, words[3])
-                in_parts(_scan, cols, (last - first) * cols, workers, *part)
-                first, last = last, _join(trees, columns, far, joining, level, last)
+                part = (costs, trees, columns, forest.col_dual, tie, first, last, words[3], level, near)
+                in_parts(_scan_for_near, cols, (last - first) * cols, team, *part)
+                first, last = last, _join(trees, columns, far, joining, level, last, np.flatnonzero(near))
         after = time.perf_counter_ns()
         words[6] += after - start
         least = never if words[1] else _least_open(slack, state, never)
@@ -83,7 +82,7 @@ def grow_trees(costs, forest, never, tie, workers):
             break
         level = dtype.type(max(level, least))
         words[4] += 1
-        last = _join(trees, columns, far, joining, level, last)
+        last = _join(trees, columns, far, joining, level, last, every)
         words[7] += time.perf_counter_ns() - after
     words[5] = last
     if words[1]:
@@ -92,14 +91,14 @@ def grow_trees(costs, forest, never, tie, workers):
         forest.row_dual[forest.joined[:last]] = forest.bases[:last] + level
 
 
-def compress(costs, forest, tie, workers):
+def compress(costs, forest, tie, team):
     """Pairs without slack as CSR: indptr (R+1,) i8, indices (P,) i4."""
     indptr = np.zeros(len(costs) + 1, np.int64)
     duals = (forest.row_dual, forest.col_dual, tie)
-    in_parts(_count_tight, len(costs), costs.size, workers, costs, *duals, indptr[1:])
+    in_parts(_count_tight, len(costs), costs.size, team, costs, *duals, indptr[1:])
     np.cumsum(indptr, out=indptr)
     indices = np.empty(indptr[-1], np.int32)
-    in_parts(_fill_tight, len(costs), costs.size, workers, costs, *duals, indptr, indices)
+    in_parts(_fill_tight, len(costs), costs.size, team, costs, *duals, indptr, indices)
     return indptr, indices
 
 
@@ -115,18 +114,18 @@ def forward_pass(indptr, indices, forest):
     )
 
 
-def dual_update(costs, forest, never, workers):
+def dual_update(costs, forest, never, team):
     """Algorithms 7 and 8: the least uncovered slack, to joined rows and from the columns they hold."""
     joined = forest.joined[: forest.words[5]]
     duals = (forest.row_dual, forest.col_dual)
-    shift_duals(forest, least_uncovered(costs, duals, forest.covered, joined, never, workers), never)
+    shift_duals(forest, least_uncovered(costs, duals, forest.covered, joined, never, team), never)
 
 
-def least_uncovered(costs, duals, covered, joined, never, workers):
+def least_uncovered(costs, duals, covered, joined, never, team):
     """Algorithm 7: the least slack between joined rows and uncovered columns, `never` if there is none."""
     least = np.full(len(joined), never, duals[0].dtype)
     arrays = (costs, *duals, covered, joined, least)
-    in_parts(_least_slack, len(joined), len(joined) * costs.shape[1], workers, *arrays)
+    in_parts(_least_slack, len(joined), len(joined) * costs.shape[1], team, *arrays)
     return least.min(initial=never)
 
 
@@ -146,21 +145,22 @@ def reverse_pass(forest):
     np.minimum.at(forest.end_of_root, forest.col_root[ends], ends)
 
 
-def augmentation_pass(forest):
+def augmentation_pass(forest, team):
     """Algorithm 6: exchanges pairs along the path of every tree that found one. words[2]: their number."""
-    _augmentation_pass(
-        *(forest.ends, forest.col_root, forest.end_of_root, forest.row_before, forest.col_before),
-        *(forest.col_of_row, forest.row_of_col, forest.words),
-    )
+    ends = forest.ends[: forest.words[1]]
+    # One end a tree: the paths share no row and no column.
+    ends = ends[forest.end_of_root[forest.col_root[ends]] == ends]
+    forest.words[2] = len(ends)
+    trees = (forest.col_root, forest.row_before, forest.col_before)
+    pairs = (forest.col_of_row, forest.row_of_col)
+    in_parts(_augmentation_pass, len(ends), len(ends), team, ends, *trees, *pairs)
 
 
-def in_parts(kernel, length, work, workers, *arrays):
+def in_parts(kernel, length, work, team, *arrays):
     """Run a kernel on blocks of rows or columns, in threads where there is enough to do."""
-    count = min(workers, length) if work > _MANY else 1
+    count = min(team.size, length) if work > _MANY else 1
     bounds = [length * k // count for k in range(count + 1)]
-    blocks = list(zip(bounds[:-1], bounds[1:], strict=True))
-    for _ in in_threads(lambda block: kernel(*arrays, *block), blocks, count):
-        pass
+    team.do(lambda block: kernel(*arrays, *block), list(zip(bounds[:-1], bounds[1:], strict=True)))
 
 
 def far_of(never):
@@ -209,8 +209,8 @@ def _column_reduction(costs, row_dual, col_dual, first, last):  # pragma: no cov
 
 
 @njit(nogil=True, cache=True)
-def _scan(costs, trees, columns, dual, tie, first, last, number, begin, end):  # pragma: no cover
-    """Algorithm 4 for the joined rows `first` to `last` and a block of columns."""
+def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, end):  # pragma: no cover
+    """Algorithm 4 for the joined rows `first` to `last` and a block of columns, of which 0 is `offset`."""
     joined, roots, bases = trees
     slack, state, col_before, col_root, found_in, bar = columns
     rows = costs.shape[0]
@@ -228,19 +228,29 @@ def _scan(costs, trees, columns, dual, tie, first, last, number, begin, end):  #
                 if key < slack[j] or (
                     key == slack[j]
                     and found_in[j] == number
-                    and after(i, j, rows) < after(col_before[j], j, rows)
+                    and after(i, offset + j, rows) < after(col_before[j], offset + j, rows)
                 ):
                     slack[j], col_before[j], col_root[j], found_in[j] = key, i, roots[k], number
                     bar[j] = key + dual[j] + tie
 
 
 @njit(nogil=True, cache=True)
-def _join(trees, columns, far, joining, level, last):  # pragma: no cover
-    """Covers open columns without slack and lets their rows join, or lists them among the ends."""
+def _scan_for_near(
+    costs, trees, columns, dual, tie, first, last, number, level, near, begin, end
+):  # pragma: no cover
+    """`scan`, then which columns have no slack. Written: near (C,)."""
+    scan(costs, 0, trees, columns, dual, tie, first, last, number, begin, end)
+    for j in range(begin, end):
+        near[j] = columns[1][j] == _OPEN and columns[0][j] <= level
+
+
+@njit(nogil=True, cache=True)
+def _join(trees, columns, far, joining, level, last, some):  # pragma: no cover
+    """Covers those of some open columns that have no slack and lets their rows join, or lists the ends."""
     joined, roots, bases = trees
     slack, state, col_before, col_root, _, bar = columns
     row_of_col, row_dual, row_before, ends, words = joining
-    for j in range(len(slack)):
+    for j in some:
         if state[j] != _OPEN or slack[j] > level:
             continue
         bar[j] = -far
@@ -258,13 +268,15 @@ def _join(trees, columns, far, joining, level, last):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def _passes(costs, trees, columns, dual, tie, far, joining, level, first, last, most):  # pragma: no cover
+def _passes(
+    costs, trees, columns, dual, tie, far, joining, level, first, last, most, every
+):  # pragma: no cover
     """Scans frontiers and lets rows join, until none does or the next is worth threads."""
     words = joining[4]
     while first < last and (last - first) * costs.shape[1] <= most:
         words[3] += 1
-        _scan(costs, trees, columns, dual, tie, first, last, words[3], 0, costs.shape[1])
-        first, last = last, _join(trees, columns, far, joining, level, last)
+        scan(costs, 0, trees, columns, dual, tie, first, last, words[3], 0, costs.shape[1])
+        first, last = last, _join(trees, columns, far, joining, level, last, every)
     return first, last
 
 
@@ -370,14 +382,11 @@ def _least_slack(costs, row_dual, col_dual, covered, joined, least, first, last)
 
 @njit(nogil=True, cache=True)
 def _augmentation_pass(
-    ends, col_root, end_of_root, row_before, col_before, col_of_row, row_of_col, words
+    ends, col_root, row_before, col_before, col_of_row, row_of_col, first, last
 ):  # pragma: no cover
-    for k in range(words[1]):
+    for k in range(first, last):
         j = ends[k]
         root, i = col_root[j], col_before[j]
-        if end_of_root[root] != j:
-            continue
-        words[2] += 1
         while True:
             left = col_of_row[i]
             col_of_row[i], row_of_col[j] = j, i

@@ -23,7 +23,7 @@ _WIDTH = 8
 """Columns whose costs are fetched together; a block of a search takes a multiple of it."""
 
 
-def row_extremes(costs, low, high, limit, workers):  # noqa: ARG001
+def row_extremes(costs, low, high, limit, team):  # noqa: ARG001
     """Least cost of each row, and its largest that is not above `limit`; see hungarian_cpu.row_extremes."""
     rows, cols = costs.shape
     _function("row_extremes", costs)(
@@ -31,7 +31,7 @@ def row_extremes(costs, low, high, limit, workers):  # noqa: ARG001
     )
 
 
-def column_reduction(costs, row_dual, col_dual, workers):  # noqa: ARG001
+def column_reduction(costs, row_dual, col_dual, team):  # noqa: ARG001
     """The second part of Algorithm 1; see hungarian_cpu.column_reduction."""
     rows, cols = costs.shape
     strips = min(rows, _STRIPS)
@@ -54,7 +54,7 @@ def optimality_check(forest):
     )
 
 
-def grow_trees(costs, forest, never, tie, workers):  # noqa: ARG001
+def grow_trees(costs, forest, never, tie, team):  # noqa: ARG001
     """Algorithms 4 and 9 until a free column is reached; see hungarian_cpu.grow_trees."""
     rows, cols = costs.shape
     width = -(-cols // (processors() * _WIDTH)) * _WIDTH
@@ -75,7 +75,7 @@ def grow_trees(costs, forest, never, tie, workers):  # noqa: ARG001
     )
 
 
-def compress(costs, forest, tie, workers):  # noqa: ARG001
+def compress(costs, forest, tie, team):  # noqa: ARG001
     """Pairs without slack as CSR; see hungarian_cpu.compress."""
     xp = array_module(costs)
     rows, cols = costs.shape
@@ -103,7 +103,7 @@ def forward_pass(indptr, indices, forest):
     )
 
 
-def dual_update(costs, forest, never, workers):  # noqa: ARG001
+def dual_update(costs, forest, never, team):  # noqa: ARG001
     """Algorithms 7 and 8; see hungarian_cpu.dual_update."""
     rows, cols = costs.shape
     key = forest.row_dual.dtype.type
@@ -126,7 +126,7 @@ def reverse_pass(forest):
     launch(cuda_function(_STAGES, "reverse_pass"), len(forest.row_of_col), arguments)
 
 
-def augmentation_pass(forest):
+def augmentation_pass(forest, team):  # noqa: ARG001
     """Algorithm 6; see hungarian_cpu.augmentation_pass."""
     trees = (forest.ends, forest.col_root, forest.end_of_root, forest.row_before, forest.col_before)
     matching = (forest.col_of_row, forest.row_of_col)

@@ -42,7 +42,7 @@ def search_pairs(start: Reduced, way: Communicator, tally: Tally) -> None:
         ON_HOST.forward_pass(*pairs, forest)
         tally.lap("forward_pass")
         if int(forest.words[1]):
-            tally.augment(forest)
+            tally.augment(forest, start.team)
             continue
         least = way.least(np.array([_own_least(start, way.rank)]))[0]
         ON_HOST.shift_duals(forest, least, start.types.never)
@@ -60,7 +60,7 @@ def _compressed(start: Reduced, way: Communicator) -> tuple[NDArray[np.int64], N
     if block.size:
         on: Any = kernels("outbid.assignment.hungarian", block)
         tie = tie_of_duals(start.types.tie, forest)
-        indptr, indices = map(to_host, on.compress(block, _there(start, first, last), tie, start.workers))
+        indptr, indices = map(to_host, on.compress(block, _there(start, first, last), tie, start.team))
         own = np.diff(indptr).astype(np.int32)
     counts = gathered_lines(way, own, start.edges)
     indptr = np.zeros(len(counts) + 1, np.int64)
@@ -85,6 +85,6 @@ def _own_least(start: Reduced, rank: int) -> Any:
         return never
     duals = forest.row_dual[first:last], forest.col_dual
     if not on_device(start.block):
-        return ON_HOST.least_uncovered(start.block, duals, forest.covered, joined, never, start.workers)
+        return ON_HOST.least_uncovered(start.block, duals, forest.covered, joined, never, start.team)
     there: Any = import_module(".classical_device", __package__)
     return there.least_uncovered(start.block, duals, forest.covered, joined, never)

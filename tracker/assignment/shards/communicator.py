@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from threading import Barrier, BrokenBarrierError, Thread
 from typing import TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import array_module
@@ -69,6 +68,9 @@ class Communicator(ABC):
     def _total(self, array: NDArray) -> NDArray:
         return self._gather(array).sum(axis=0, dtype=array.dtype)
 
+    def end(self) -> None:  # noqa: B027  (alone there is nobody to wait for)
+        """After the last call: no other shard may wait for one more."""
+
     def abort(self, reason: str) -> None:  # noqa: B027  (alone there is nobody to warn)
         """Make the calls of all other shards fail, for this one cannot go on."""
 
@@ -92,9 +94,17 @@ class _Meeting:
 
     def __init__(self, size: int) -> None:
         self.barrier, self.reason = Barrier(size), ""
-        self.given: list[NDArray] = [np.empty(0)] * size
+        self.given: list[NDArray | None] = [None] * size
 
-    def wait(self) -> None:
+    def exchange(self, rank: int, given: NDArray | None) -> list[NDArray | None]:
+        """What all shards give at once; None of one that has ended."""
+        self.given[rank] = given
+        self._wait()
+        found = list(self.given)
+        self._wait()
+        return found
+
+    def _wait(self) -> None:
         try:
             self.barrier.wait()
         except BrokenBarrierError:
@@ -109,6 +119,7 @@ class Virtual(Communicator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> run_ranks(Virtual.all_of(3), lambda way: int(way.total(np.array([way.rank]))[0]))
     [3, 3, 3]
     """
@@ -124,11 +135,18 @@ class Virtual(Communicator):
         return [cls(rank, size, meeting) for rank in range(size)]
 
     def _gather(self, array: NDArray) -> NDArray:
-        self._meeting.given[self.rank] = self.message(array)
-        self._meeting.wait()
-        found = array_module(array).stack(self._meeting.given)
-        self._meeting.wait()
-        return found
+        found = self._alike(self._meeting.exchange(self.rank, self.message(array)))
+        return array_module(array).stack(found)
+
+    def end(self) -> None:
+        self._alike(self._meeting.exchange(self.rank, None))
+
+    def _alike(self, given: list[NDArray | None]) -> list[NDArray | None]:
+        """Refuse in all shards what would keep some of them waiting for ever."""
+        kinds = ["an end" if one is None else f"{one.dtype} of shape {one.shape}" for one in given]
+        if len(set(kinds)) > 1:
+            raise ShardError(f"The shards do not go on alike: {', '.join(kinds)}. Report this as a fault.")
+        return given
 
     def message(self, array: NDArray) -> NDArray:
         """A copy of what is given: the other shards see nothing but bytes."""
@@ -153,6 +171,7 @@ def run_ranks(ways: Sequence[Communicator], work: Callable[[Communicator], _Made
     def run(way: Communicator) -> None:
         try:
             made[way.rank] = work(way)
+            way.end()
         except BaseException as error:
             failed[way.rank] = error
             way.abort(f"Shard {way.rank} of {way.size} failed: {error}")

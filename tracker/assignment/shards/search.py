@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import array_module, on_device, to_device, to_host
+from ..._threads import Team
 from ..dense import DenseMatrix
 from ..hungarian import Found, refuse, unmatched_forest
 from ..points import matrix_of
@@ -119,24 +120,28 @@ def _searched(
     part = blocks.cols if by_columns else blocks.rows
     block = read(way, lambda: part(*edges[way.rank : way.rank + 2]), work.is_on_gpu)
     tally.lap("reading")
-    start = _reduced(block, blocks.shape, edges, way, work)
-    tally.lap("initial_reduction")
-    if by_columns:
-        v = gathered_lines(way, search_trees(start, way, tally), edges)
-    else:
-        search_pairs(start, way, tally)
-        v = start.forest.col_dual
+    with Team(work.workers) as team:
+        start = _reduced(block, (blocks.shape, edges), way, by_columns, team)
+        tally.lap("initial_reduction")
+        if by_columns:
+            v = gathered_lines(way, search_trees(start, way, tally), edges)
+        else:
+            search_pairs(start, way, tally)
+            v = start.forest.col_dual
     return start, (start.forest.col_of_row, v), tally.stats(way)
 
 
 def _reduced(
-    block: NDArray, shape: tuple[int, int], edges: tuple[int, ...], way: Communicator, work: Work
+    block: NDArray,
+    extent: tuple[tuple[int, int], tuple[int, ...]],
+    way: Communicator,
+    by_columns: bool,
+    team: Team,
 ) -> Reduced:
-    """Algorithm 1; see `Hungarian`."""
-    rows, cols = shape
-    by_columns = work.variant == "tree"
+    """Algorithm 1, see `Hungarian`; extent: the shape of the matrix, and the edges of the shards."""
+    (rows, cols), edges = extent
     own = slice(edges[way.rank], edges[way.rank + 1])
-    low, high = row_extremes(block, work.workers)
+    low, high = row_extremes(block, team)
     low = way.least(low) if by_columns else gathered_lines(way, low, edges)
     types = agreed_types(way, low, high, block.dtype)
     if types.is_narrow:
@@ -146,10 +151,10 @@ def _reduced(
     row_dual, col_dual = low.astype(types.key), np.zeros(cols, types.key)
     if rows == cols:
         dual = row_dual if by_columns else row_dual[own]
-        least = column_least(block, dual, types.never, work.workers)
+        least = column_least(block, dual, types.never, team)
         if by_columns:
             col_dual[own] = least
         else:
             col_dual[:] = way.least(least)
         col_dual[col_dual >= types.never] = 0
-    return Reduced(block, edges, unmatched_forest(row_dual, col_dual), types, work.workers)
+    return Reduced(block, edges, unmatched_forest(row_dual, col_dual), types, team)

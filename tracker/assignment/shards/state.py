@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays import array_module, kernels, on_device, to_device, to_host
+from ..._threads import Team
 from ..._timing import Stopwatch
 from ..hungarian import Forest, Types, counts_of, refuse, types_of
 from .communicator import Communicator
@@ -32,14 +33,14 @@ class Reduced:
     forest : Forest
         On the host, alike in all shards; the tree variant keeps the duals of its own columns elsewhere.
     types : Types
-    workers : int
+    team : Team
     """
 
     block: NDArray
     edges: tuple[int, ...]
     forest: Forest
     types: Types
-    workers: int
+    team: Team
 
 
 class Tally:
@@ -55,10 +56,10 @@ class Tally:
         """The time since the last lap belongs to this stage."""
         self._clock.lap(stage)
 
-    def augment(self, forest: Forest) -> None:
+    def augment(self, forest: Forest, team: Team) -> None:
         """Algorithms 5 and 6, which every shard does alike."""
         ON_HOST.reverse_pass(forest)
-        ON_HOST.augmentation_pass(forest)
+        ON_HOST.augmentation_pass(forest, team)
         self.lap("augmentation_pass")
         self.paths.append(self.count(forest, _PATHS))
         self.waiting -= self.paths[-1]
@@ -100,7 +101,7 @@ def gathered_lines(way: Communicator, own: NDArray, edges: tuple[int, ...]) -> N
     return xp.concatenate([part[:width] for part, width in zip(parts, np.diff(edges).tolist(), strict=True)])
 
 
-def row_extremes(block: NDArray, workers: int) -> tuple[NDArray, NDArray]:
+def row_extremes(block: NDArray, team: Team) -> tuple[NDArray, NDArray]:
     """On the host, the least and the largest finite cost of each row of a block, which may have no column."""
     dtype = block.dtype
     limit = np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
@@ -109,7 +110,7 @@ def row_extremes(block: NDArray, workers: int) -> tuple[NDArray, NDArray]:
         return np.full(len(block), above, dtype), np.full(len(block), -limit, dtype)
     low, high = array_module(block).empty((2, len(block)), dtype)
     on: Any = kernels("outbid.assignment.hungarian", block)
-    on.row_extremes(block, low, high, dtype.type(limit), workers)
+    on.row_extremes(block, low, high, dtype.type(limit), team)
     return to_host(low), to_host(high)
 
 
@@ -120,10 +121,10 @@ def agreed_types(way: Communicator, low: NDArray, high: NDArray, dtype: np.dtype
     return types_of(dtype, max(abs(float(least)), abs(float(most))))
 
 
-def column_least(block: NDArray, row_dual: NDArray, never: Any, workers: int) -> NDArray:
+def column_least(block: NDArray, row_dual: NDArray, never: Any, team: Team) -> NDArray:
     """On the host, second part of Algorithm 1 for a block of rows or columns; `never` where it is empty."""
     found = array_module(block).full(block.shape[1], never, row_dual.dtype)
     if block.size:
         on: Any = kernels("outbid.assignment.hungarian", block)
-        on.column_reduction(block, to_device(row_dual) if on_device(block) else row_dual, found, workers)
+        on.column_reduction(block, to_device(row_dual) if on_device(block) else row_dual, found, team)
     return to_host(found)

@@ -77,7 +77,7 @@ def search_trees(start: Reduced, way: Communicator, tally: Tally) -> NDArray:
         tally.lap("optimality_check")
         _Growth(start, columns, way, on).grow()
         tally.lap("search")
-        tally.augment(forest)
+        tally.augment(forest, start.team)
     return to_host(columns.dual)
 
 
@@ -102,7 +102,7 @@ class _Growth:
             while first < self.count:
                 words[3] += 1
                 frontier = tuple(of[first : self.count] for of in (forest.joined, forest.roots, self.bases))
-                arguments = (int(words[3]), self.start.types.tie, self.start.workers)
+                arguments = (int(words[3]), self.start.types.tie, self.start.team)
                 self.on.scan(self.columns, frontier, *arguments)
                 first, least = self.count, self._joined(level)
             if words[1]:

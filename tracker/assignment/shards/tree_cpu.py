@@ -8,12 +8,10 @@ A `Columns` holds its arrays; frontier: rows, their roots and bases, of all shar
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from ..hungarian_cpu import after, far_of, in_parts, least_above
+from ..hungarian_cpu import far_of, in_parts
+from ..hungarian_cpu import scan as scan_columns
 
-_STRIDE = 64
-"""Entries compared at once, as in hungarian_cpu."""
 _OPEN, _JOINED = 0, 1
 
 
@@ -25,12 +23,12 @@ def open_columns(columns, never):
     columns.bar.fill(far_of(never))
 
 
-def scan(columns, frontier, number, tie, workers):
+def scan(columns, frontier, number, tie, team):
     """Algorithm 4 for a frontier. Written: slack, row_before, root, found_in, bar."""
-    c = columns
-    arrays = (c.costs, c.first, *frontier, c.dual, tie, number)
+    c, rows = columns, len(frontier[0])
     found = (c.slack, c.state, c.row_before, c.root, c.found_in, c.bar)
-    in_parts(_scan, len(c.slack), len(frontier[0]) * len(c.slack), workers, *arrays, found)
+    given = (c.costs, c.first, frontier, found, c.dual, tie, 0, rows, number)
+    in_parts(scan_columns, len(c.slack), rows * len(c.slack), team, *given)
 
 
 def join(columns, level, never):
@@ -54,27 +52,3 @@ def lower_duals(columns, level, ends):
     covered = c.state == _JOINED
     covered[ends] = False
     c.dual[covered] -= level - c.slack[covered]
-
-
-@njit(nogil=True, cache=True)
-def _scan(costs, offset, joined, roots, bases, dual, tie, number, found, begin, end):  # pragma: no cover
-    slack, state, row_before, root, found_in, bar = found
-    rows = costs.shape[0]
-    for k in range(len(joined)):
-        i, base = joined[k], bases[k]
-        row = costs[i]
-        for start in range(begin, end, _STRIDE):
-            stop = min(start + _STRIDE, end)
-            if least_above(row[start:stop], bar[start:stop]) > base:
-                continue
-            for j in range(start, stop):
-                if state[j] != _OPEN:
-                    continue
-                key = dual.dtype.type(row[j] - base - dual[j])
-                if key < slack[j] or (
-                    key == slack[j]
-                    and found_in[j] == number
-                    and after(i, offset + j, rows) < after(row_before[j], offset + j, rows)
-                ):
-                    slack[j], row_before[j], root[j], found_in[j] = key, i, roots[k], number
-                    bar[j] = key + dual[j] + tie

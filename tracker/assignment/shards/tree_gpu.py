@@ -28,7 +28,7 @@ def open_columns(columns, never):
     columns.found_in.fill(0)
 
 
-def scan(columns, frontier, number, tie, workers):  # noqa: ARG001
+def scan(columns, frontier, number, tie, team):  # noqa: ARG001
     """Algorithm 4 for a frontier; see tree_cpu."""
     c = columns
     rows, width = c.costs.shape
