@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import statistics
 import time
@@ -198,11 +199,12 @@ def ratio(rows: list[Row], column: str, over: Key, under: Key) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Rows, their means, and the paper's claims beside them."""
+    """Rows, their means, and the paper's claims beside them; complete unless the time was over before."""
 
     rows: list[Row]
     summary: list[Row]
     claims: list[Row]
+    complete: bool = True
 
 
 def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
@@ -214,8 +216,19 @@ def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
             refuse_output(path, overwrite=overwrite, record=record)
 
 
-def conduct_paper(name: str, paper: Paper, extent: Extent, folder: Path) -> Outcome:
+def conduct_paper(
+    name: str, paper: Paper, extent: Extent, folder: Path, seconds: float = math.inf
+) -> Outcome:
     """Measure, and write NAME.csv with its record, NAME_summary.csv and NAME_claims.csv.
+
+    Parameters
+    ----------
+    name : str
+    paper : Paper
+    extent : Extent
+    folder : Path
+    seconds : float
+        After which no further run is begun; the size that is not complete then is left out.
 
     Raises
     ------
@@ -232,15 +245,24 @@ def conduct_paper(name: str, paper: Paper, extent: Extent, folder: Path) -> Outc
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     table = folder / f"{name}.csv"
+    begun, complete = time.monotonic(), True
     for row in paper.rows(extent):
+        complete = time.monotonic() - begun <= seconds
+        if not complete:
+            rows = [one for one in rows if one["n"] != row["n"]]
+            break
         rows.append(row)
         write_rows(table, rows, record_of(name, extent, complete=False))
+    if not rows:
+        raise ResourceError(
+            f"{name}: no size was complete after {seconds:g} s. Give more time or smaller sizes."
+        )
     summary = mean_rows(rows, paper.cell)
     claims = [claim.row() for claim in paper.claims(summary)]
-    write_rows(table, rows, record_of(name, extent, complete=True))
+    write_rows(table, rows, record_of(name, extent, complete=complete))
     write_rows(folder / f"{name}_summary.csv", summary)
     write_rows(folder / f"{name}_claims.csv", claims)
-    return Outcome(rows, summary, claims)
+    return Outcome(rows, summary, claims, complete)
 
 
 def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """The tables and figures of the three papers at sizes of their own, for tests/papers_record.json.
 
 ``python tests/papers.py --device gpu`` measures those that a GPU changes, with ``--device cpu`` the others;
-each replaces its part of the record. docs/explanation/papers.md is made from it.
+each replaces its part of the record as soon as it is done. One that takes longer than its time is ended; the
+sizes it completed are kept. docs/explanation/papers.md is made from it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import multiprocessing
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from outbid.errors import OutbidError
 from outbid.simulate.experiments.papers import paper_named
 from outbid.simulate.paper import Extent, conduct_paper
 
@@ -53,6 +56,8 @@ EXTENTS = {
     },
 }
 """What is recorded, in some five minutes on a GPU and 16 cores."""
+GRACE = 1.3
+"""Times its seconds after which a table is ended in the midst of a run."""
 
 
 def sources() -> dict[str, str]:
@@ -64,6 +69,31 @@ def sources() -> dict[str, str]:
     }
 
 
+def conduct(name: str, extent: Extent, folder: Path, seconds: float) -> None:
+    """Measure, in a process of its own, and leave what was found in a file."""
+    try:
+        found = conduct_paper(name, paper_named(name), extent, folder, seconds)
+    except OutbidError as error:
+        sys.stderr.write(f"{error}\n")
+        return
+    settings = json.loads((folder / f"{name}.csv.json").read_text("utf-8"))
+    part = {"card": settings["card"], "summary": found.summary, "claims": found.claims}
+    (folder / "part.json").write_text(json.dumps(part | {"complete": found.complete}), encoding="utf-8")
+
+
+def ended(name: str, extent: Extent, seconds: float) -> dict[str, object] | None:
+    """What was found within some seconds, None if nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = (name, extent, Path(folder), seconds)
+        process = multiprocessing.get_context("spawn").Process(target=conduct, args=given)
+        process.start()
+        process.join(GRACE * seconds)  # a single run may take long
+        process.kill()
+        process.join()
+        part = Path(folder) / "part.json"
+        return json.loads(part.read_text("utf-8")) if part.exists() else None
+
+
 def main() -> None:
     sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
     import measure
@@ -71,23 +101,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--only", nargs="*", help="names, the others are left as they are")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each of them")
     chosen = parser.parse_args()
     record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
     for name, extent in EXTENTS[chosen.device].items():
         if chosen.only and name not in chosen.only:
             continue
         begun = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            found = conduct_paper(name, paper_named(name), extent, Path(folder))
-            settings = json.loads((Path(folder) / f"{name}.csv.json").read_text("utf-8"))
-        sys.stderr.write(f"{name}: {time.monotonic() - begun:.1f} s\n")
+        part = ended(name, extent, chosen.seconds)
+        said = "nothing" if part is None else "complete" if part["complete"] else "sizes left out"
+        sys.stderr.write(f"{name}: {time.monotonic() - begun:.1f} s, {said}\n")
+        if part is None:
+            continue
         record.setdefault(chosen.device, {})[name] = {
             "commit": measure.commit(),
             "date": measure.today(),
             "machine": measure.provenance(),
-            "card": settings["card"],
-            "summary": found.summary,
-            "claims": found.claims,
+            **part,
         }
         record["sources"] = sources()
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

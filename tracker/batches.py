@@ -24,6 +24,8 @@ _FRAMES, _SOURCES, _TARGETS = 8, 500, 20_000
 """Frame pairs that are looked at, and detections in them."""
 FULL = 2_000_000
 """Detections that fill a GPU, with other batches beside them."""
+ABREAST = 8
+"""Frame pairs at once of a solver whose many rounds by few rows leave most of a GPU idle."""
 LANES = 3
 """Batches at once: one comes, one is linked, one goes."""
 
@@ -199,18 +201,24 @@ def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) 
     return Plan(cuts, at_once, sum(taken[:at_once]))
 
 
-def plan_pairs(frame_start: NDArray[np.int64], pairs_a_detection: float, *, as_matrix: bool) -> Plan:
-    """Every frame pair by itself, one after the other, for solvers that take one at a time.
+def plan_pairs(
+    frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int, *, as_matrix: bool
+) -> Plan:
+    """Every frame pair by itself, for solvers that take one at a time: as matrices one after the other.
 
     Examples
     --------
-    >>> plan_pairs(np.array([0, 1000, 2000, 3000]), 14.5, as_matrix=True)
+    >>> plan_pairs(np.array([0, 1000, 2000, 3000]), 14.5, 10**10, as_matrix=True)
     Plan(runs=[(0, 1), (1, 2)], at_once=1, planned_bytes=156530000)
+    >>> plan_pairs(np.array([0, 1000, 2000, 3000]), 14.5, 10**10, as_matrix=False).at_once
+    2
     """
     needed = int(bytes_of_frames(frame_start, pairs_a_detection).max(initial=0)) + BATCH_BYTES
+    cuts = runs(frame_start, 0)
     if as_matrix:
-        needed += largest_matrix(frame_start)
-    return Plan(runs(frame_start, 0), 1, needed)
+        return Plan(cuts, 1, needed + largest_matrix(frame_start))
+    at_once = max(1, min(ABREAST, len(cuts), memory // needed))
+    return Plan(cuts, at_once, at_once * needed)
 
 
 def largest_matrix(frame_start: NDArray[np.int64]) -> int:

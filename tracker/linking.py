@@ -160,7 +160,7 @@ def link_frames(
         if solver.is_near_linear:
             cuts, at_once, planned = plan(start, each, memory)
         else:
-            cuts, at_once, planned = plan_pairs(start, each, as_matrix=solver.needs_matrix)
+            cuts, at_once, planned = plan_pairs(start, each, memory, as_matrix=solver.needs_matrix)
         lap("planning")
         batches = Batches(planned_bytes=planned)
         solved = in_lanes(partial(_tried, movie, place, workers, memory // at_once), cuts, at_once)

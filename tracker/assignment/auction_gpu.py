@@ -15,6 +15,8 @@ from .._cuda import cuda_function, processors
 _SOURCE = "assignment/auction.cu"
 _BLOCK = 1024
 _BLOCKS_A_PROCESSOR = 1
+_ROWS_A_THREAD = 8
+"""Short rows a thread looks at when all bid. In most rounds few do, and few blocks wait less for each other."""
 _LONG = 64
 """Pairs a row from which on more than eight threads look at it together."""
 
@@ -45,6 +47,8 @@ def _rounds(kind, values, costs, state, rounds, lanes):
     bids = (xp.empty(n, np.int32), xp.empty(n, v.dtype), xp.empty(n, np.uint64), xp.zeros(m, np.uint64))
     live = to_device(np.array([len(rows), 0, 0], np.int32))
     blocks = _BLOCKS_A_PROCESSOR * processors()
+    if lanes < 32:
+        blocks = max(1, min(blocks, -(-n * lanes // (_BLOCK * _ROWS_A_THREAD))))
     part, report = xp.empty(3 * blocks, v.dtype), xp.empty(3, np.int64)
     cuda_function(_SOURCE, f"{kind}_rounds_{values.dtype.str[1:]}", cooperative=True)(
         (blocks,),

@@ -98,7 +98,7 @@ class Table3(Paper):
 
 def _serial(stats: Mapping[str, float], variant: str) -> float:
     """Seconds of the stages that have no threads; the joins of trees are not timed apart."""
-    names = ["optimality_check", "reverse_pass", "augmentation_pass"]
+    names = ["optimality_check", "reverse_pass"]
     names += ["forward_pass"] if variant == "classical" else []
     return sum(stats.get(f"{name}_seconds", 0.0) for name in names)
 
