@@ -37,7 +37,7 @@ EXTENTS = {
         "date-nagi-table2": Extent((1000, 2000, 3000, 4000, 5000), 3, "gpu"),
         "date-nagi-table3": Extent((5000, 10_000, 20_000), 1, "gpu"),
         "date-nagi-table4": Extent((10_000,), 1, "gpu"),
-        "date-nagi-table5": Extent((20_000,), 1, "gpu"),
+        "date-nagi-table5": Extent((10_000,), 1, "gpu"),
         "roverso-figure1": Extent((256, 512, 1024, 2048, 4096), 1, "gpu"),
         "roverso-figure2": Extent((256, 512, 1024, 2048), 2, "gpu"),
         "roverso-figure3": Extent((256, 512, 1024), 1, "gpu"),

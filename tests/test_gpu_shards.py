@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
-from outbid._arrays import cupy_module, gpu_names, on_device, to_device, to_host
+from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_device, to_host
+from outbid.assignment.hungarian import Found
 from outbid.assignment.problem import on_gpu
+from outbid.assignment.shards.blocks import ArrayBlocks
+from outbid.assignment.shards.communicator import Communicator, ShardError, run_ranks
+from outbid.assignment.shards.nccl import Nccl
+from outbid.assignment.shards.search import Work, found
 
 pytestmark = pytest.mark.gpu
 VARIANTS = ("hungarian:tree", "hungarian:classical")
@@ -71,16 +78,42 @@ def test_a_matrix_on_the_host_is_read_by_the_gpu_in_its_parts(solver, shards, tm
         assert_same(answer, assign(AssignmentProblem(DenseCosts(costs)), solver))
 
 
+needs_nccl = pytest.mark.skipif(find_spec("cupy") is None or nccl_module() is None, reason="CuPy has no NCCL")
+
+
+@needs_nccl
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_all_gpus_through_nccl(variant):
+    costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
+    work = Work(variant.removeprefix("hungarian:"), is_on_gpu=True)
+
+    def shard(way: Communicator) -> Found:
+        with cupy_module().cuda.Device(way.rank):
+            return found(ArrayBlocks(costs), way, work)
+
+    expected = assign(AssignmentProblem(DenseCosts(costs)), variant)
+    for answer in run_ranks(Nccl.of_host(list(range(len(gpu_names())))), shard):
+        np.testing.assert_array_equal(answer.col_of_row, expected.col_of_row)
+        assert [answer.stats[name] for name in COUNTS] == [expected.stats[name] for name in COUNTS]
+
+
+@needs_nccl
 @pytest.mark.parametrize("solver", [*VARIANTS, "sparsified"])
-def test_all_gpus_through_nccl(solver):
-    if getattr(cupy_module().cuda, "nccl", None) is None or len(gpu_names()) == 1:
-        pytest.skip("it needs two GPUs, and CuPy with NCCL")
+def test_a_problem_over_several_gpus(solver):
+    if len(gpu_names()) == 1:
+        pytest.skip("it needs two GPUs")
     costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
     problem = AssignmentProblem(DenseCosts(costs))
     answer = assign(problem, solver, devices=range(len(gpu_names())))
     assert answer.gap == 0
     if solver != "sparsified":
         assert_same(answer, assign(problem, solver))
+
+
+@needs_nccl
+def test_two_shards_of_one_gpu_are_refused_by_nccl():
+    with pytest.raises(ShardError, match="cannot join GPUs"):
+        Nccl.of_host([0, 0])
 
 
 def test_a_row_that_cannot_be_matched_ends_all_shards():

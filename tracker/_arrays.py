@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -91,7 +92,9 @@ def cupy_module() -> ModuleType:
 def nccl_module() -> ModuleType | None:
     """NCCL as CuPy knows it, which ``import cupy`` alone does not load; None where it is missing."""
     try:
-        nccl = import_module("cupy.cuda.nccl")
+        with warnings.catch_warnings():  # which say how to install it
+            warnings.simplefilter("ignore")
+            nccl = import_module("cupy.cuda.nccl")
     except ImportError:
         return None
     return nccl if getattr(nccl, "available", True) else None

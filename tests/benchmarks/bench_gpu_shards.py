@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from outbid import Detections
 from outbid._arrays import gpu_names, to_device
+from outbid._threads import in_threads
 from outbid.assignment.hungarian import Found
-from outbid.assignment.shards.communicator import Alone, Communicator, Virtual, run_ranks
+from outbid.assignment.shards.communicator import Alone, Communicator, run_ranks
 from outbid.assignment.shards.nccl import Nccl
 from outbid.assignment.shards.search import Work
 from outbid.linking import LinkCosts, link_frames
@@ -153,17 +154,17 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
     while gpus <= len(gpu_names()):
         edges = [round((frames - 1) * k / gpus) for k in range(gpus + 1)]
 
-        def part(way: Communicator, edges: list[int] = edges) -> NDArray:
-            first, last = edges[way.rank : way.rank + 2]
+        def part(gpu: int, edges: list[int] = edges) -> NDArray:
+            first, last = edges[gpu : gpu + 2]
             begin, end = seen.frame_start[[first, last + 1]]
             some = Detections.from_table(seen.frame[begin:end], seen.position[begin:end])
-            with cupy.cuda.Device(way.rank):
+            with cupy.cuda.Device(gpu):
                 memory = int(0.8 * cupy.cuda.Device().mem_info[0])
                 links = link_frames(some, some.position, LinkCosts(1.0), place=to_device, memory=memory)
             return links.pairs + begin
 
         begun = time.perf_counter()
-        pairs = np.concatenate(run_ranks(Virtual.all_of(gpus), part))
+        pairs = np.concatenate(list(in_threads(part, range(gpus), gpus)))
         spent = time.perf_counter() - begun
         known = known or pairs.tobytes()
         same = pairs.tobytes() == known

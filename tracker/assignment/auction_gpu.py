@@ -16,7 +16,7 @@ _SOURCE = "assignment/auction.cu"
 _BLOCK = 1024
 _BLOCKS_A_PROCESSOR = 1
 _ROWS_A_THREAD = 8
-"""Short rows a thread looks at when all bid. In most rounds few do, and few blocks wait less for each other."""
+"""Short rows a thread looks at when all bid. In most rounds few do, and few blocks wait less for all."""
 _LONG = 64
 """Pairs a row from which on more than eight threads look at it together."""
 

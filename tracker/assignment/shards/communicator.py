@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from threading import Barrier, BrokenBarrierError, Thread
+from threading import Barrier, BrokenBarrierError, Lock, Thread
 from typing import TypeVar
 
 from numpy.typing import NDArray
@@ -68,8 +68,14 @@ class Communicator(ABC):
     def _total(self, array: NDArray) -> NDArray:
         return self._gather(array).sum(axis=0, dtype=array.dtype)
 
-    def end(self) -> None:  # noqa: B027  (alone there is nobody to wait for)
+    def begin(self) -> None:  # noqa: B027  (alone there is nobody to wait for)
+        """Before the first call."""
+
+    def end(self) -> None:  # noqa: B027
         """After the last call: no other shard may wait for one more."""
+
+    def leave(self) -> None:  # noqa: B027
+        """After the end, or after a failure."""
 
     def abort(self, reason: str) -> None:  # noqa: B027  (alone there is nobody to warn)
         """Make the calls of all other shards fail, for this one cannot go on."""
@@ -90,32 +96,33 @@ class Alone(Communicator):
 
 
 class _Meeting:
-    """Where the shards of one process meet."""
+    """Where the shards of one process meet, of which one at a time has the turn to work."""
 
     def __init__(self, size: int) -> None:
-        self.barrier, self.reason = Barrier(size), ""
-        self.given: list[NDArray | None] = [None] * size
+        self.barrier, self.reason, self.turn = Barrier(size), "", Lock()
+        # Two tables in turn: nobody lays on one again before all have read it.
+        self.tables: tuple[list[NDArray | None], ...] = ([None] * size, [None] * size)
 
-    def exchange(self, rank: int, given: NDArray | None) -> list[NDArray | None]:
-        """What all shards give at once; None of one that has ended."""
-        self.given[rank] = given
-        self._wait()
-        found = list(self.given)
-        self._wait()
-        return found
-
-    def _wait(self) -> None:
+    def exchange(self, rank: int, number: int, given: NDArray | None) -> list[NDArray | None]:
+        """What all shards give at their exchange of this number; None of one that has ended."""
+        table = self.tables[number % 2]
+        table[rank] = given
+        self.turn.release()
         try:
             self.barrier.wait()
+            return list(table)
         except BrokenBarrierError:
             raise EndedElsewhere(self.reason) from None
+        finally:
+            self.turn.acquire()
 
 
 class Virtual(Communicator):
     """One of several shards in threads of one process, on the CPU or all on one GPU.
 
     For tests, and for matrices that are read part by part: answer, messages and bytes are those of so many
-    devices, the time says nothing about them.
+    devices, the time says nothing about them. They take turns, from one message to the next: threads that
+    all ask for Python's lock at once lose more time by that than they take to work.
 
     Examples
     --------
@@ -126,7 +133,7 @@ class Virtual(Communicator):
 
     def __init__(self, rank: int, size: int, meeting: _Meeting) -> None:
         super().__init__(rank, size)
-        self._meeting = meeting
+        self._meeting, self._exchanges, self._has_turn = meeting, 0, False
 
     @classmethod
     def all_of(cls, size: int) -> list[Communicator]:
@@ -135,14 +142,23 @@ class Virtual(Communicator):
         return [cls(rank, size, meeting) for rank in range(size)]
 
     def _gather(self, array: NDArray) -> NDArray:
-        found = self._alike(self._meeting.exchange(self.rank, self.message(array)))
-        return array_module(array).stack(found)
+        return array_module(array).stack(self._exchanged(self.message(array)))
+
+    def begin(self) -> None:
+        self._has_turn = self._meeting.turn.acquire()
 
     def end(self) -> None:
-        self._alike(self._meeting.exchange(self.rank, None))
+        self._exchanged(None)
 
-    def _alike(self, given: list[NDArray | None]) -> list[NDArray | None]:
-        """Refuse in all shards what would keep some of them waiting for ever."""
+    def leave(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._meeting.turn.release()
+
+    def _exchanged(self, mine: NDArray | None) -> list[NDArray | None]:
+        """What all give; refused in all of them is what would keep some waiting for ever."""
+        self._exchanges += 1
+        given = self._meeting.exchange(self.rank, self._exchanges, mine)
         kinds = ["an end" if one is None else f"{one.dtype} of shape {one.shape}" for one in given]
         if len(set(kinds)) > 1:
             raise ShardError(f"The shards do not go on alike: {', '.join(kinds)}. Report this as a fault.")
@@ -170,19 +186,23 @@ def run_ranks(ways: Sequence[Communicator], work: Callable[[Communicator], _Made
 
     def run(way: Communicator) -> None:
         try:
+            way.begin()
             made[way.rank] = work(way)
             way.end()
         except BaseException as error:
             failed[way.rank] = error
             way.abort(f"Shard {way.rank} of {way.size} failed: {error}")
+        finally:
+            way.leave()
 
-    if len(ways) == 1:
-        return [work(ways[0])]
     threads = [Thread(target=run, args=(way,), daemon=True) for way in ways]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    if len(ways) == 1:
+        run(ways[0])
+    else:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     if failed:
         raise min(failed.items(), key=lambda one: (isinstance(one[1], EndedElsewhere), one[0]))[1]
     return [made[way.rank] for way in ways]

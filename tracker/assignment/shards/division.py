@@ -69,9 +69,9 @@ class Divided(AbstractAssignmentSolver):
         return Found(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
 
     def threads(self) -> int:
-        """Threads of one shard on the CPU."""
+        """Threads of one shard on the CPU, all of them, for shards take turns there."""
         wanted = self.inner.workers if isinstance(self.inner, Hungarian) else None
-        return max(1, (wanted or processors()) // max(1, self.shards))
+        return wanted or processors()
 
     def in_shards(
         self, work: Callable[[Communicator], _Made], problem: AssignmentProblem | None = None
