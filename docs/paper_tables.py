@@ -136,6 +136,44 @@ def _card(record: dict[str, Any]) -> str:
     return f"Commit {commit}, {date}; {card}; {record['provenance']}."
 
 
+def thread_times() -> str:
+    """Seconds of Table 1 by threads, and on a GPU, beside the paper's."""
+    part = dict(_parts())["date-nagi-table1"] if "gpu" in _record() else None
+    if part is None:
+        return "Not recorded yet: `python tests/papers.py --device gpu --only date-nagi-table1`."
+    cases = list(dict.fromkeys(row["case"] for row in part["summary"]))
+    found = {(row["n"], row["case"]): row for row in part["summary"]}
+    rows = []
+    for size in sorted({row["n"] for row in part["summary"]}):
+        cells = [found.get((size, case), {}) for case in cases]
+        rows.append((f"{size:,}", *(_both(cell) for cell in cells)))
+    return f"{_table(('n', *cases), rows)}\n\nSeconds, in parentheses the paper's. {_origin(part)}"
+
+
+def _both(row: dict[str, Any]) -> str:
+    if not row:
+        return ""
+    paper = row.get("paper_seconds", "")
+    return f"{row['seconds']:.3f}" + (f" ({paper:g})" if paper not in ("", None) else "")
+
+
+def huge_problems() -> str:
+    """What fits no GPU as a matrix, or only just."""
+    path = REPOSITORY / "tests" / "gpu_long_record.json"
+    record = json.loads(path.read_text("utf-8")).get("huge_problems")
+    if record is None:
+        return "Not measured yet: `make gpu-bench` measures it."
+    rows = [
+        (
+            row["costs"], f"{row['n']:,}", row["shards"], f"{row['seconds']:.1f}",
+            f"{row['gap']:g}", row["passes"], f"{row['candidates']:,}", row["gpu_gb"],
+        )
+        for row in record["rows"]
+    ]  # fmt: skip
+    heads = ("costs", "n", "shards", "s", "gap", "passes", "candidates", "GB of the GPU")
+    return f"{_table(heads, rows)}\n\n{_card(record)}"
+
+
 def serial_share() -> str:
     """The largest share of one thread's time in stages that never have more, as words."""
     rows = _record()["cpu"]["date-nagi-table3"]["summary"]
