@@ -11,12 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cupy  # noqa: TID251  (the benchmark waits for the device itself)
 import measure
 import numpy as np
 from bench_gpu_shards import Hashed
-from measure_gpu import add_to_long_record
+from measure_gpu import kept
 
 from outbid import Assignment, AssignmentProblem, DenseCosts, PointCosts, assign
 from outbid._arrays import to_device, to_host
@@ -69,26 +70,18 @@ def _say(step: str) -> None:
     print(f"# {step}", flush=True)
 
 
-def kept(rows: Iterator[measure.Row], found: list[measure.Row], *, record: bool) -> Iterator[measure.Row]:
-    """Rows as they come, each in the record at once, behind those found before."""
-    for row in rows:
-        found.append(row)
-        if record:
-            add_to_long_record("huge_problems", {"rows": found})
-        yield row
-
-
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the rows in tests/gpu_long_record.json")
     parser.add_argument("--points", type=int, default=200_000)
     parser.add_argument("--rows", type=int, default=87_000)
     chosen = parser.parse_args()
-    found: list[measure.Row] = []
-    measure.show(kept(points(chosen.points), found, record=chosen.record), chosen.csv)
+    results: dict[str, Any] = {"rows": []}
+    rows = points(chosen.points)
+    measure.show(kept("huge_problems", rows, results, record=chosen.record), chosen.csv)
     with tempfile.TemporaryDirectory() as folder:
-        rows = matrix(chosen.rows, Path(folder))
-        measure.show(kept(rows, found, record=chosen.record), measure.beside(chosen.csv, "matrix"))
+        rows = kept("huge_problems", matrix(chosen.rows, Path(folder)), results, record=chosen.record)
+        measure.show(rows, measure.beside(chosen.csv, "matrix"))
 
 
 if __name__ == "__main__":

@@ -2,33 +2,38 @@
 
 Uniform integers in [0, 10n], each made where it is needed by a hash of its place, so that nobody holds the
 matrix. Weak scaling: n = 10,000 on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
-fixed. `seconds` is the search with the initial reduction, without making the block. Rows with `measured` true
-ran on so many GPUs through NCCL. The others are *predicted* as `outbid.simulate.replay` says; no speed-up
-of shards that take turns is stated. `efficiency` is the paper's: t_1 / t_P, over P for strong scaling. With
-`--record` the rows are kept in tests/gpu_long_record.json, with `--movie` all GPUs link a movie as well.
+fixed. `seconds` is the search with the initial reduction, without making the block; of `sparsified`, whose
+rows are read from main memory, with that. Rows with `measured` true ran on so many GPUs through NCCL; what
+is not measured is listed. `--predict` adds rows *predicted* as `outbid.simulate.replay` says, in minutes; no
+speed-up of shards that take turns is stated. `efficiency` is the paper's: t_1 / t_P, over P for strong
+scaling. With `--record` the rows are kept in tests/gpu_long_record.json as they come, with `--movie` all GPUs
+link a movie as well.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import cupy  # noqa: TID251  (the benchmark makes the costs where they are used)
 import measure
 import numpy as np
-from measure_gpu import add_to_long_record
+from measure_gpu import add_to_long_record, kept
 from numpy.typing import NDArray
 
-from outbid import Detections
-from outbid._arrays import gpu_names, to_device
+from outbid import AssignmentProblem, DenseCosts, Detections
+from outbid._arrays import gpu_names, to_device, to_host
 from outbid._threads import in_threads
 from outbid.assignment.hungarian import Found
 from outbid.assignment.shards.communicator import Alone, Communicator, run_ranks
+from outbid.assignment.shards.division import divided
 from outbid.assignment.shards.nccl import Nccl
 from outbid.assignment.shards.search import Work
+from outbid.assignment.solver import Answer
 from outbid.linking import LinkCosts, link_frames
 from outbid.simulate.replay import MESSAGE, predicted, timed_shard
 
@@ -36,6 +41,12 @@ ROOM = 0.6
 """Of a GPU's memory that a block may take."""
 _AT_ONCE = 1 << 26
 """Costs that are made at once."""
+_LINES = 1000
+"""Rows that are brought to main memory at once."""
+_ALONE = 20_000
+"""Largest n on a machine with one GPU, for which the script takes less than a minute."""
+_MOST_ON_HOST = 60_000
+"""Largest n of a matrix in main memory: 14 GB."""
 PAPER = {
     ("weak", "classical"): {1: 10.42, 2: 12.48, 4: 15.03, 8: 18.58, 16: 23.59},
     ("weak", "tree"): {1: 16.28, 2: 20.26, 4: 26.51, 8: 37.03, 16: 58.32},
@@ -98,9 +109,24 @@ def _predicted(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
     return found.seconds, found.answer
 
 
+def _sparsified(blocks: Hashed, gpus: int) -> tuple[float, Answer]:
+    """Seconds with reading, by so many GPUs."""
+    costs = np.concatenate(
+        [to_host(blocks.rows(k, min(k + _LINES, blocks.size))) for k in range(0, blocks.size, _LINES)]
+    )
+    problem = AssignmentProblem(DenseCosts(costs))
+    start = time.perf_counter()
+    answer = divided("sparsified", range(gpus), None).compute(problem)
+    return time.perf_counter() - start, answer
+
+
 def _row(table: str, variant: str, size: int, gpus: int, instances: int) -> measure.Row:
     is_measured = gpus <= len(gpu_names())
-    of = partial(_measured if is_measured else _predicted, variant=variant, gpus=gpus)
+    of: Callable[[Hashed], tuple[float, Found | Answer]]
+    if variant == "sparsified":
+        of = partial(_sparsified, gpus=gpus)
+    else:
+        of = partial(_measured if is_measured else _predicted, variant=variant, gpus=gpus)
     runs = [of(Hashed(size, 10 * size, seed)) for seed in range(instances)]
     stats = runs[-1][1].stats
     row: measure.Row = {"table": table, "variant": variant, "n": size, "gpus": gpus, "measured": is_measured}
@@ -108,7 +134,17 @@ def _row(table: str, variant: str, size: int, gpus: int, instances: int) -> meas
     stages = ("initial_reduction", "compress", "forward_pass", "search", "augmentation_pass", "dual_update")
     row |= {stage: round(stats.get(f"{stage}_seconds", 0.0), 4) for stage in stages}
     names = ("messages", "bytes_sent", "iterations", "passes", "dual_updates")
-    return row | {name: stats[name] for name in names}
+    return row | {name: stats.get(name, 0) for name in names}
+
+
+def _left_out(size: int, variant: str, gpus: int, *, predict: bool) -> str:
+    """Why there is no such row; empty if there is."""
+    there = len(gpu_names())
+    if gpus > there and (variant == "sparsified" or not predict):
+        return f"{gpus} GPUs, of which {there} are here"
+    if variant == "sparsified" and size > _MOST_ON_HOST:
+        return "a matrix that main memory need not hold"
+    return "" if _fits(size, gpus) else "blocks that do not fit"
 
 
 def _fits(size: int, gpus: int) -> bool:
@@ -118,26 +154,30 @@ def _fits(size: int, gpus: int) -> bool:
 
 
 def scaling(
-    tables: dict[str, list[tuple[int, int]]], instances: int, seconds: float
+    tables: dict[str, list[tuple[int, int]]], instances: int, seconds: float, *, predict: bool
 ) -> Iterator[measure.Row]:
-    """Rows of both tables, until the time is over."""
+    """Rows of both tables, until the time is over; says which are left out."""
     begun = time.monotonic()
     _timed(Hashed(200, 2000, 0), Alone(), "tree")
     _timed(Hashed(200, 2000, 0), Alone(), "classical")
     for table, cells in tables.items():
-        for variant in ("classical", "tree"):
+        for variant in ("classical", "tree", "sparsified"):
             alone: dict[int, float] = {}
             for size, gpus in cells:
+                why = _left_out(size, variant, gpus, predict=predict)
                 if time.monotonic() - begun > seconds:
-                    print(f"{table} {variant}: after {seconds:g} s the rest is left out")
-                    return
-                if not _fits(size, gpus):
+                    why = f"more than {seconds:g} s"
+                if why:
+                    print(
+                        f"# not measured: {table} {variant} n = {size:,} P = {gpus}: it takes {why}",
+                        flush=True,
+                    )
                     continue
                 row = _row(table, variant, size, gpus, instances)
                 cupy.get_default_memory_pool().free_all_blocks()
                 first = alone.setdefault(0 if table == "weak" else size, float(row["seconds"]))
                 share = first / float(row["seconds"]) / (1 if table == "weak" else gpus)
-                paper = PAPER[table, variant] if table == "weak" or size == 20_000 else {}
+                paper = PAPER.get((table, variant), {}) if table == "weak" or size == 20_000 else {}
                 row["efficiency"] = round(share, 3)
                 of_paper = paper[1] / paper[gpus] / (1 if table == "weak" else gpus) if gpus in paper else 0.0
                 yield row | {"paper_seconds": paper.get(gpus, 0.0), "paper_efficiency": round(of_paper, 2)}
@@ -181,8 +221,9 @@ def movie(frames: int, particles: int) -> Iterator[measure.Row]:
 def main() -> None:
     parser = measure.options(__doc__)
     parser.add_argument("--record", action="store_true", help="keep the rows in tests/gpu_long_record.json")
+    parser.add_argument("--predict", action="store_true", help="rows of more GPUs than there are")
     parser.add_argument("--instances", type=int, default=3)
-    parser.add_argument("--most", type=int, default=16, help="GPUs, measured or predicted")
+    parser.add_argument("--most", type=int, default=16, help="GPUs")
     parser.add_argument("--least", type=int, default=10_000, help="n on one GPU")
     parser.add_argument(
         "--sizes", type=int, nargs="*", default=[10_000, 14_142, 20_000], help="of strong scaling"
@@ -190,16 +231,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=400.0, help="after which no further row is begun")
     parser.add_argument("--movie", type=int, nargs=2, help="frames and particles to link by all GPUs")
     chosen = parser.parse_args()
+    if len(gpu_names()) == 1:  # a check that all of it works
+        print(f"# not measured on one GPU: n above {_ALONE:,}, further instances, a movie", flush=True)
+        chosen.instances, chosen.movie = 1, None
+        chosen.sizes = [size for size in chosen.sizes if size <= _ALONE]
     counts = [2**k for k in range(10) if 2**k <= chosen.most]
     weak = [(round(chosen.least * gpus**0.5), gpus) for gpus in counts]
     strong = [(size, gpus) for size in chosen.sizes for gpus in counts]
     tables = {"weak": weak, "strong": strong}
-    rows = measure.show(scaling(tables, chosen.instances, chosen.seconds), chosen.csv)
-    results = {"gpus": len(gpu_names()), "message_seconds": MESSAGE, "rows": rows}
+    rows: list[measure.Row] = []
+    results: dict[str, Any] = {"gpus": len(gpu_names()), "message_seconds": MESSAGE, "rows": rows}
+    found = scaling(tables, chosen.instances, chosen.seconds, predict=chosen.predict)
+    measure.show(kept("shards", found, results, record=chosen.record), chosen.csv)
     if chosen.movie:
         results["movie"] = measure.show(movie(*chosen.movie), measure.beside(chosen.csv, "movie"))
-    if chosen.record:
-        add_to_long_record("shards", results)
+        if chosen.record:
+            add_to_long_record("shards", results)
 
 
 if __name__ == "__main__":

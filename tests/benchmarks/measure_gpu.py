@@ -82,6 +82,17 @@ def add_to_long_record(name: str, results: dict[str, Any]) -> None:
     LONG_RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
+def kept(
+    name: str, rows: Iterable[measure.Row], results: dict[str, Any], *, record: bool
+) -> Iterator[measure.Row]:
+    """Rows as they come, each put into the results; with `record` these are kept at once."""
+    for row in rows:
+        results["rows"].append(row)
+        if record:
+            add_to_long_record(name, results)
+        yield row
+
+
 def _origin() -> dict[str, str]:
     """Commit, date, card, driver and versions."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
