@@ -88,7 +88,7 @@ def card_claims() -> str:
     rows.append(
         (
             "Roverso et al., section 3", "the answer is at most 0.6 % from the optimum",
-            f"at most {worst:.3f} %, GEOM, n = 1,000 to 10,000", _verdict(worst < 0.6),
+            f"at most {worst:.3f} %, GEOM, n = {_span(record['switching'])}", _verdict(worst < 0.6),
         )
     )  # fmt: skip
     faster = [row["cpu_ms"] / row["gpu_ms"] for row in record["switching"] if "cpu_ms" in row]
@@ -120,6 +120,18 @@ def _order(record: dict[str, Any], costs: str, slower: str) -> tuple[str, ...]:
     holds = (over > 1) == (slower == "classical")
     words = f"the {slower} variant is the slower one in {costs}"
     return "Date & Nagi, Table 3", words, f"classical over tree {over:.2f}", _verdict(holds)
+
+
+def _span(rows: list[dict[str, Any]]) -> str:
+    sizes = [row["n"] for row in rows]
+    return f"{min(sizes):,} to {max(sizes):,}"
+
+
+def not_on_a_gpu() -> str:
+    """Tables that were recorded on a CPU alone, as words."""
+    record = _record()
+    names = [f"`{name}`" for name in record["cpu"] if name not in record.get("gpu", {})]
+    return ", ".join(names)
 
 
 def _verdict(holds: bool) -> str:
