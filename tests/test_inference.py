@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.inference import Jpda, infer
+from outbid.inference import Jpda, Solver, infer
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide
+from outbid.inference.passes import Passes
 from outbid.inference.posterior import LinkPosterior, swept
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
@@ -206,3 +207,23 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
             without = gain.copy()
             without[3 * tail + head - 3] = -9.0
             assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", [Jpda(), Passes()])
+def test_one_door_serves_both_solvers(solver: Solver) -> None:
+    """Walkers that keep their heading: who follows whom is known, and so is the model."""
+    count, frames, rng = 300, 8, np.random.default_rng(4)
+    steps = np.empty((frames, count, 3))
+    steps[0] = rng.normal(0, 0.25, (count, 3))
+    for t in range(1, frames):
+        steps[t] = 0.9 * steps[t - 1] + np.sqrt(1 - 0.81) * rng.normal(0, 0.25, (count, 3))
+    place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.cumsum(steps, axis=0)
+    movie = movie_of(place.reshape(-1, 3), np.arange(frames + 1) * count)
+    model = model_of(movie, (0.25 * movie.basis[0, 0]) ** 2, 0.9, 1e-4, [0.95, 0.01])
+    found = infer(movie, model, solver)
+    links = decide(found.candidates, found.probability)
+    right = links.pairs[:, 1] == links.pairs[:, 0] + count
+    assert right.sum() > 0.97 * count * (frames - 1)
+    assert links.probability.mean() == pytest.approx(right.mean(), abs=0.03)
+    after, _ = found.linked(len(movie))
+    assert after + found.death + found.clutter == pytest.approx(1, abs=0.02)

@@ -14,6 +14,7 @@ from .calibrate.known import EACH_AXIS, Known
 from .calibrate.maximise import gate_of
 from .detections import Detections
 from .inference.decide import decide
+from .inference.passes import link_model, ornstein_uhlenbeck
 from .learn import Learned, learn
 from .learn.errors import Kinematics, standard_errors
 from .learn.field import OUTER
@@ -21,7 +22,6 @@ from .learn.fixed import Fixed
 from .learn.options import LearnOptions
 from .lineage import with_divisions
 from .linking import Links
-from .motion import Motion
 from .refine.linking import LinkModel
 from .refine.movie import Movie as Reading
 from .refine.movie import movie_of
@@ -37,10 +37,6 @@ _SHARED = 0.1
 """Error level: share of the variance of displacements that neighbours predict, above which they are named."""
 _UNEVEN = 0.01
 """Error level: standard deviation of step scales below which all intervals are alike."""
-_SHORT = 0.5
-"""Error level: frames of persistence below which a velocity is none."""
-_LEAST = 1e-6
-"""Guard: least rate of a summary, whose rates lie between 0 and 1."""
 
 
 def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
@@ -112,28 +108,12 @@ def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Ca
 
 
 def _link_model(found: Learned, shown: Kinematics, known: Known) -> LinkModel:
-    """The model of one Ornstein-Uhlenbeck velocity and diffusion with the same correlations of steps."""
-    rates, noise = found.model.association, shown.noise
-    moved = np.maximum(np.square(shown.step) - 2 * np.square(noise), 0.0)
-    kept, later = max(shown.kept, 0.0), max(shown.later, 0.0)
-    lasting = min(later / kept, 1 - _LEAST) if kept > 0 else 0.0
-    motion = Motion.static(tuple(np.sqrt(moved).tolist()), tuple(noise.tolist()))
-    if lasting > np.exp(-1 / _SHORT):
-        time = -1 / np.log(lasting)
-        unit = Motion((0.0,), (1.0,), time, (0.0,)).step_variance(1)[0]
-        speed2 = np.minimum(moved * kept / (time * (1 - lasting)) ** 2, moved / unit)
-        diffusion = np.sqrt(np.maximum(moved - speed2 * unit, 0.0))
-        motion = Motion(tuple(diffusion.tolist()), tuple(np.sqrt(speed2).tolist()), time, motion.noise)
-    real = 1 - rates.clutter
-    end, start = (
-        float(np.clip(1 - real * delay.sum(), _LEAST, 1 - _LEAST))
-        for delay in (rates.delay, rates.delay_back)
-    )
-    clutter = min(rates.clutter, (1 - _LEAST) * min(end, start))
+    """The model of one velocity and diffusion with the same correlations of steps, in the given units."""
+    moved = np.maximum(np.square(shown.step) - 2 * np.square(shown.noise), 0.0)
+    kept = max(shown.kept, 0.0), max(shown.later, 0.0)
+    motion = ornstein_uhlenbeck(moved, kept, tuple(shown.noise.tolist()))
     spacing = float(np.sqrt(found.movie.variance_given(np.ones(found.movie.axes)).mean()))
-    gate = gate_of(shown.step, _ROOM * spacing)
-    follow = tuple((real * rates.delay).tolist())
-    return known.held(LinkModel(motion, follow, end, start, gate, clutter=clutter))
+    return known.held(link_model(found.model, motion, gate_of(shown.step, _ROOM * spacing)))
 
 
 def _neighbours(found: Learned) -> int | None:

@@ -4,6 +4,7 @@
 `candidates`      candidate links in compressed rows and columns, and the search for them
 `jpda`            one sweep: filters, both sides, belief propagation (kernels in `…_cpu`)
 `posterior`       marginals of links; probabilities of death, birth and clutter; moments
+`passes`          another solver: Kalman filters along the links of the pass before
 `decide`          links of maximum expected F1, by exact assignment
 
 The door is `infer`.
@@ -12,6 +13,7 @@ The door is `infer`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -66,15 +68,23 @@ class Jpda:
         return found
 
 
-def infer(movie: Movie, model: Model, solver: Jpda | None = None) -> LinkPosterior:
+class Solver(Protocol):
+    """What finds a posterior: `Jpda`, or `passes.Passes`."""
+
+    def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
+        """The posterior of the links of a movie."""
+        ...
+
+
+def infer(movie: Movie, model: Model, solver: Solver | None = None) -> LinkPosterior:
     """The posterior over the links of a movie under a model.
 
     Parameters
     ----------
     movie : Movie
     model : Model
-    solver : Jpda, optional
-        How to find it.
+    solver : Solver, optional
+        How to find it. Default: `Jpda`.
 
     Returns
     -------

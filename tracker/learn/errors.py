@@ -48,12 +48,9 @@ class Kinematics:
     def of(cls, movie: Movie, model: Model) -> Kinematics:
         """Those of a model."""
         motion = model.motion
-        each = motion.share * motion.variance.sum(axis=1)
-        lasting = (1 - motion.renewal) * motion.correlation
-        kept, later = (float((each * lasting**power).sum() / each.sum()) for power in (1, 2))
         seen = weighted(motion.share, motion.variance) + 2 * motion.noise
         step, noise = (np.sqrt(movie.variance_given(one)) for one in (seen, motion.noise))
-        return cls(step, noise, kept, later)
+        return cls(step, noise, motion.kept(1), motion.kept(2))
 
 
 def standard_errors(

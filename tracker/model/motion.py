@@ -62,6 +62,20 @@ class MotionModel:
         left = self.share * self.renewal
         return left / left.sum()
 
+    def kept(self, frames: int) -> float:
+        """Correlation of steps so many frames apart, over all classes.
+
+        Examples
+        --------
+        >>> unit = np.ones(1)
+        >>> walk = MotionModel(unit[:, None], 0.5 * unit, unit, 0.2 * unit, unit, unit)
+        >>> round(walk.kept(2), 2)
+        0.16
+        """
+        each = self.share * self.variance.sum(axis=1)
+        lasting = ((1 - self.renewal) * self.correlation) ** frames
+        return float((each * lasting).sum() / each.sum())
+
     def displacement_variance(self, lag: int) -> NDArray[np.float64]:
         """(K, D) variance of the displacement that is seen over `lag` frames, noise at both ends included.
 

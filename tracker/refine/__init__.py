@@ -18,6 +18,7 @@ along the links of the pass before, forward and backward in time (`link_pass`).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..detections import Detections
 from ..linking import Links
@@ -70,8 +71,34 @@ def refine(
     [[0, 2], [1, 3], [2, 4], [3, 5]]
     """
     movie = movie_of(detections, spacing, interval=1)
-    near = pairs_of(movie, model.gate, workers=workers)
     shift = np.zeros_like(movie.position)
+    return links_of(
+        movie, settled_linking(movie, model, shift, passes=passes, solver=solver, workers=workers)
+    )
+
+
+def settled_linking(
+    movie: Movie,
+    model: LinkModel,
+    shift: NDArray[np.float64],
+    *,
+    passes: int = 10,
+    solver: str = "bid_and_augment",
+    workers: int = 1,
+) -> Linking:
+    """The last pass, and all pairs that it weighed; as in `refine`.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : LinkModel
+        In units of its positions.
+    shift : (N, axes) float64 array
+        Displacement to the next frame that neighbours predict.
+    passes, solver, workers
+        As in `refine`.
+    """
+    near = pairs_of(movie, model.gate, workers=workers)
     none = Linking.none(len(movie.frame))
     pairs = with_gaps(movie, near, model, shift, workers=workers)
     linking, pairs = BY_DETECTIONS.link(movie, pairs, model, none, shift, solver=solver, workers=workers)
@@ -80,7 +107,7 @@ def refine(
         linking = link_pass(movie, pairs, model, known, shift, solver=solver, workers=workers)
         if np.abs(known.trust - linking.trust).max(initial=0.0) < _STILL and not linking.changed.any():
             break
-    return links_of(movie, linking)
+    return linking
 
 
 def links_of(movie: Movie, linking: Linking) -> Links:
