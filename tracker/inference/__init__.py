@@ -18,13 +18,10 @@ from typing import Protocol
 import numpy as np
 
 from ..model import Model
-from ..model.gate import radius
+from ..model.gate import CHANCE, radius
 from ..model.movie import Movie
 from .candidates import Search, candidates_of, distinct, pairs_near
 from .posterior import LinkPosterior, swept
-
-_CHANCE = 1e-3
-"""Error level: likelihood of a link, in that of chance, below which it is no candidate."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Jpda:
 
     def candidates(self, movie: Movie, model: Model) -> LinkPosterior:
         """All candidates within the gate of the model, of which nothing is known yet."""
-        chance, keys = _CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
+        chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
         for lag in np.flatnonzero(model.association.delay) + 1:
             expected = movie.position + lag * model.surroundings.flow
             reach = radius(model.motion, int(lag), chance)

@@ -55,10 +55,7 @@ def decide(
     """
     count = len(candidates.row_start) - 1
     truth = float(probability.sum()) if expected is None else expected
-    threshold = 0.5
-    for _ in range(_ROUNDS):  # two links above a threshold near 1/2 hardly ever share an end
-        above = probability[probability > threshold]
-        threshold = float(above.sum()) / max(len(above) + truth, 1e-9)
+    threshold = half_f1(probability, truth)
     useful = np.flatnonzero(probability > threshold)
     start, gain = np.searchsorted(useful, candidates.row_start), probability[useful] - threshold
     answer, unit = best_pairs(start, candidates.head[useful], gain, (count, count), solver)
@@ -71,3 +68,15 @@ def decide(
         pairs, threshold - probability[kept], margin[source] * unit, float(answer.gap * unit),
         probability=probability[kept],
     )  # fmt: skip
+
+
+def half_f1(probability: NDArray[np.float64], truth: float) -> float:
+    """Half of the largest expected F1, where so many are true: above it a link is worth deciding for.
+
+    Two links above a threshold near 1/2 hardly ever share an end, so each is looked at alone.
+    """
+    threshold = 0.5
+    for _ in range(_ROUNDS):
+        above = probability[probability > threshold]
+        threshold = float(above.sum()) / max(len(above) + truth, 1e-9)
+    return threshold

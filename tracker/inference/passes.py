@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model import Model, MotionModel
-from ..model.gate import radius
+from ..model.gate import CHANCE, radius
 from ..model.movie import Movie
 from ..motion import Motion
 from ..refine import settled_linking
@@ -24,8 +24,6 @@ LEAST_RATE = 1e-6
 """Guard: least rate, for those of a `LinkModel` lie between 0 and 1."""
 _SHORT = 0.5
 """Error level: frames of persistence below which a velocity is none."""
-_CHANCE = 1e-3
-"""Error level: likelihood of a link, in that of chance, below which it is no candidate."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Passes:
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
         """The posterior of the links of a movie."""
-        axes, chance = movie.axes, _CHANCE * float(np.median(movie.density))
+        axes, chance = movie.axes, CHANCE * float(np.median(movie.density))
         gate = (max(radius(model.motion, 1, chance), LEAST_RATE),) * axes
         rates = link_model(model, velocity_and_diffusion(model.motion), gate)
         order = np.arange(len(movie))

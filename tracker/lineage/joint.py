@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..inference.candidates import Candidates
+from ..inference.decide import half_f1
 from ..linking import Links
 from .candidates import Divisions
-
-_ROUNDS = 5
-"""Guard: rounds of the fixed point of the expected F1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +58,10 @@ def decide_jointly(
     """
     count = len(candidates.row_start) - 1
     edges = _edges(candidates, link_probability, divisions, probability)
-    of_links = edges.probability - _half_f1(edges.probability)
-    of_divisions = np.where(edges.division > 0, edges.division - _half_f1(probability), -1.0)
+    of_links = edges.probability - half_f1(edges.probability, float(edges.probability.sum()))
+    of_divisions = np.where(
+        edges.division > 0, edges.division - half_f1(probability, float(probability.sum())), -1.0
+    )
     gain = np.maximum(of_links, of_divisions)
     useful = np.flatnonzero(gain > 0)
     row, column = edges.row[useful], edges.column[useful]
@@ -100,12 +100,3 @@ def _edges(
     row, column = np.divmod(every, count)
     division = np.bincount(place[len(rest) :], np.concatenate([probability, probability]), len(every))
     return _Edges(row, column, np.minimum(total, 1.0), division.astype(np.float64))
-
-
-def _half_f1(probability: NDArray[np.float64]) -> float:
-    """Half of the largest expected F1: above it a pair is worth choosing (Dinkelbach 1967)."""
-    threshold, truth = 0.5, float(probability.sum())
-    for _ in range(_ROUNDS):
-        kept = probability[probability > threshold]
-        threshold = float(kept.sum()) / max(len(kept) + truth, 1e-9)
-    return threshold

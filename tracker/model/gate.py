@@ -8,6 +8,8 @@ from .motion import MotionModel
 
 _DEVIATIONS = 4.0
 """Error level: standard deviations of the widest class of steps; 1 in 900 of its own lies beyond, in 3D."""
+CHANCE = 1e-3
+"""Error level: likelihood of a link, in that of chance, below which it is no candidate."""
 
 
 def radius(motion: MotionModel, lag: int, chance: float) -> float:
