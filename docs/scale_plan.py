@@ -59,23 +59,40 @@ def table(record: dict[str, Any]) -> str:
 
 def measured(record: dict[str, Any]) -> str:
     """The runs, in Markdown."""
-    heads = ("rows", "workers", "seconds", "rows/s", "peak of a worker", "peak of the giver")
+    heads = ("rows", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver")
     lines = [heads, ("---",) * len(heads)]
+    alone = {row["rows"]: row["seconds"] for row in record["linking"] if row["workers"] == 1}
     for row in record["linking"]:
+        times = f"{alone[row['rows']] / row['seconds']:.2f}" if row["rows"] in alone else ""
         rate = row["rows"] / row["seconds"]
         who = f"{row['workers']}" if row["workers"] else "none, this process"
         peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
-        lines.append((f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", *peaks))
+        lines.append((f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", times, *peaks))
     found = record["detection"]
     speed = found["voxels"] / found["seconds"] / 1e6
     said = f"Detection: {speed:.3g} million voxels a second on one thread."
-    if record.get("load", 0) > 1:
+    if "images" in record:
+        said += _of_images(record["images"])
+    if record.get("load", 0) > record.get("cores", 0) / 4:
         load, cores = record["load"], record["cores"]
         said += (
             f" Other work ran on the machine at the same time (load {load:.1f} on {cores} cores before the "
             "start), so these rates are lower bounds, and two workers against one say nothing."
         )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{said}"
+
+
+def _of_images(found: dict[str, Any]) -> str:
+    """What was measured of raw voxels, and what fifty gigabytes would take at that rate."""
+    speed = found["voxels"] / found["detect_seconds"]
+    hours = 50e9 / VOXEL_BYTES / speed / 3600
+    peaks = f"{found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth of the frames"
+    return (
+        f" {found['bytes'] / 1e9:.2g} GB of raw voxels, rendered as they are asked for, were detected and "
+        f"tracked by {found['threads']} threads at {speed / 1e6:.3g} million voxels a second; the peak of "
+        f"memory was {peaks} and {found['peak_bytes'] / 1e9:.2f} GB after all. At that rate 50 GB take "
+        f"{hours:.2g} hours; that is extrapolated."
+    )
 
 
 def main() -> None:

@@ -192,7 +192,8 @@ def main() -> None:
     given = parser.parse_args()
     warm()
     if given.gigabytes:
-        found = origin() | {"images": from_images(given.gigabytes)}
+        kept = json.loads(given.record.read_text()) if given.record and given.record.exists() else {}
+        found = kept | origin() | {"images": from_images(given.gigabytes)}
         print(found["images"], flush=True)
         if given.record:
             given.record.write_text(json.dumps(found, indent=1) + "\n")

@@ -22,6 +22,7 @@ _LOG = logging.getLogger("outbid")
 KINDS = ("local", "slurm")
 _AGAIN = 20
 """How often a task is given out again whose worker was lost, at most."""
+_ENVIRON = "distributed.nanny.pre-spawn-environ"
 _LOST = 10.0
 """Seconds without a word of the scheduler after which it counts as lost."""
 _LOOK = 0.5
@@ -229,8 +230,10 @@ def _started(workers: Workers) -> Any:
         for k in range(workers.count)
     }
     scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
-    # A task whose worker is killed is done again.
-    with dask.config.set({"distributed.scheduler.allowed-failures": _AGAIN}):
+    # A task whose worker is killed is done again. Dask has workers give back memory at every turn, and arrays
+    # are then mapped anew each time: a sixth of the time of a task.
+    environ = {name: of for name, of in dask.config.get(_ENVIRON).items() if not name.startswith("MALLOC_")}
+    with dask.config.set({"distributed.scheduler.allowed-failures": _AGAIN, _ENVIRON: environ}):
         if workers.gpus:
             return SpecCluster(workers=specs, scheduler=scheduler, **quiet)
         return LocalCluster(
