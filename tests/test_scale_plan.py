@@ -26,7 +26,12 @@ def test_time_is_shared_but_for_what_one_process_does() -> None:
     assert rows["10 TB of images (hours)"] == (
         "10,000 GB", *(f"{hours / workers:.3g}" for workers in scale_plan.WORKERS)
     )  # fmt: skip
-    assert scale_plan.measured(RECORD).count("\n| 1,000,000 ") == 2
+    said = scale_plan.measured(RECORD)
+    assert said.count("\n| 1,000,000 ") == 2
+    assert "| 111,111 | 1.33 |" in said
+    images = {"voxels": 10**9, "bytes": 2 * 10**9, "threads": 2, "detect_seconds": 500.0,
+              "peak_bytes": 7 * 10**8, "peak_bytes_at_an_eighth": 6 * 10**8}  # fmt: skip
+    assert "50 GB take 3.5 hours" in scale_plan.measured(RECORD | {"images": images})
 
 
 def test_the_record_is_whole() -> None:
