@@ -110,7 +110,7 @@ def _columns(
 def _bodies(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSettings, work: Work) -> Found:
     """The same columns for bodies; how well they are placed is a share of their width."""
     seen = find_bodies(voxels, model.optics.sigma, settings.fdr, work)
-    quality = seen.height / max(seen.spread, 1e-30)
+    quality = seen.quality
     keep = seen.decision.keep if settings.threshold is None else int((quality > settings.threshold).sum())
     error = model.optics.sigma * settings.spacing / np.maximum(quality, 1.0)[:, None]
     sign = -1.0 if settings.dark else 1.0

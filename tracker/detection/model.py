@@ -128,7 +128,7 @@ def _measured(
     if bodies is None:
         bodies = _are_bodies(parts, noise, optics, work)
     if bodies:
-        sigma = WIDER * first
+        sigma = first * [1.0, WIDER, WIDER]
     plane, along = radii_of(sigma, settings.spacing)
     return replace(settings, radius=plane, radius_z=along, bodies=bodies)
 

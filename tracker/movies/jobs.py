@@ -16,7 +16,7 @@ from ..batches import RECORDED
 from ..detection import detect, detect_labels, learn_from
 from ..detection.spots import DetectionSettings
 from ..detections import Detections
-from ..extent import Part, track_part
+from ..extent import Cut, Part, track_part
 from ..formats.columns import AS_NAMED
 from ..formats.frames import Images
 from ..formats.stacks import WHOLE
@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # its kernels are loaded when they are needed
     from ..detection.model import SpotModel
 
 _WHOLE_FRAMES = 50_000_000
-"""Voxels of a frame up to which it is learned from as a whole, whatever region is looked at."""
+"""Voxels of a frame up to which it is looked at as a whole, whatever region counts: so a region has exactly
+the spots that the whole frame has there."""
 _ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
 """Endings of two parts, which the name of an output leaves out as a whole."""
 Progress = Callable[[int, int], None] | None
@@ -115,17 +116,24 @@ class DetectJob:
         return origin_of(source)
 
     def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
-        """What is learned of the frames before spots are found, of whole ones if they are not very large."""
+        """What is learned of the movie before spots are found, whatever frames count; of whole frames if they
+        are not very large.
+        """
         settings = replace(self.settings, spacing=movie.spacing)
         if self.labels:
             return None, settings
-        cut = self.part.extent().of(movie)
+        box = self._cut(movie).box
 
         def read(numbers: Sequence[int]) -> Iterator[NDArray]:
-            box = WHOLE if prod(movie.shape) <= _WHOLE_FRAMES else cut.box
-            return movie.frames([cut.numbers[number] for number in numbers], box)
+            return movie.frames(numbers, box)
 
-        return learn_from(read, len(cut.numbers), settings, workers=self.workers)
+        return learn_from(read, movie.frame_count, settings, workers=self.workers)
+
+    def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
+        """The part of the movie that is read."""
+        cut = self.part.extent().of(movie, radius)
+        whole = not self.labels and prod(movie.shape) <= _WHOLE_FRAMES
+        return replace(cut, box=WHOLE) if whole else cut
 
     def detect(self, movie: Images, progress: Progress = None) -> tuple[Detections, DetectionSettings]:
         """The detections of a movie that is open, and the settings with what was found out.
@@ -138,7 +146,7 @@ class DetectJob:
         model, settings = (self.model, self.settings) if self.model else self.learned(movie)
         radius = self.settings.radius
         sizes = None if radius is None else (settings.radius_z or radius, radius)
-        cut = self.part.extent().of(movie, sizes)
+        cut = self._cut(movie, sizes)
         if self.labels:
             found = detect_labels(
                 cut.frames(),
