@@ -26,7 +26,7 @@ _KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
 _CLOSE = 3.0  # widths within which the weaker of two goes first
 _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
-_BLUR = (0.02, 0.5)
+_BLUR = (0.02, 0.1)  # more is taken in by merged spots of crowds
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 
@@ -109,13 +109,20 @@ def find(
     return scene, z / spread if spread > 1.15 else z
 
 
-def measure_blur(scene: Scene) -> None:
-    """How much of its light the profile of a spot is wrong by, where that can be seen."""
+def misfit(scene: Scene) -> float | None:
+    """The share of its light that the profile does not explain of a bright spot, where that can be seen."""
     sure = scene.snr > _SURE
     # Where bright ones are not the typical spots, they are merged ones.
-    if sure.sum() >= max(_FEWEST, 0.5 * (scene.snr > _TYPICAL).sum()):
-        blur = np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0))
-        scene.optics = scene.optics._replace(blur=float(np.clip(blur, *_BLUR)))
+    if sure.sum() < max(_FEWEST, 0.5 * (scene.snr > _TYPICAL).sum()):
+        return None
+    return float(np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0)))
+
+
+def measure_blur(scene: Scene) -> None:
+    """How much of its light the profile of a spot is wrong by, where that can be seen."""
+    share = misfit(scene)
+    if share is not None:
+        scene.optics = scene.optics._replace(blur=float(np.clip(share, *_BLUR)))
 
 
 def prune(scene: Scene, least: float) -> None:

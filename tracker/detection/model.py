@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bodies import WIDER
-from .joint import find
+from .joint import find, misfit
 from .joint_cpu import Noise, Optics
 from .noise import least_variance, masked, noise_line
 from .profile import BLUR, gaussian, measured
@@ -22,7 +22,7 @@ _SHAPED = 3  # parts of frames from which widths and profile are measured
 _AGAIN = 0.15  # change of the logarithm of the width after which it is measured again
 _GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
 _MOST_GROW = 0.4
-_BODIES = 0.2  # share of the light of resolved ones that a profile does not explain: no spots
+_BODIES = 0.4  # share of the light of resolved ones that a profile does not explain; crowds of spots have up to .35
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +157,9 @@ def _mean(optics: Sequence[Optics]) -> Optics:
 
 
 def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> bool:
-    """Whether even resolved spots misfit their common profile by more than a fifth of their light."""
+    """Whether even resolved spots misfit their common profile by a large share of their light."""
     if optics.blur < _BODIES:
         return False
     optics = optics._replace(blur=BLUR)
-    blur = [find(part, noise, optics, work, rounds=1)[0].optics.blur for part in parts[:_SHAPED]]
-    return float(np.median(blur)) > _BODIES
+    share = [misfit(find(part, noise, optics, work, rounds=1)[0]) or 0.0 for part in parts[:_SHAPED]]
+    return float(np.median(share)) > _BODIES

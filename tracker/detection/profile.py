@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .background import variance
-from .joint import begin, fit, measure_blur
+from .joint import begin, fit, measure_blur, misfit
 from .joint_cpu import AMPLITUDE, ENTRIES, REACH, STEP, Noise, Optics, reach_of, stack
 from .scene import Scene, Work
 
@@ -39,7 +39,7 @@ def gaussian(sigma: NDArray[np.float64], flat: bool) -> Optics:
 
 
 def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Grow, work: Work) -> Optics:
-    """Widths, profile and blur of the mean spot of an image, from the spots that stand out.
+    """Widths and profile of the mean spot of an image, from the spots that stand out; its misfit as blur.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
         measure_blur(scene)
         scene.repaint()
         fit(scene, 2)
-    return scene.optics
+    return scene.optics._replace(blur=misfit(scene) or 0.0)
 
 
 def _leave_halos_out(scene: Scene, height: NDArray[np.float64]) -> None:
