@@ -28,6 +28,7 @@ _PLATEAU = 0.5  # growth of the width in that of the window, of logarithms
 _LAGS_Z = 20
 _USUAL = 1.5  # length of a spot along z over its width, where it is not seen
 _THINNEST = (0.5, 0.7)  # voxels, along z and in the plane
+_ROOM = 16.0  # widths of a frame: with fewer, its background bends as spots do
 _SALIENT = 5.0  # standard deviations that maxima of noise hardly reach
 
 
@@ -56,7 +57,7 @@ def autocorrelated(
     if not tried:
         return None, 0.0
     best = _plateau(tried)
-    if best is None:
+    if best is None or best.sigma[1] > size / _ROOM:
         return None, tried[-1].seen
     return np.array([best.sigma[0], best.sigma[1], best.sigma[1]]), best.seen
 
@@ -161,13 +162,17 @@ def _half_width(correlation: NDArray[np.float64]) -> float | None:
 
 
 def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> NDArray[np.float64] | None:
-    """(3,) widths at which maxima stand out most, where the autocorrelation sees nothing; None if none do."""
+    """(3,) widths at which maxima stand out most, where the autocorrelation sees nothing; None if none do.
+
+    Light that is uneven stands out the more the wider the filter; so the widest that is tried is no answer.
+    """
     image = max(images, key=lambda one: float(np.nanstd(one)))
     flat = image.shape[0] == 1
     best, most = None, 0.0
-    for plane in (0.8 * 1.35 ** np.arange(9)).tolist():
-        if plane > max(min(image.shape[1:]) / 12, 1.0):
-            break
+    planes = [
+        s for s in (0.8 * 1.35 ** np.arange(10)).tolist() if s <= max(min(image.shape[1:]) / _ROOM, 1.2)
+    ]
+    for plane in planes:
         for stretch in (1.0,) if flat else (0.4, 0.75, 1.3):
             if not flat and stretch * plane > max(image.shape[0] / 5, 0.5):
                 continue
@@ -177,4 +182,4 @@ def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> 
             stands = float(((height - _SALIENT) ** 3).sum())
             if stands > most and (len(height) >= 3 or height.max() > 2 * _SALIENT):
                 best, most = scene.optics.sigma, stands
-    return best
+    return None if best is None or best[1] > 0.99 * planes[-1] else best
