@@ -84,7 +84,7 @@ def find_bodies(
     top = values[at].astype(np.float64)
     light = _overlaps(place, answer)
     scale = _local(values, sigma)
-    left, height, depth = values, top / scale[at], _depths(values, scale)
+    left, height, depth = values, top / scale[at], _depths(values, scale, place[:0], _unit(answer))
     for _ in range(_ROUNDS):
         best = np.sort(height)[::-1]
         chosen = height >= best[max(_count(best, depth, fdr) - 1, 0)] if len(best) else top > 0
@@ -153,8 +153,8 @@ def _local(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[n
 def _depths(
     values: NDArray[np.float32],
     scale: NDArray[np.float32],
-    bodies: NDArray[np.float64] = np.empty((0, 3)),
-    unit: NDArray[np.float64] = np.ones(3),
+    bodies: NDArray[np.float64],
+    unit: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Depths of the minima, rising, of those outside bodies: within, they are the misfit of these."""
     voxel = local_maxima(-values, 0.0)

@@ -91,7 +91,8 @@ def _columns(
         return {name: np.empty(0) for name in FEATURES[2:]}
     spots = scene.spots
     error = errors(scene.frame, scene.noise, scene.optics, spots)
-    error[:, :3] *= np.sqrt(inflation(scene))[:, None]
+    # A profile that misfits displaces spots as well: errors grow by what chi-square says, and never shrink.
+    error[:, :3] *= np.sqrt(inflation(scene) * np.maximum(error[:, 4], 1.0))[:, None]
     error[:, :3] *= settings.spacing
     sign = -1.0 if settings.dark else 1.0
     columns = {

@@ -116,9 +116,7 @@ class DetectJob:
         return origin_of(source)
 
     def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
-        """What is learned of the movie before spots are found, whatever frames count; of whole frames if they
-        are not very large.
-        """
+        """What is learned of the movie before spots are found, whatever part of it counts."""
         settings = replace(self.settings, spacing=movie.spacing)
         if self.labels:
             return None, settings
