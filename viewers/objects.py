@@ -41,6 +41,7 @@ def labels_by_track(data: Any, tracks: Tracks) -> Any:
         whole = block[0] if block.ndim == 4 else block
         return relabelled_frame(whole, frame, tracks).reshape(block.shape)
 
+    lazy: Any = da  # dask has few types
     chunks = (1, *data.shape[1:])
-    images = data.rechunk(chunks) if isinstance(data, da.Array) else da.from_array(data, chunks=chunks)
-    return images.map_blocks(made, dtype=np.uint32, meta=np.empty((0,) * images.ndim, np.uint32))
+    images = data.rechunk(chunks) if isinstance(data, da.Array) else lazy.from_array(data, chunks=chunks)
+    return lazy.map_blocks(made, images, dtype=np.uint32, meta=np.empty((0,) * images.ndim, np.uint32))
