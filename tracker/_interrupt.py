@@ -1,24 +1,36 @@
 """A signal that asks for the end is remembered: the exception that it raises may be lost on its way.
 
-Python drops what is raised in a finaliser or a callback. So stages of work ask here as well.
+Python drops what is raised in a finaliser or a callback. So stages of work ask here as well. Steps that
+belong together, such as two renames, are done whole: signals wait until then.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
+from types import TracebackType
 
-_asked = threading.Event()
+
+class _State:
+    """Plain attributes, for a handler may come between any two steps, where a lock would wait for itself."""
+
+    asked = False
+    waits = False
+
+
+_state = _State()
 
 
 def interrupt(*_: object) -> None:
-    """Handle a signal: remember it, and raise KeyboardInterrupt as Ctrl-C does."""
-    _asked.set()
-    raise KeyboardInterrupt
+    """Handle a signal: remember it, and raise KeyboardInterrupt as Ctrl-C does, unless it has to wait."""
+    _state.asked = True
+    if not _state.waits:
+        raise KeyboardInterrupt
 
 
 def forget() -> None:
     """Begin anew: no signal has come."""
-    _asked.clear()
+    _state.asked = False
 
 
 def asked() -> bool:
@@ -29,7 +41,7 @@ def asked() -> bool:
     >>> asked()
     False
     """
-    return _asked.is_set()
+    return _state.asked
 
 
 def end_if_asked() -> None:
@@ -39,5 +51,63 @@ def end_if_asked() -> None:
     --------
     >>> end_if_asked()
     """
-    if _asked.is_set() and threading.current_thread() is threading.main_thread():
+    if _state.asked and not _state.waits and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt
+
+
+class _Signals:
+    """A context in which signals wait, or do not; a class, for an interrupted generator would end late."""
+
+    def __init__(self, *, wait: bool) -> None:
+        self._main = threading.current_thread() is threading.main_thread()  # only there handlers run
+        self._wait, self._before, self._replaced = wait, _state.waits, False
+
+    def __enter__(self) -> None:
+        if self._main and self._wait and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            forget()  # outside our commands, where nobody else has
+            self._replaced = True
+            signal.signal(signal.SIGINT, interrupt)
+        if self._main:
+            _state.waits = self._wait
+            end_if_asked()  # of what has come while it had to wait
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if not self._main:
+            return
+        _state.waits = self._before
+        if self._replaced:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        end = _state.asked and not _state.waits and kind is None  # else an error ends it
+        if self._replaced:
+            forget()
+        if end:
+            raise KeyboardInterrupt
+
+
+def undisturbed() -> _Signals:
+    """A context in which signals wait for its end; in other threads than the main one it does nothing.
+
+    Examples
+    --------
+    >>> with undisturbed():
+    ...     interrupt()
+    ...     print("all is done")
+    Traceback (most recent call last):
+    KeyboardInterrupt
+    >>> forget()
+    """
+    return _Signals(wait=True)
+
+
+def disturbed() -> _Signals:
+    """A context, inside one that is `undisturbed`, in which signals raise at once.
+
+    Examples
+    --------
+    >>> with undisturbed(), disturbed():
+    ...     asked()
+    False
+    """
+    return _Signals(wait=False)

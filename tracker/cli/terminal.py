@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from .._interrupt import asked, end_if_asked, forget, interrupt
+from .._interrupt import asked, disturbed, end_if_asked, forget, interrupt, undisturbed
 from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -63,11 +63,29 @@ class Commands(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """As click's, which gives Ctrl-C the exit code 1: signals wait, except while a command runs."""
+        try:
+            with _signals_as_interrupts(), undisturbed():
+                return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            sys.exit(_INTERRUPTED)
+
     def invoke(self, ctx: click.Context) -> object:
-        with _signals_as_interrupts(), _own_log_alone():
+        with _own_log_alone():
             try:
-                done = super().invoke(ctx)
-                end_if_asked()  # what was asked for during the last stage counts as well
+                with disturbed():
+                    done = super().invoke(ctx)
+                    end_if_asked()  # what was asked for during the last stage counts as well
                 return done
             except (click.ClickException, click.Abort, click.exceptions.Exit):
                 raise  # click knows what to do with these

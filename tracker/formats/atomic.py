@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from .._interrupt import end_if_asked
+from .._interrupt import disturbed, end_if_asked, undisturbed
 from .outputs import refuse_output
 from .staged import AFTER, BEFORE, alone_in, staged
 
@@ -48,20 +48,21 @@ def write_whole(
     Both are complete on the disk under temporary names before either gets its own. Two renames are not
     one, so their order decides what a crash between them leaves. A new output gets its record first: a
     file that is there has its record. An old output loses its record first: no file is ever seen
-    with the record of another run.
+    with the record of another run. Signals, which raise at once while `write` runs, wait for the renames.
     """
     refuse = partial(refuse_output, path, overwrite=overwrite, record=None if beside is None else beside[0])
-    refuse()
     target = path.resolve()  # a symbolic link stays one
-    with ExitStack() as stack:
+    with undisturbed(), ExitStack() as stack:
+        refuse()
         written = stack.enter_context(_written(target, write))
         moves = [(written, target)]
         second, content = (beside[0].resolve(), beside[1]) if beside is not None else (None, None)
         if second is not None and content is not None:
             note = stack.enter_context(_written(second, lambda file: file.write(content)))
             moves.append((note, second))
-        end_if_asked()
-        stack.enter_context(alone_in(target.parent))
+        with disturbed():
+            end_if_asked()
+            stack.enter_context(alone_in(target.parent))
         refuse()  # another run may have been faster
         if second is not None and (target.exists() or content is None):
             second.unlink(missing_ok=True)
@@ -100,18 +101,21 @@ def write_whole_folder(
     Notes
     -----
     A folder that is there is moved away first, into the temporary one. A process that is killed between the
-    two moves leaves nothing at `path`; the next run to it puts back what was there.
+    two moves leaves nothing at `path`; the next run to it puts back what was there. Signals, which raise at
+    once while `write` runs, wait for the moves.
     """
     refuse = partial(refuse_output, path, overwrite=overwrite, foreign=foreign)
-    refuse()
     target = path.resolve()
-    with staged(target, Path.mkdir) as folder:
+    with undisturbed(), ExitStack() as stack:
+        refuse()
+        folder = stack.enter_context(staged(target, Path.mkdir))
         written = folder / AFTER
-        write(written)
-        if target.exists():
-            shutil.copymode(target, written)
-        _sync(written)
-        end_if_asked()
+        with disturbed():
+            write(written)
+            if target.exists():
+                shutil.copymode(target, written)
+            _sync(written)
+            end_if_asked()
         refuse()
         if target.exists():
             target.replace(folder / BEFORE)
@@ -143,9 +147,10 @@ def _written(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]
         with temporary.open("r+b") as file:
             if final.exists():
                 shutil.copymode(final, temporary)
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
+            with disturbed():
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
         yield temporary
 
 

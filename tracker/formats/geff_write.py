@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._interrupt import undisturbed
 from ..detections import Detections
 from ..errors import InputError, ResourceError
 from ..tracks import Tracks
@@ -68,15 +69,16 @@ def new_graph(
             "extra": {} if record is None else {"outbid": json.loads(record_bytes(record))},
         }
     )  # fmt: skip
-    write_arrays(
-        folder,
-        np.arange(len(seen), dtype=np.uint64),
-        {name: {"values": of, "missing": None} for name, of in arrays_of(seen).items()},
-        links.astype(np.uint64),
-        {name: {"values": of, "missing": None} for name, of in measures.items()},
-        metadata,
-        zarr_format=2,
-    )
+    with undisturbed():  # zarr's threads would go on writing into a folder that is being removed
+        write_arrays(
+            folder,
+            np.arange(len(seen), dtype=np.uint64),
+            {name: {"values": of, "missing": None} for name, of in arrays_of(seen).items()},
+            links.astype(np.uint64),
+            {name: {"values": of, "missing": None} for name, of in measures.items()},
+            metadata,
+            zarr_format=2,
+        )
 
 
 def arrays_of(seen: Detections) -> dict[str, NDArray]:

@@ -17,11 +17,14 @@ from pathlib import Path
 from ..errors import SettingsError
 
 _LOG = logging.getLogger("outbid")
-_ENDING = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)")
+_ENDING = re.compile(r"(\.parts)?\.[0-9a-f]{8}\.(tmp|old)")
+"""Of temporary names: of an output, or of the folder of its parts."""
 _LOCKS = os.name == "posix"
 """Elsewhere what is open cannot be moved: nothing is locked, and nothing removed."""
 _TRIES, _PAUSE = 100, 0.02
 """How often, and after how many seconds, a folder is removed in which files still appear."""
+_STILL_WRITTEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+"""What a removal meets there: new files, and names that are gone before they are removed."""
 BEFORE, AFTER = "old", "new"
 """What a folder that is being replaced, and the one that takes its place, are called in the temporary one."""
 
@@ -123,14 +126,15 @@ def remove_leftovers(final: Path) -> None:
     if not _LOCKS:
         return
     names = sorted(name for name in os.listdir(final.parent) if name.startswith(final.name))  # noqa: PTH208 - fast
-    for left in (final.with_name(name) for name in names if _ENDING.fullmatch(name, len(final.name))):
+    for found in filter(None, (_ENDING.fullmatch(name, len(final.name)) for name in names)):
+        left, whole = final.with_name(found.string), final.with_name(final.name + (found[1] or ""))
         with suppress(OSError):  # of a run that still lives, or of what cannot be locked or removed
             handle = hold(left)
             try:
-                put_back = _discard(left, final)
+                put_back = _discard(left, whole)
             finally:
                 os.close(handle)
-            done = f"what it was replacing is at {final} again" if put_back else "removed"
+            done = f"what it was replacing is at {whole} again" if put_back else "removed"
             _LOG.warning("%s was left by a run that was killed: %s.", left, done)
 
 
@@ -171,7 +175,9 @@ def _remove(folder: Path) -> None:
         try:
             return shutil.rmtree(folder)
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in _STILL_WRITTEN:
                 raise
+            if not folder.exists():
+                return None
             time.sleep(_PAUSE)
     return shutil.rmtree(folder)
