@@ -152,10 +152,13 @@ def test_a_signal_in_a_finaliser_is_not_lost(
         if then != "end":
             reached.append(then)
 
-    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     monkeypatch.setitem(main.commands, "end", end)
     monkeypatch.setattr(sys, "unraisablehook", reached.append)
-    done = run("end")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
+    try:
+        done = run("end")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
     assert then not in reached
     assert list(tmp_path.iterdir()) == []
@@ -208,3 +211,35 @@ def test_what_newcomers_try(
     assert done.exit_code == exit_code, done.output
     assert said in done.stderr
     assert not Path("truth.csv").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("when", ["parse", "close"])
+def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
+    when: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Click gives Ctrl-C the exit code 1 there, which says that a score is below a limit."""
+    done = []
+
+    def act(_context: click.Context, _parameter: click.Parameter, _value: object) -> None:
+        if when == "parse":
+            os.kill(os.getpid(), number)
+
+    @click.command()
+    @click.option("--odd", callback=act, expose_value=False)
+    @click.pass_context
+    def end(ctx: click.Context) -> None:
+        if when == "close":
+            ctx.find_root().call_on_close(lambda: os.kill(os.getpid(), number))
+        done.append(when)
+
+    monkeypatch.setitem(main.commands, "end", end)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ended = run("end")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (ended.exit_code, ended.stderr) in [(130, "Interrupted.\n"), (0, "")]
+    assert (ended.exit_code == 0) == (when == "close")  # all is done by then
+    assert done == ["close"] * (when == "close")

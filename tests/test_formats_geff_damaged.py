@@ -109,6 +109,17 @@ def test_a_chunk_that_another_file_lost_is_missed(other: Path, name: str) -> Non
         read_tracks(other)
 
 
+@pytest.mark.parametrize("name", VITAL)
+def test_a_chunk_that_is_cut_short_is_refused(folder: Path, name: str) -> None:
+    """Blosc reads on in memory behind it: places were others every time."""
+    (chunk,) = chunks(folder / name)
+    content = chunk.read_bytes()
+    for length in (0, 10, 20, len(content) - 1):
+        chunk.write_bytes(content[:length])
+        with pytest.raises(InputError, match="is cut short"):
+            read_tracks(folder)
+
+
 def test_one_chunk_of_many(folder: Path) -> None:
     import zarr
 

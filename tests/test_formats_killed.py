@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from outbid import Detections, InputError, read_detections, read_record, write_detections
+from outbid import Detections, InputError, SettingsError, read_detections, read_record, write_detections
 from outbid.formats.staged import staged
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
@@ -86,6 +86,60 @@ def test_killed_between_the_two_renames(moves: int, tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match="no run record"):
         read_record(path)
     assert [p.name for p in tmp_path.iterdir()] == ["spots.csv"]
+
+
+@pytest.mark.parametrize("moves", [1, 2])
+def test_interrupted_between_the_two_renames(
+    moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two renames are one for a signal: it comes before or after."""
+    path = tmp_path / "spots.csv"
+    done = []
+    rename = Path.replace
+
+    def signalled(self: Path, target: Path) -> Path:
+        done.append(target)
+        moved = rename(self, target)
+        if len(done) == moves:
+            os.kill(os.getpid(), signal.SIGINT)
+        return moved
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
+    try:
+        for frame in (1, 2):
+            done.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "replace", signalled)
+                with pytest.raises(KeyboardInterrupt):
+                    write_detections(
+                        path,
+                        Detections.from_table([frame], [[1, 2, 3]]),
+                        record={"of": frame},
+                        overwrite=True,
+                    )
+            assert read_detections(path).frame.tolist() == [frame]
+            assert read_record(path) == {"of": frame}
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_of_parts_that_was_killed_at_its_beginning_leaves_nothing(
+    overwrite: bool, tmp_path: Path
+) -> None:
+    """The folder of its parts has not got its name yet; any next run to that output removes it."""
+    path = tmp_path / "out.parquet"
+    seen = Detections.from_table([1], [[1, 2, 3]])
+    write_detections(path, seen)
+    (tmp_path / "out.parquet.parts.0123abcd.tmp" / "new").mkdir(parents=True)
+    if overwrite:
+        write_detections(path, seen, overwrite=True)
+    else:
+        with pytest.raises(SettingsError, match="exists"):
+            write_detections(path, seen)
+    assert [one.name for one in tmp_path.iterdir()] == ["out.parquet"]
 
 
 _SLOW_COMMAND = """

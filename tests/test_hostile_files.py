@@ -20,6 +20,7 @@ REFUSED = {
     "one_number_in_a_line/ptv_is.7": "line 4: ' 2'; 5 numbers",  # was five times that number
     "cut_short/trajectories": "line 3: '1'; 9 numbers",
     "edge_in_the_first_line-spots.csv": "line 2",  # was left out
+    "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
 }
 """What reading tracks says of each."""
 
@@ -34,6 +35,37 @@ def test_a_page_that_is_stored_in_another_way_is_refused() -> None:
     """Its own predictor was not looked at: tifffile reads all pages by the first."""
     with pytest.raises(InputError, match=r"plane 1 is stored in another way than the first .tag 317"):
         open_movie(FOLDER / "another_predictor.tif")
+
+
+def test_a_page_whose_rows_are_stored_in_another_way_is_refused() -> None:
+    """Libtiff reads another plane for it, for the count of rows in its strips is damaged."""
+    with pytest.raises(InputError, match=r"plane 5 is stored in another way than the first .tag 278"):
+        open_movie(FOLDER / "another_count_of_rows.tif")
+
+
+@pytest.mark.parametrize("name", ["track_that_is_nan.csv", "parent_that_is_nan.parquet"])
+def test_a_number_of_a_track_that_is_nan_is_none(name: str) -> None:
+    """The second reader refused it; but so pandas writes that a detection is in no track."""
+    read = read_tracks(FOLDER / name)
+    assert len(read.links) == {"track_that_is_nan.csv": 53, "parent_that_is_nan.parquet": 1}[name]
+
+
+def test_a_piece_of_a_png_that_would_end_behind_the_file_is_refused() -> None:
+    """Pillow takes as much memory as is declared."""
+    pytest.importorskip("PIL", reason="the extra images is missing")
+    with pytest.raises(InputError, match="is cut short: a piece would end at byte"):
+        list(open_movie(FOLDER / "long_piece.png").frames())
+
+
+def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Path) -> None:
+    """A byte of where a tile begins in time makes a movie of a thousand million frames."""
+    pytest.importorskip("czifile", reason="the extra czi is missing")
+    content = bytearray((FOLDER.parent / "three_frames.czi").read_bytes())
+    content[80791] = 94
+    path = tmp_path / "movie.czi"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"movie\.czi: of 1577058307 frames, number \d+ is not stored"):
+        list(open_images(path).frames())
 
 
 def test_edges_stand_beside_spots_in_capital_letters() -> None:

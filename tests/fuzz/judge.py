@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -67,7 +67,8 @@ def _in_time() -> Iterator[None]:
         raise _TooLong
 
     before = signal.signal(signal.SIGALRM, over)
-    faulthandler.dump_traceback_later(_DEADLY, exit=True)
+    with suppress(RuntimeError):  # no thread is left for it: trouble of this harness, not of a reader
+        faulthandler.dump_traceback_later(_DEADLY, exit=True)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield

@@ -21,6 +21,12 @@ from .measured import WRITERS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "fuzz_record.json"
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "BLOSC_NTHREADS": "1", "ARROW_IO_THREADS": "1", "ZARR_THREADING__MAX_WORKERS": "1",
+    "ZARR_ASYNC__CONCURRENCY": "1", "MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system",
+}  # fmt: skip
+"""Stacks of threads and pools of memory count as address space, which is limited."""
 _APART = 10**7
 """Numbers of cases that belong to one process."""
 
@@ -35,7 +41,7 @@ def sources() -> dict[str, str]:
 def begin(*words: object) -> subprocess.Popen[str]:
     """A run in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzz", *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, **_ONE_THREAD}
     return subprocess.Popen(
         command, cwd=REPOSITORY / "tests", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,

@@ -105,6 +105,8 @@ def _value(text: str, mark: str) -> Any:
     """A number, None for a blank, or the text."""
     if text in _BLANK:
         return None
+    if text.lower().lstrip("+-") == "nan":  # how pandas and NumPy write that there is none
+        return float("nan")
     plain = text.replace(mark, ".") if mark == "," and "." not in text else text
     if DECIMAL.fullmatch(plain) and (mark == "." or "." not in text):
         return int(plain) if plain.strip().lstrip("+-").isdigit() else float(plain)
@@ -130,6 +132,11 @@ def _needed(value: Any) -> float:
     return value
 
 
+def _is_none(value: Any) -> bool:
+    """Whether there is no number: where whole numbers may be missing, pandas makes them NaN."""
+    return value is None or value != value
+
+
 def _feature(value: Any) -> float:
     if value is None:
         return float("nan")
@@ -146,7 +153,7 @@ def _links(
     if "track_id" not in columns or any(name in parsed[0] for name in _NOT_JUDGED if parsed):
         return None
     values = [row[columns["track_id"]] for row in parsed]
-    labels = [-1 if value is None else whole(_needed(value), 2**63) for value in values]
+    labels = [-1 if _is_none(value) else whole(_needed(value), 2**63) for value in values]
     links = links_by_label(labels, frames)
     if "parent" in columns:
         links += _mothers([row[columns["parent"]] for row in parsed], labels, frames)
@@ -155,6 +162,7 @@ def _links(
 
 def _mothers(parents: Sequence[Any], labels: Sequence[int], frames: Sequence[float]) -> list[tuple[int, int]]:
     """Links from the last detection of a parent to the first of its child."""
+    parents = [None if _is_none(parent) else parent for parent in parents]
     first, last = {}, {}
     for place in sorted(range(len(labels)), key=lambda place: frames[place]):
         first.setdefault(labels[place], place)
@@ -189,7 +197,7 @@ def _links_of_nodes(
     links = []
     for child, row in enumerate(parsed):
         parent = row[columns["node_parent"]]
-        if parent is None or (isinstance(parent, int) and parent < 0) or (parent == 0 and 0 not in place):
+        if _is_none(parent) or (isinstance(parent, int) and parent < 0) or (parent == 0 and 0 not in place):
             continue
         mother = place.get(whole(_needed(parent)))
         if mother is None or frames[mother] == frames[child]:

@@ -98,6 +98,8 @@ def ctc(folder: Path) -> list[Seed]:
         _refused(
             "twice",
             {"r/mask0.tif": images["labels"], "r/mask000.tif": images["labels"], "r/res_track.txt": table},
+            features=("size",),
+            digits=9,
             given="r",
         ),
         _refused("none", {"r/res_track.txt": table}, given="r"),

@@ -48,11 +48,13 @@ def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
     refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # a chunk is whole in memory
     most = _TEXT * math.prod(grid) * width + _SLACK
     names = set(_codecs(meta))
+    needed = math.prod(grid) * width if "sharding_indexed" not in names else 0
     stored = 0
     for chunk in array.rglob("*"):
         if chunk.name.startswith(".") or chunk.name == "zarr.json" or not chunk.is_file():
             continue
         stored += 1
+        _refuse_cut_blosc(chunk, names, needed)
         if chunk.stat().st_size > most or _unpacked(chunk, names, most) > most:
             raise InputError(
                 f"{chunk} holds more than the {math.prod(grid) * width} bytes that its array declares. "
@@ -103,6 +105,21 @@ def _codecs(meta: Mapping[str, Any]) -> Iterator[str]:
     for codec in meta.get("codecs") or ():
         if isinstance(codec, Mapping):
             yield str(codec.get("name"))
+
+
+def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
+    """Complain of a chunk of blosc that is cut short: blosc reads on in the memory behind it."""
+    if "blosc" not in codecs:
+        return
+    with chunk.open("rb") as file:
+        head = file.read(16)
+    unpacked, packed = (int.from_bytes(head[place : place + 4], "little") for place in (4, 12))
+    size = chunk.stat().st_size
+    if len(head) < 16 or packed > size or unpacked < needed:
+        raise InputError(
+            f"{chunk} is cut short: {size} bytes for {packed}, which hold {unpacked} of {needed}. "
+            "Copy it again."
+        )
 
 
 def _unpacked(chunk: Path, codecs: set[str], most: int) -> int:

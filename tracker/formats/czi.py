@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,9 @@ class _Pixels:
                 )
         self.shape = (*shape, tiles[0].samples)
         self.dtype = np.result_type(*{tile.dtype for tile in tiles})
+        planes = sum(tile.place.get("T", (0, 1))[1] * tile.place.get("C", (0, 1))[1] for tile in tiles)
+        if planes > Path(source).stat().st_size:
+            raise InputError(f"{source} declares {planes} planes, more than its bytes. Copy it again.")
         self._by_plane: dict[tuple[int, int], list[_Tile]] = {}
         for tile in self._tiles:
             (t, times), (c, channels) = (tile.place.get(axis, (0, 1)) for axis in "TC")
@@ -92,11 +96,16 @@ class _Pixels:
 
     def __getitem__(self, where: tuple[int, int, slice, slice, slice, slice]) -> NDArray:
         t, c = where[0] + self._start[0], where[1] + self._start[1]
+        if (t, c) not in self._by_plane:  # zeros would look like an image
+            raise InputError(
+                f"{self._source}: of {self.shape[0]} frames, number {where[0]} is not stored for channel "
+                f"{where[1]}. Copy the file again, or give the frames that are there."
+            )
         frame = self.shape[2:]
         refuse_if_larger_than_memory(self._source, float(np.prod(frame)) * self.dtype.itemsize)
         found = np.zeros(frame, self.dtype)
         with damage_explained(self._source, "CZI"):
-            for tile in self._by_plane.get((t, c), []):
+            for tile in self._by_plane[t, c]:
                 self._paint(tile, t, c, where[2], found)
         return found[where[2:]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from .memory import refuse_if_larger_than_memory
 TAKES_COLUMNS = True
 _SWELLS = 10
 """Bytes of memory for a byte of XML: a cell becomes a few objects."""
+_ROW = re.compile(rb"""<(?:\w+:)?row\b[^>]*?\sr=["'](\d{1,9})["']""")
+"""The number that a row states."""
 _HEAD = 4096
 """Bytes in which a document type stands, if there is one."""
 
@@ -99,11 +102,23 @@ def _refuse_harmful(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         refuse_if_larger_than_memory(path, _SWELLS * sum(info.file_size for info in archive.infolist()))
         for info in archive.infolist():
-            if info.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(info)[:_HEAD]:
+            content = archive.read(info) if info.filename.endswith((".xml", ".rels")) else b""
+            if b"<!DOCTYPE" in content[:_HEAD]:
                 raise InputError(
                     f"{path} declares a document type in {info.filename}, which no workbook needs. It may be "
                     "an attack; save the table as CSV if you trust it."
                 )
+            if "worksheets/" in info.filename:
+                _refuse_rows_out_of_order(path, content)
+
+
+def _refuse_rows_out_of_order(path: Path, sheet: bytes) -> None:
+    """Complain of a sheet whose rows do not follow each other: openpyxl leaves out those that go back."""
+    last = 0
+    for row in map(int, _ROW.findall(sheet)):
+        if row <= last:
+            raise InputError(f"{path}: row {row} follows row {last}. It is damaged; save it again in Excel.")
+        last = row
 
 
 def _column(values: list[object]) -> pa.Array:

@@ -84,7 +84,7 @@ class Images:
             If there is no frame of a number.
         """
         chosen = range(self.frame_count) if numbers is None else numbers
-        for number in chosen:
+        for number in numbers if numbers is not None else ():
             if not 0 <= number < self.frame_count:
                 raise SettingsError(f"There is no frame {number}: the movie has {self.frame_count}, from 0.")
         yield from self.read(chosen, box)

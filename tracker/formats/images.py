@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from .stacks import Box, doubts_of, grey, named_axes
 from .tiff import Header, look_at_tiff, planes_by_frame
 from .tiff_scenes import refuse_scene
 
+_PNG = b"\x89PNG\r\n\x1a\n"
+"""How such a file begins."""
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
 """Of images that are read."""
@@ -66,6 +69,7 @@ class _Files:
         if path.suffix.lower() != ".png":
             return next(self._frames(path, [0]))
         pillow = _pillow()
+        _refuse_cut_png(path)
         try:
             with pillow.open(path) as image:
                 return grey(np.asarray(image).reshape(self._shape))
@@ -193,6 +197,7 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 
 def _look_at_png(path: Path) -> Header:
     pillow = _pillow()
+    _refuse_cut_png(path)
     try:
         with pillow.open(path, formats=["PNG"]) as image:
             samples = len(image.getbands())
@@ -200,6 +205,22 @@ def _look_at_png(path: Path) -> Header:
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise InputError(f"{path} is damaged: {error}. Copy it again.") from None
     return Header("YX", (height, width)) if samples == 1 else Header("YXS", (height, width, samples))
+
+
+def _refuse_cut_png(path: Path) -> None:
+    """Complain of a piece that would end behind the file: Pillow takes memory for all that is declared."""
+    size, place = path.stat().st_size, len(_PNG)
+    with path.open("rb") as file:
+        while place + 8 <= size:
+            file.seek(place)
+            length, kind = struct.unpack(">I4s", file.read(8))
+            place += 12 + length  # and length, name and checksum
+            if place > size:
+                raise InputError(
+                    f"{path} is cut short: a piece would end at byte {place} of {size}. Copy it again."
+                )
+            if kind == b"IEND":
+                return
 
 
 def _pillow() -> Any:

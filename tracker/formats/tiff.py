@@ -23,7 +23,7 @@ from .decimals import decimal
 from .tiff_scenes import Scene, planes_of, scene_of
 from .units import unit_of
 
-_DECIDING = {256, 257, 258, 259, 266, 277, 284, 317, 322, 323, 338, 339}
+_DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
 """Tags on which it depends what the bytes of an image mean."""
 _NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # types of tags that hold whole numbers
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
