@@ -91,11 +91,14 @@ def undisturbed() -> _Signals:
 
     Examples
     --------
-    >>> with undisturbed():
-    ...     interrupt()
-    ...     print("all is done")
-    Traceback (most recent call last):
-    KeyboardInterrupt
+    >>> try:
+    ...     with undisturbed():
+    ...         interrupt()
+    ...         print("all is done")
+    ... except KeyboardInterrupt:
+    ...     print("then it ends")
+    all is done
+    then it ends
     >>> forget()
     """
     return _Signals(wait=True)

@@ -63,19 +63,13 @@ class Commands(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]  # no more is ever given
+        self, args: Sequence[str] | None = None, prog_name: str | None = None
     ) -> Any:
         """As click's, which gives Ctrl-C the exit code 1: signals wait, except while a command runs."""
         try:
             with _signals_as_interrupts(), undisturbed():
-                return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
+                return super().main(args, prog_name)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             sys.exit(_INTERRUPTED)

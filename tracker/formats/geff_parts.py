@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from .._interrupt import undisturbed
 from ..detections import Detections
 from ..errors import InputError
 from ..tables.arrow import floats_of, integers_of
@@ -96,7 +97,8 @@ def write_parts(source: Path, output: Path, record: Mapping[str, object] | None,
             limits.add(first.seen)
             done = len(first.seen)
             for piece in pieces:
-                _append(group, piece, done)
+                with undisturbed():  # as in `new_graph`
+                    _append(group, piece, done)
                 limits.add(piece.seen)
                 done += len(piece.seen)
             limits.put(group)
