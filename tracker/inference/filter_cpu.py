@@ -24,12 +24,6 @@ TWO_PI = 2 * math.pi
 
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def quarter(value):  # pragma: no cover
-    """The fourth root."""
-    return math.sqrt(math.sqrt(value))
-
-
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
     """State `lag` frames on in a class of correlation a, over the intervals start, start + way, …"""
     x, s, xx, xs, ss = state
@@ -116,8 +110,7 @@ def _incoming(i, side, messages):  # pragma: no cover
     classes = weight.shape[1]
     for p in range(in_start[i], in_start[i + 1]):
         e = in_link[p]
-        root = quarter(rival[e])
-        pull = quarter(own[e]) / (root * root * root)
+        pull = (own[e] * rival[e]) ** side.power / rival[e]
         for c in range(classes):
             w = likelihood[e, c] * pull
             weight[e, c] = w

@@ -11,17 +11,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .filter_cpu import quarter
-
 COUNTS = 1e-3  # guard: share of a segment below which a link's change does not count
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def compete(first, last, start, link, ratio, alone, own, other):  # pragma: no cover
+def compete(first, last, start, link, ratio, alone, own, other, power):  # pragma: no cover
     """One half round over the segments first:last; returns the largest relative change.
 
     start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; alone (N,) f8 the weight of no link
-    to the power 1 / OMEGA; other (E,) f8 what competes in the segments of the other side. Written: own (E,).
+    to the power 1 / omega; other (E,) f8 what competes in the segments of the other side; power 1 - omega.
+    Written: own (E,).
     """
     change, most = 0.0, 0
     for i in range(first, last):
@@ -34,8 +33,7 @@ def compete(first, last, start, link, ratio, alone, own, other):  # pragma: no c
             continue
         for p in range(begin, start[i + 1]):
             f = link[p]
-            root = quarter(other[f])
-            pull[p - begin] = ratio[f] * quarter(own[f]) / (root * root * root)
+            pull[p - begin] = ratio[f] * (own[f] * other[f]) ** power / other[f]
             total += pull[p - begin]
         for p in range(begin, start[i + 1]):
             f = link[p]

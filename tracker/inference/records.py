@@ -42,8 +42,8 @@ class Direction(NamedTuple):
     """One direction of time: which links come in to a detection and which go out, and where these lead.
 
     in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; alone (N,) f8 the
-    probability of no incoming link to the power 1 / OMEGA; own, rival (E,) f8 the competitors of a link where
-    it comes in, and where it goes out; most, the largest number of incoming links.
+    probability of no incoming link to the power 1 / omega, power 1 - omega; own, rival (E,) f8 the
+    competitors of a link where it comes in, and where it goes out; most, the largest number of incoming links.
     """
 
     in_start: Ints
@@ -53,6 +53,7 @@ class Direction(NamedTuple):
     far: Ints
     way: int
     alone: Floats
+    power: float
     own: Floats
     rival: Floats
     most: int

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .filter_cpu import FARTHEST, LEAST_WEIGHT, TWO_PI, fresh_weights, predicted, quarter
+from .filter_cpu import FARTHEST, LEAST_WEIGHT, TWO_PI, fresh_weights, predicted
 
 LEAST_INFORMATION = 1e-6  # guard: information on a step, in that of its prior, below which it is none
 HOPELESS = 1e-5  # error level: odds by the past and by the future below which a link is not smoothed
@@ -214,8 +214,7 @@ def smooth_rows(
             for c in range(classes):
                 before += by_past[f, c]
                 after += by_future[f, c]
-            root = quarter(own[f] * rival[f])
-            odds = max(before, after) / (root * root * root)
+            odds = max(before, after) / (own[f] * rival[f]) ** (1 - ahead.power)
             if odds < HOPELESS:
                 ratio[f] = before
                 if counted:

@@ -30,10 +30,10 @@ from .options import LearnOptions
 from .sample import sample_of
 from .starts import (
     FirstOrder,
-    directed,
     first_candidates,
     first_order,
     narrowed,
+    other_starts,
     split,
     start_model,
     whitened,
@@ -146,16 +146,18 @@ class _Fit:
 
 
 def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
-    """The best of the starts: diffusive or directed; then more classes while the criterion grows."""
+    """The best of the starts with one class; then more classes while the criterion grows."""
     start = narrowed(first.posterior)
 
-    def tried(model: Model) -> _Fit:
-        return _Fit(*fit(movie, model, start, fields, options.first_rounds, options))
+    def tried(model: Model, rounds: int) -> _Fit:
+        return _Fit(*fit(movie, model, start, fields, rounds, options))
 
     one = start_model(movie, first, options.classes[0], options)
-    best = max(tried(one), tried(directed(one)), key=lambda found: found.criterion)
+    starts = [tried(model, options.trial_rounds) for model in (one, *other_starts(one))]
+    best = max(starts, key=lambda found: found.criterion)
+    best = _Fit(*fit(movie, best.model, best.posterior, fields, options.first_rounds, options))
     for classes in options.classes[1:]:
-        other = tried(start_model(movie, first, classes, options))
+        other = tried(start_model(movie, first, classes, options), options.first_rounds)
         if other.criterion < best.criterion:
             break
         best = other

@@ -19,8 +19,8 @@ class LearnOptions:
         Candidates of each detection and lag, either way.
     classes : tuple of int
         Numbers of motion classes that are tried, while the criterion grows.
-    first_rounds, last_rounds : int
-        Rounds of EM of each start, and of the best one with gaps.
+    trial_rounds, first_rounds, last_rounds : int
+        Rounds of EM of each start, of the best one and of each number of classes, and with gaps.
     still : float
         Change of the marginals, a detection, at which EM stops.
     dropped : float
@@ -38,8 +38,9 @@ class LearnOptions:
     longest_lag: int = 6
     nearest: int = 10
     classes: tuple[int, ...] = (1, 2, 3)
+    trial_rounds: int = 4
     first_rounds: int = 7
-    last_rounds: int = 6
+    last_rounds: int = 10
     still: float = 5e-4
     dropped: float = 5e-4
     sample: int = 20_000

@@ -48,10 +48,13 @@ _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
 """Where EM starts: probability of renewal, of clutter, and noise in the median variance of a step."""
 _CORRELATION = {1: (0.3,), 2: (0.1, 0.6), 3: (0.1, 0.3, 0.6)}
 """Where EM starts: slow classes diffuse, fast ones are directed."""
+_OTHERS = ((1.0, 0.95, 0.05, 0.05), (0.5, 0.95, 0.05, 0.2), (0.5, 0.3, 0.3, 0.4))
+"""Where EM starts once more: size of the steps, correlation, probability of renewal, and noise in the size.
+
+Directed particles; those among others so near that pairs by chance widen the steps; jitter about a place.
+"""
 _SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
 """Where EM starts with one more class: variances of the two parts of a class, and their shares of it."""
-_DIRECTED, _SELDOM = 0.95, 0.05
-"""Where EM starts once more: correlation and probability of renewal of directed particles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +198,16 @@ def start_model(movie: Movie, first: FirstOrder, classes: int, options: LearnOpt
     return Model(motion, association, Surroundings.uniform(first.flow))
 
 
-def directed(model: Model) -> Model:
-    """The model with steps that go on as they are: fast particles that EM from diffusion never finds."""
-    one = np.ones(model.motion.classes)
-    return replace(model, motion=replace(model.motion, correlation=_DIRECTED * one, renewal=_SELDOM * one))
+def other_starts(model: Model) -> list[Model]:
+    """Other motion of one class with steps as large: EM from diffusion finds none of these in a crowd."""
+    found = []
+    for size, correlation, renewal, noise in _OTHERS:
+        variance = size * model.motion.variance
+        found.append(replace(model, motion=replace(
+            model.motion, variance=variance, noise=noise * variance[0],
+            correlation=np.array([correlation]), renewal=np.array([renewal]),
+        )))  # fmt: skip
+    return found
 
 
 def split(model: Model) -> Model:
