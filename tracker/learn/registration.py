@@ -13,7 +13,9 @@ _BLUR = 0.35
 _SHAPE = 4.0
 """Prior: scale on which the cloud's own shape varies, in widths of the peak; it is filtered out."""
 _SURE = 6.0
-"""Error level: standard deviations above which a peak is no chance; half of it above that of no shift."""
+"""Error level: standard deviations above which a peak is no chance, and above that of no shift."""
+_FEWEST = 2.0
+"""Guard: pairs that count as one standard deviation at least: where few coincide, chance is far from normal."""
 _CELLS = 4_000_000
 """Guard: cells of the grid at most."""
 
@@ -56,9 +58,9 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
         if before is not None:
             found = fft.irfftn(np.conj(before) * now * passed, shape)[window] / single
             peak = np.unravel_index(found.argmax(), found.shape)
-            noise = max(float(found.std()), 1.0)
+            noise = max(float(found.std()), _FEWEST)
             beyond = found[peak] - found[(reach,) * axes]
-            if found[peak] > _SURE * noise and beyond > _SURE / 2 * noise:
+            if found[peak] > _SURE * noise and beyond > _SURE * noise:
                 shift[f - 1] = lags[np.array(peak)] * cell
         before = now
     return shift

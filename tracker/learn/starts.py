@@ -28,6 +28,8 @@ _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
 """Guard: share of the largest variance of a step that an axis has at least."""
+_JUMP = 0.5
+"""Guard: spacings beyond the usual by which a frame jumps."""
 _SCALES = 11
 """Prior: step variances from 1 down to 2^-10 square spacings, each half of the one before."""
 _ROUNDS = 6
@@ -129,8 +131,8 @@ def whitened(
 ) -> tuple[Movie, NDArray[np.float64]]:
     """The movie in coordinates in which inference works, and the flow in it.
 
-    Frames are registered, what is left of the steps beside the flow is isotropic, the spacing is 1, and axes
-    along which nothing varies are gone.
+    What is left of the steps beside the flow is isotropic, the spacing is 1, and axes along which nothing
+    varies are gone.
 
     Parameters
     ----------
@@ -142,7 +144,8 @@ def whitened(
     _, extent, turn = np.linalg.svd(centred, full_matrices=False)
     basis = turn[extent >= _FLAT * extent[0]].T if extent[0] > 0 else turn[:1].T
     movie = movie_of(centred @ basis, frame_start, basis=basis, workers=options.workers)
-    flow = frame_shifts(movie.position, frame_start)[movie.frame]
+    shift = frame_shifts(movie.position, frame_start)
+    flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
         fields = Fields.of(movie, pooled=False, workers=options.workers)
@@ -156,14 +159,28 @@ def whitened(
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
-    return registered(movie, flow)
+    return without_jumps(movie, flow, shift.any(axis=1))
 
 
-def registered(movie: Movie, flow: NDArray[np.float64]) -> tuple[Movie, NDArray[np.float64]]:
-    """The movie and the flow without what whole frames move."""
+def without_jumps(
+    movie: Movie, flow: NDArray[np.float64], moved: NDArray[np.bool_]
+) -> tuple[Movie, NDArray[np.float64]]:
+    """The movie and the flow without jumps of whole frames: over one, the flow does not say where a gap ends.
+
+    What all frames have in common stays in the flow, and particles in their place.
+
+    Parameters
+    ----------
+    movie : Movie
+    flow : (N, D) float64 array
+    moved : (F,) bool array
+        Which frames moved beyond chance.
+    """
     mean = movie.mean_by_frame(flow)
-    gone = np.concatenate([np.zeros((1, movie.axes)), np.cumsum(mean, axis=0)])
-    return replace(movie, position=movie.position - gone[movie.frame]), flow - mean[movie.frame]
+    jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
+    jump[~moved | (np.linalg.norm(jump, axis=1) < _JUMP)] = 0
+    gone = np.cumsum(jump, axis=0) - jump
+    return replace(movie, position=movie.position - gone[movie.frame]), flow - jump[movie.frame]
 
 
 def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:

@@ -16,7 +16,7 @@ from .m_steps import adapted
 from .options import LearnOptions
 from .registration import frame_shifts
 from .sample import Sample
-from .starts import first_candidates, first_order, narrowed, registered
+from .starts import first_candidates, first_order, narrowed, without_jumps
 
 
 def spread(
@@ -41,7 +41,8 @@ def spread(
         (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
         workers=options.workers,
     )  # fmt: skip
-    movie, flow = registered(movie, frame_shifts(movie.position, frame_start)[movie.frame])
+    shift = frame_shifts(movie.position, frame_start)
+    movie, flow = without_jumps(movie, shift[movie.frame], shift.any(axis=1))
     movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
@@ -51,7 +52,9 @@ def spread(
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
-    posterior = swept(movie, model, narrowed(first.posterior), with_moments=False, workers=options.workers)
+    posterior = swept(
+        movie, model, narrowed, without_jumps(first.posterior), with_moments=False, workers=options.workers
+    )
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options, sweeps=1)
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
