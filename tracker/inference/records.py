@@ -43,7 +43,7 @@ class Direction(NamedTuple):
 
     in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; alone (N,) f8 the
     probability of no incoming link to the power 1 / omega, power 1 - omega; own, rival (E,) f8 the
-    competitors of a link where it comes in, and where it goes out; most, the largest number of incoming links.
+    competitors of a link where it comes in, and where it goes out; most, the most incoming links of one.
     """
 
     in_start: Ints

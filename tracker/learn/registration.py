@@ -15,7 +15,7 @@ _SHAPE = 4.0
 _SURE = 6.0
 """Error level: standard deviations above which a peak is no chance, and above that of no shift."""
 _FEWEST = 2.0
-"""Guard: pairs that count as one standard deviation at least: where few coincide, chance is far from normal."""
+"""Guard: pairs that are one standard deviation at least: where few coincide, chance is not normal."""
 _CELLS = 4_000_000
 """Guard: cells of the grid at most."""
 

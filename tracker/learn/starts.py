@@ -216,13 +216,14 @@ def start_model(movie: Movie, first: FirstOrder, classes: int, options: LearnOpt
 
 
 def other_starts(model: Model) -> list[Model]:
-    """Other motion of one class with steps as large: EM from diffusion finds none of these in a crowd."""
+    """Other motion with steps as large: EM from diffusion finds none of these in a crowd."""
     found = []
     for size, correlation, renewal, noise in _OTHERS:
         variance = size * model.motion.variance
         found.append(replace(model, motion=replace(
             model.motion, variance=variance, noise=noise * variance[0],
-            correlation=np.array([correlation]), renewal=np.array([renewal]),
+            correlation=np.full(model.motion.classes, correlation),
+            renewal=np.full(model.motion.classes, renewal),
         )))  # fmt: skip
     return found
 

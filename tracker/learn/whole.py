@@ -52,9 +52,7 @@ def spread(
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
-    posterior = swept(
-        movie, model, narrowed, without_jumps(first.posterior), with_moments=False, workers=options.workers
-    )
+    posterior = swept(movie, model, narrowed(first.posterior), with_moments=False, workers=options.workers)
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options, sweeps=1)
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
