@@ -155,12 +155,10 @@ def propagate(
     """
     rows, columns = rivals
     count, alone = len(candidates.row_start) - 1, [weight ** (1 / OMEGA) for weight in none]
-    by_row = partial(
-        _half_round, (candidates.row_start, candidates.row_link, ratio, alone[0], rows, columns, 1 - OMEGA)
-    )
+    by_row = partial(_half_round, (candidates.row_start, candidates.row_link, ratio, alone[0], rows, columns))
     by_column = partial(
         _half_round,
-        (candidates.column_start, candidates.column_link, ratio, alone[1], columns, rows, 1 - OMEGA),
+        (candidates.column_start, candidates.column_link, ratio, alone[1], columns, rows),
     )
     for _ in range(rounds):
         _in_blocks(by_row, count, workers)
@@ -170,7 +168,7 @@ def propagate(
 
 def _half_round(arrays: tuple[NDArray, ...], block: tuple[int, int]) -> float:
     """The largest relative change over a block of segments."""
-    return float(compete(*block, *arrays))
+    return float(compete(*block, *arrays, 1 - OMEGA))
 
 
 def marginals(ratio: NDArray[np.float64], rivals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -159,7 +159,7 @@ def whitened(
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
-    return without_jumps(movie, flow, shift.any(axis=1))
+    return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
 
 
 def without_jumps(

@@ -42,7 +42,7 @@ def spread(
         workers=options.workers,
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start)
-    movie, flow = without_jumps(movie, shift[movie.frame], shift.any(axis=1))
+    movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
