@@ -168,7 +168,7 @@ def propagate(
 
 def _half_round(arrays: tuple[NDArray, ...], block: tuple[int, int]) -> float:
     """The largest relative change over a block of segments."""
-    return float(compete(*block, *arrays, 1 - OMEGA))
+    return float(compete(*(*block, *arrays, 1 - OMEGA)))
 
 
 def marginals(ratio: NDArray[np.float64], rivals: NDArray[np.float64]) -> NDArray[np.float64]:
