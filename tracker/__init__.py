@@ -1,4 +1,4 @@
-"""Outbid follows particles in 3D microscopy by exact assignment, and proves its answers.
+"""Outbid tracks particles in 3D microscopy by exact assignment, and certifies every answer.
 
 The folder ``tracker/`` is the package `outbid` itself; ``simulate/`` is imported as `outbid.simulate`,
 ``viewers/`` as `outbid.viewers` and ``data/`` as `outbid.data`. This is the map. Imports run downwards
@@ -11,26 +11,26 @@ only. The map of a folder is the docstring of its ``__init__``.
     `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
-    `live`               frame by frame, as they are recorded
-    `advise`             previews the effect of a linking distance, and what to change in the recording
-6   `learned`            learned linking behind one door, which engines of both kinds answer
+    `live`               links detections frame by frame while a movie is recorded
+    `advise`             previews the effect of a linking distance; suggests changes to the recording
+6   `learned`            learned linking: one function that calls the engine of the settings
     `posterior_links`    links by the posterior: read, learn, decide, sum up
     `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
-    `lineage`            divisions, as one more kind of edge beside the links of a posterior
+    `lineage`            the posterior probability of divisions, beside that of links
 5   `inference`          the posterior over links under a model: joint probabilistic data association
-    `divisions`          track starts joined to mothers; merges
-    `images`             one door for movies of any file or array, read frame by frame
-    `margins`            by how much the optimum would be worse without a link, exactly
-4   `refine`             links of a whole movie by the past and the future of every particle, by a model
-    `linking`, `gaps`    gated: frame to frame for a whole movie, then track ends to later starts
-    `batches`            frame pairs that a GPU links at once, planned to fit its memory
-    `scoring`            tracks against the truth, one family of scores a file
+    `divisions`          joins the starts of daughter tracks to their mothers; merges
+    `images`             opens movies from any file or array; reads them frame by frame
+    `margins`            exact margins: how much the total cost rises without a link
+4   `refine`             links a whole movie by a model that uses the past and the future of every particle
+    `linking`, `gaps`    linking with a gate: frame to frame, then track ends to later track starts
+    `batches`            divides a movie into batches that fit the memory of a GPU
+    `scoring`            scores of tracks against the truth, one family of scores a file
     `detection`          image stacks to detections: spots, or centroids of labels
     `formats`            files in and out, one format a file
-    `given`              detections and tracks in whatever form users have them
+    `given`              converts data frames, dicts, arrays and paths to detections and tracks
     `filtering`, `filling`, `relabel`  some of the tracks; positions in gaps; label images by track
-3   `matching`           two point clouds: gate, cost, assign; which point of one is which of the other
+3   `matching`           matches two point clouds: gate, cost, assignment
     `model`              what `learn` and `inference` assume: motion, association, movie, gate
     `motion`             how particles move: predict, update, and how likely two ends are one track
     `tracks`             `Tracks`: which detection follows which
@@ -39,7 +39,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `gating`             all pairs nearer than a radius, by a cell list
     `neighbours`         the nearest few points of each point, by a cell list
     `detections`         `Detections`: where particles were seen, frame by frame
-    `tables`             both as Arrow tables, for files and data frames; arrays as columns
+    `tables`             detections and tracks as Arrow tables, for files and data frames
     `reliability`, `drawn`  how far to trust tracks; a picture of them in a notebook
     `setting_values`     settings by keyword
 1   `_arrays`            where arrays live and what works on them; the only module that imports CuPy
@@ -120,13 +120,13 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("data", "simulate", "viewers")
-"""The packages beside this one, which ``import outbid`` alone makes known, too."""
+"""Subpackages in folders of their own, which ``import outbid`` makes available as attributes."""
 
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:
-    """A public name, the version or a package beside this one, at its first use."""
+    """Import a public name, the version or a subpackage at its first use."""
     if name in _MODULE_OF:
         found: object = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
     elif name in _PACKAGES:

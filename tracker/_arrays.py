@@ -1,4 +1,4 @@
-"""Where arrays live and what works on them: the host, or a GPU. Only this module imports CuPy."""
+"""Array modules: NumPy on the host or CuPy on a GPU. Only this module imports CuPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def free_memory() -> int:
-    """Bytes of main memory that can be had without swapping; 4 GiB where the system does not report it."""
+    """Bytes of main memory available without swapping; 4 GiB where the system does not report it."""
     try:
         sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return int(sizes["MemAvailable"].split()[0]) * 1024
@@ -24,22 +24,22 @@ def free_memory() -> int:
 
 
 def on_device(array: Any) -> bool:
-    """Whether an array lives on a GPU."""
+    """Whether an array is in the memory of a GPU."""
     return type(array).__module__.startswith("cupy")
 
 
 def array_module(array: Any) -> ModuleType:
-    """`cupy` for an array on a GPU, else `numpy`: the module whose functions make more of its kind."""
+    """The module that creates arrays on the same device: `cupy` for an array on a GPU, else `numpy`."""
     return cupy_module() if on_device(array) else np
 
 
 def ndimage_module(array: Any) -> ModuleType:
-    """`cupyx.scipy.ndimage` for an array on a GPU, else `scipy.ndimage`: the same filters on either."""
+    """The filters for the array's device: `cupyx.scipy.ndimage` on a GPU, else `scipy.ndimage`."""
     return import_module("cupyx.scipy.ndimage" if on_device(array) else "scipy.ndimage")
 
 
 def kernels(module: str, array: Any) -> ModuleType:
-    """The kernels that work where an array lives: `module` with "_cpu" or "_gpu" after its name.
+    """The kernels for the array's device: the module named `module` plus "_cpu" or "_gpu".
 
     Examples
     --------
@@ -50,14 +50,14 @@ def kernels(module: str, array: Any) -> ModuleType:
 
 
 crossing: ContextVar[Any] = ContextVar("crossing", default=None)
-"""What brings large arrays to the GPU and back in this thread, if not CuPy; see `_lanes`."""
+"""Functions that copy large arrays to and from the GPU in this thread, instead of CuPy; see `_lanes`."""
 
 _LARGE = 1 << 20
-"""Bytes from which an array is large."""
+"""Bytes from which on an array is large."""
 
 
 def to_host(array: Any) -> NDArray:
-    """The array in main memory; itself if it is there already."""
+    """Copy the array to main memory; an array that is there already is returned as it is."""
     if not on_device(array):
         return array
     way = crossing.get()
@@ -65,25 +65,25 @@ def to_host(array: Any) -> NDArray:
 
 
 def to_device(array: NDArray) -> Any:
-    """The array on the current GPU."""
+    """Copy the array to the current GPU."""
     way = crossing.get()
     return cupy_module().asarray(array) if way is None or array.nbytes < _LARGE else way.to_device(array)
 
 
 def free_device_memory() -> int:
-    """Bytes of the current GPU's memory that are free or kept for reuse."""
+    """Bytes of the current GPU's memory that are free or in CuPy's memory pool."""
     pool = cupy_module().get_default_memory_pool()
     return int(cupy_module().cuda.Device().mem_info[0]) + pool.free_bytes()
 
 
 def release_device_memory() -> None:
-    """Give memory that is kept for reuse back to the GPU, if one is in use."""
+    """Return the memory of CuPy's pool to the GPU, if a GPU is in use."""
     if "cupy" in sys.modules:
         cupy_module().get_default_memory_pool().free_all_blocks()
 
 
 def cupy_module() -> ModuleType:
-    """CuPy, which this module alone imports."""
+    """Import and return CuPy."""
     import cupy
 
     return cupy

@@ -1,4 +1,4 @@
-"""CUDA kernels: .cu files of this package, compiled at their first use, and how they are launched."""
+"""CUDA kernels: compile the package's .cu files at their first use, and launch them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._arrays import cupy_module
 
 
 def cuda_function(source: str, name: str, *, cooperative: bool = False, options: tuple[str, ...] = ()) -> Any:
-    """A kernel of a .cu file in this package, compiled at its first use on each GPU.
+    """Return a kernel of a .cu file in this package; it is compiled at its first use on each GPU.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _cuda_module(source: str, cooperative: bool, options: tuple[str, ...], devic
 
 
 def _with_headers(path: Path, seen: set[str] | None = None) -> str:
-    """A source with its headers put in, each once, so that the compiler's cache sees when they change."""
+    """Insert each header into a source once, so that the compiler's cache notices when a header changes."""
     seen = set() if seen is None else seen
 
     def put_in(name: re.Match[str]) -> str:
@@ -60,12 +60,12 @@ def _with_headers(path: Path, seen: set[str] | None = None) -> str:
 
 
 def processors() -> int:
-    """Multiprocessors of the current GPU."""
+    """Number of multiprocessors of the current GPU."""
     return _attribute("MultiProcessorCount", cupy_module().cuda.Device().id)
 
 
 def shared_memory() -> tuple[int, int]:
-    """Bytes of shared memory that a block may use, and a multiprocessor of the current GPU."""
+    """Shared memory in bytes: limit for a block, and for a multiprocessor, of the current GPU."""
     device = cupy_module().cuda.Device().id
     return (
         _attribute("MaxSharedMemoryPerBlockOptin", device),
@@ -79,6 +79,6 @@ def _attribute(name: str, device: int) -> int:
 
 
 def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -> None:
-    """Run a kernel with at least so many threads."""
+    """Launch a kernel with at least this many threads."""
     if threads > 0:
         function((-(-threads // block),), (block,), arguments)

@@ -1,4 +1,4 @@
-"""A signal that asks for the end is remembered: the exception that it raises may be lost on its way.
+"""Remember an interrupt signal, because the exception that it raises can be lost.
 
 Python drops what is raised in a finaliser or a callback. So stages of work ask here as well. Steps that
 belong together, such as two renames, are done whole: signals wait until then.
@@ -34,7 +34,7 @@ def forget() -> None:
 
 
 def asked() -> bool:
-    """Whether a signal has come.
+    """Whether a signal has arrived.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def asked() -> bool:
 
 
 def end_if_asked() -> None:
-    """Raise KeyboardInterrupt if a signal has come, in the main thread, which ends the others.
+    """Raise KeyboardInterrupt in the main thread if a signal has arrived; the main thread ends the others.
 
     Examples
     --------

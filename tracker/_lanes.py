@@ -1,4 +1,4 @@
-"""Lanes: threads that each have a stream of their own on the GPU, so that copies and work overlap."""
+"""Lanes: threads that each own a GPU stream, so that copies and computation overlap."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Made = TypeVar("_Made")
 
 
 def in_lanes(work: Callable[[_Given], _Made], jobs: Iterable[_Given], lanes: int) -> Iterator[_Made]:
-    """Do the jobs in threads as `in_threads`, each thread with a stream of its own on the current GPU.
+    """Run the jobs in threads as `in_threads`, each thread with a stream of its own on the current GPU.
 
-    So one job is copied there or back while another is worked on. What `to_device` and `to_host` move
-    inside a job passes through pinned memory of that thread.
+    So the arrays of one job are copied while another job computes. Inside a job, `to_device` and `to_host`
+    copy through pinned memory of that thread.
     """
     if "cupy" not in sys.modules:
         yield from in_threads(work, jobs, lanes)
@@ -44,10 +44,10 @@ def in_lanes(work: Callable[[_Given], _Made], jobs: Iterable[_Given], lanes: int
 
 
 class _Lane:
-    """A stream of the current GPU, and two pinned buffers through which arrays cross, piece by piece.
+    """A stream of the current GPU, and two pinned buffers through which arrays are copied in pieces.
 
-    One buffer is filled or emptied by the host while the other is on its way. CuPy's own pinned memory is
-    kept by size: arrays of ever other sizes would pin ever more.
+    The host fills or empties one buffer while the other is copied. CuPy's own pool of pinned memory is kept
+    by size, so it would grow with every new array size.
     """
 
     STEP = 1 << 23
@@ -98,4 +98,4 @@ class _Lane:
 
 
 _idle_lanes: dict[int, list[_Lane]] = {}
-"""Lanes of each GPU that no thread uses: the memory that CuPy keeps for reuse is kept by stream."""
+"""Idle lanes of each GPU. They are reused because CuPy's memory pool belongs to a stream."""

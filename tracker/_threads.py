@@ -1,4 +1,4 @@
-"""Threads for kernels that release the GIL, and work that goes on beside other work."""
+"""Threads for kernels that release the GIL, and background work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Arguments = TypeVarTuple("_Arguments")
 
 
 def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers: int) -> Iterator[_Made]:
-    """Do the jobs in threads, for kernels that release the GIL; results come in the order of the jobs.
+    """Run the jobs in threads, for kernels that release the GIL; results are in the order of the jobs.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class Team:
 
 
 def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
-    """The items, of which a thread makes the next while one is in use.
+    """Iterate over the items; a thread prepares the next item while the current one is in use.
 
     Parameters
     ----------
     items : iterable
-        Only one thread at a time asks for the next.
+        Advanced by one thread at a time.
     stage : str
-        To which the seconds that it takes belong; see `stages_timed`.
+        Name of the stage to which its seconds are added; see `stages_timed`.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
 
 
 def begun(work: Callable[[*_Arguments], _Made], *given: *_Arguments) -> Future[_Made]:
-    """Work that a thread does from now on; `result` waits for it, the end of the program does not.
+    """Start work in a background thread. `result` waits for it; the end of the program does not.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Seconds that stages of work take: of a thread, of those that work for it, and of a GPU."""
+"""Timing of the stages of a computation: in this thread, in its worker threads, and on a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Arguments = TypeVarTuple("_Arguments")
 
 
 class _Stages:
-    """Seconds of stages: of the thread that asked, and of those that work for it."""
+    """Seconds of each stage: in the thread that measures, and in its worker threads."""
 
     def __init__(self, seconds: dict[str, float], beside: dict[str, float], counting: Lock) -> None:
         self.seconds, self.beside, self.counting = seconds, beside, counting
@@ -36,10 +36,10 @@ _stages: ContextVar[_Stages | None] = ContextVar("stages", default=None)
 
 @contextmanager
 def stages_timed() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-    """Seconds of the stages that `lap` names inside the block: in this thread, and in others beside it.
+    """Collect the seconds of the stages named by `lap` inside the block: in this thread, and in its workers.
 
-    The first add up to the time that the block takes. The second are those of the threads that it starts,
-    together: these work at the same time.
+    The seconds of this thread add up to the duration of the block. Those of its worker threads are summed
+    over the workers, which run at the same time.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def stages_timed() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
 
 
 def timed_beside(work: Callable[[*_Arguments], _Made]) -> Callable[[*_Arguments], _Made]:
-    """The work as another thread does it, whose laps count beside those of this one."""
+    """Wrap a function for a worker thread, so that its stages are added to those of the workers."""
     stages = _stages.get()
     if stages is None:
         return work
@@ -73,9 +73,10 @@ def timed_beside(work: Callable[[*_Arguments], _Made]) -> Callable[[*_Arguments]
 
 
 def lap(stage: str, array: Any = None) -> None:
-    """The time since the last lap, or since the block began, belongs to this stage; free where nobody asks.
+    """Add the time since the last `lap`, or since the block began, to a stage; no cost outside a block.
 
-    With an array on a GPU, what was launched there belongs to it as well. Between stages a run can be ended.
+    If the array is on a GPU, the time includes the kernels that were launched there. A run can be interrupted
+    here.
     """
     end_if_asked()
     counted = _stages.get()
@@ -87,12 +88,12 @@ def lap(stage: str, array: Any = None) -> None:
 
 
 class Stopwatch:
-    """Seconds spent in the stages of work, by the host's clock or by events between the GPU's.
+    """Seconds spent in each stage, by the host's clock or by GPU events.
 
     Parameters
     ----------
     array : array
-        Where it lives, the work is done.
+        Any array on the device whose work is timed.
 
     Examples
     --------
@@ -109,13 +110,13 @@ class Stopwatch:
         self._laps: list[tuple[str, Any]] = [("", self._now())]
 
     def lap(self, stage: str) -> None:
-        """The time since the last lap, or since the start, belongs to this stage."""
+        """Add the time since the last lap, or since the start, to this stage."""
         self._laps.append((stage, self._now()))
         if len(self._laps) > 1000:
             self.seconds()
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of each stage so far; waits for the GPU."""
+        """Seconds of each stage so far; waits for the GPU to finish."""
         if self._make_event:
             self._laps[-1][1].synchronize()
         for (_, start), (stage, stop) in pairwise(self._laps):

@@ -1,9 +1,9 @@
-"""Advice before any linking: how hard a movie is, the effect of a gate, and what to change in the recording.
+"""Advice before linking: difficulty of a movie, effect of each gate, and changes to the recording.
 
-From nearest neighbours alone: those within a frame give the density, those to the next frame the step
-(`first_step`). Then frames of the movie itself are taken, every particle moved by a random step of that
-size, and the two linked by the gate: of these links the truth is known, so the share of wrong ones is
-counted, for that density, crowding and share of particles lost.
+Nearest neighbours within a frame give the density; nearest neighbours in the next frame give the step length
+(`first_step`). Then each gate is simulated: every particle in some frames of the movie takes a random step of
+that length, and the frames are linked with the gate. The truth of these links is known, so the wrong ones can
+be counted.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from .matching import match
 from .refine.movie import movie_of
 
 _SAMPLE = 6000
-"""Detections whose frames are taken."""
+"""Largest number of detections whose frames are simulated."""
 _KEPT = 0.998
-"""Share of Gaussian steps that the gate advised keeps."""
+"""Share of Gaussian steps that lie within the advised gate."""
 _GATES = (0.5, 0.7, 1.0, 1.4, 2.0)
-"""Gates shown, in units of that one."""
+"""Gates to evaluate, as multiples of the advised gate."""
 _GOOD = 0.01
-"""Share of wrong and missing links that asks for no better recording."""
+"""Share of wrong and missing links up to which the recording needs no change."""
 _SLOWER = 2.0 ** -np.arange(0, 5.25, 0.25)
-"""Shorter steps that are tried, in units of those found."""
+"""Shorter steps to try, as fractions of the estimated step."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The effect of one gate.
+    """The expected effect of one gate.
 
     Parameters
     ----------
     max_distance : float
         The gate, in the unit of position x spacing.
     candidates : float
-        Detections of the next frame within it, for each detection, in the mean.
+        Mean number of detections of the next frame within the gate of a detection.
     in_one_component : float
-        Share of detections in the largest group of two frames that such pairs connect.
+        Largest share of the detections of two frames that the candidate pairs connect into one component.
     wrong, missing : float
         Share of links expected to be wrong, and of true ones expected to be missing.
     """
@@ -71,7 +71,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Advice:
-    """How hard a movie is to link.
+    """How hard a movie is to link, and the advised gate.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Advice:
     step : float
         Standard deviation of a step along an axis, in the same unit.
     seen_again : float
-        Share of the particles that are in the next frame, too; coarse.
+        Share of the particles that also have a detection in the next frame; a coarse estimate.
     kappa : float
         Step x density^(1 / axes). Links by distance are good below .1, poor above .3.
     gates : tuple of Gate
@@ -126,11 +126,11 @@ class Advice:
         return "\n".join([head, *rows, "", *self.advice()])
 
     def _repr_html_(self) -> str:
-        """What is printed, for notebooks."""
+        """HTML for notebooks, with the printed text."""
         return f"<pre>{escape(str(self))}</pre>"
 
     def advice(self) -> list[str]:
-        """Sentences on what to do."""
+        """Sentences that advise on the gate and the recording."""
         best = self.gates[self.best]
         said = []
         if self.drift > 0:
@@ -157,7 +157,7 @@ class Advice:
         return said
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values, for summaries."""
+        """Plain values, for JSON summaries."""
         return asdict(self) | {"advice": self.advice()}
 
 
@@ -238,7 +238,7 @@ def advise(
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """A movie, and who of it is looked at: point (N, 3); frame_start (F + 1,); median neighbour distance."""
+    """The movie and the frames to evaluate: point (N, 3), frame_start (F + 1,), median neighbour distance."""
 
     point: NDArray[np.float64]
     frame_start: NDArray[np.int64]
@@ -248,21 +248,21 @@ class _Scene:
     workers: int
 
     def frames(self) -> NDArray[np.int64]:
-        """Frames, evenly over the movie, with others after them, that hold enough detections."""
+        """Frames, spread evenly over the movie, that together with the next ones hold enough detections."""
         size = np.diff(self.frame_start)
         usable = np.nonzero((size[:-1] > 1) & (size[1:] > 1))[0]
         count = max(1, int(_SAMPLE / max(float(size[usable].mean()), 1)))
         return usable[np.linspace(0, len(usable) - 1, min(count, len(usable))).astype(int)]
 
     def rows(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of all detections of the frames, and where each frame begins among them."""
+        """Rows of all detections in the frames, and the offset of each frame among these rows."""
         sizes = np.diff(self.frame_start)[frames]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         return np.repeat(self.frame_start[frames] - starts[:-1], sizes) + np.arange(starts[-1]), starts
 
 
 def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> Gate:
-    """One gate: its candidates as they are, its links as they would be."""
+    """Evaluate one gate: candidates counted in the movie itself, errors in simulated steps."""
     frames = scene.frames()
     (here, here_start), (there, there_start) = scene.rows(frames), scene.rows(frames + 1)
     near = pairs_within(
@@ -281,7 +281,7 @@ def _looked_at(scene: _Scene, max_distance: float, step: float, seed: int) -> Ga
 
 
 def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tuple[float, float]:
-    """Share of wrong links and of missing ones, where the particles of some frames take random steps."""
+    """Shares of wrong and of missing links when the particles of some frames take random steps."""
     rng = np.random.default_rng(seed)
     rows, start = scene.rows(scene.frames())
     here = scene.point[rows]
@@ -298,5 +298,5 @@ def _simulated(scene: _Scene, max_distance: float, step: float, seed: int) -> tu
 
 
 def _error(shares: tuple[float, float]) -> float:
-    """1 - F1."""
+    """1 - F1 from the shares of wrong and missing links."""
     return Gate(0.0, 0.0, 0.0, *shares).error

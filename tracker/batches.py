@@ -1,4 +1,4 @@
-"""Batches: which frame pairs a GPU links at once, planned from what they will take of its memory."""
+"""Batches: plan which frame pairs a GPU links at once, from the memory that they need."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from .assignment.components import matrix_bytes
 from .gating import pairs_within
 
 PAIR_BYTES = 16
-"""Memory that a candidate pair takes on a GPU: index, squared distance and cost."""
+"""Bytes that a candidate pair takes on a GPU: index, squared distance and cost."""
 DETECTION_BYTES = 240
-"""And a detection that is linked, with one to link to: both in cells, prices, bids, paths and the proof."""
+"""Bytes that a detection takes on a GPU, as source and as target: cells, prices, bids, paths, certificate."""
 BATCH_BYTES = 136_000_000
-"""And a batch: room for the trees of all searches at once."""
+"""Bytes that a batch takes in addition: space for the trees of all searches at once."""
 _MARGIN = 1.25
-"""By which a sample of the candidates may be too few."""
+"""Safety factor, because a sample can underestimate the number of candidates."""
 _FRAMES, _SOURCES, _TARGETS = 8, 500, 20_000
-"""Frame pairs that are looked at, and detections in them."""
+"""Sample for this estimate: frame pairs, and detections in each."""
 FULL = 2_000_000
 """Detections that fill a GPU, with other batches beside them."""
 ABREAST = 8
 """Frame pairs at once of a solver whose many rounds by few rows leave most of a GPU idle."""
 LANES = 3
-"""Batches at once: one comes, one is linked, one goes."""
+"""Batches in progress at once: one is copied in, one is linked, one is copied out."""
 
 
 @dataclass(frozen=True)
 class Batches:
-    """What became of the batches of a movie.
+    """Counts of the batches of a movie, and of the fallbacks.
 
     Parameters
     ----------
     count : int
         Batches that were solved on the GPU.
     planned_bytes : int
-        Memory of the GPU that was planned for those at work at the same time.
+        GPU memory that was planned for the batches in progress at the same time.
     halvings : int
-        How often a batch did not fit all the same, and was halved.
+        How often a batch did not fit the memory in spite of the plan, and was halved.
     on_host : int
-        Frame pairs, or all gaps, that were solved on the host, for they did not fit even alone.
+        Frame pairs (or the gap closing) that were solved on the host because they did not fit the GPU alone.
     without_kernels : int
         Batches whose candidates were found on the GPU and solved on the host, for the solver has no kernels
         for them there.
@@ -56,7 +56,7 @@ class Batches:
     without_kernels: int = 0
 
     def __add__(self, other: Batches) -> Batches:
-        """Of both, one after the other."""
+        """Sum of the counts of two accounts."""
         return Batches(
             self.count + other.count,
             max(self.planned_bytes, other.planned_bytes),
@@ -67,7 +67,7 @@ class Batches:
 
     @property
     def fallbacks(self) -> int:
-        """How often something was not done on the GPU as planned."""
+        """How often a step could not run on the GPU as planned."""
         return self.halvings + self.on_host + self.without_kernels
 
     def stages(self) -> dict[str, str]:
@@ -87,7 +87,7 @@ class Batches:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Batches:
-        """From what `as_dict` returns."""
+        """Read the counts that `as_dict` returned."""
         return cls(*(given[name] for name in cls().as_dict()))
 
     def as_dict(self) -> dict[str, int]:
@@ -106,17 +106,17 @@ def _where(on_gpu: int, on_host: int) -> str:
 
 
 RECORDED = ("device", "fallbacks", *Batches().as_dict(), *Batches().stages(), "margins_on")
-"""What a run record holds of where the work was done, and of the memory of a GPU."""
+"""Keys of a run record that state the device of each stage and the GPU memory."""
 
 
 def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, int | str]:
-    """What a run states of where its stages ran; of a CPU only that.
+    """Entries of a run record: the device of each stage and, on a GPU, the batches.
 
     Parameters
     ----------
     batches : Batches
     device : {"cpu", "gpu"}
-        Where the points were brought to.
+        Device to which the points were copied.
     exact_margins : bool
         Whether margins were found by solving again, which only the host does.
 
@@ -141,7 +141,7 @@ def account(batches: Batches, device: str, *, exact_margins: bool) -> dict[str, 
 
 
 def sentence(stats: Mapping[str, object]) -> str:
-    r"""What a run on a GPU did with its memory, in words that follow others; none for a run on a CPU.
+    r"""A sentence on the GPU batches of a run, to append to other sentences; empty for a run on a CPU.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def sentence(stats: Mapping[str, object]) -> str:
 
 
 class Plan(NamedTuple):
-    """Runs of frames (first, last) that overlap in one, how many at once, and the bytes of those."""
+    """Ranges of frames (first, last), each sharing its last frame with the next; how many at once; bytes."""
 
     runs: list[tuple[int, int]]
     at_once: int
@@ -173,7 +173,7 @@ class Plan(NamedTuple):
 
 
 def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) -> Plan:
-    """Cut a movie into batches that fill a GPU and fit its memory, several at once.
+    """Divide a movie into batches that keep a GPU busy and fit its memory, several at once.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def plan_pairs(
 
 
 def largest_matrix(frame_start: NDArray[np.int64]) -> int:
-    """Bytes of the largest matrix that a frame and the next make.
+    """Bytes of the largest dense cost matrix between two consecutive frames.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def bytes_of_frames(frame_start: NDArray[np.int64], pairs_a_detection: float) ->
 
 
 def bytes_for(detections: float, pairs: float) -> int:
-    """Memory that a batch takes on a GPU, by the detections to link from, or to, and their candidates.
+    """Bytes that a batch takes on a GPU, given its source or target detections and its candidates.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def _bytes(detections: Any, pairs: Any) -> Any:
 
 
 def room_for_candidates(detections: int, memory: int) -> int:
-    """Bytes that the candidates of a batch of so many detections may take as `pairs_within` counts them.
+    """Bytes left for the candidates of a batch with this many detections, as `pairs_within` counts them.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def room_for_candidates(detections: int, memory: int) -> int:
 def runs(
     frame_start: NDArray[np.int64], most: int, needed: NDArray[np.int64] | None = None, memory: int = 0
 ) -> list[tuple[int, int]]:
-    """Runs of frames (first, last) that overlap in one frame and hold about `most` detections.
+    """Ranges of frames (first, last) with about `most` detections each; neighbours share one frame.
 
     With the bytes `needed` by each frame and the next, (F,) int64, those of a run fit the memory, if those of
     every single pair do.
@@ -293,7 +293,7 @@ def runs(
 
 
 def candidates_each(position: NDArray[np.float64], frame_start: NDArray[np.int64], radius: float) -> float:
-    """How many detections of the next frame are within the radius of one, by a sample."""
+    """Mean number of candidates of a detection in the next frame, estimated from a sample."""
     sizes = np.diff(frame_start)
     frames = np.nonzero((sizes[:-1] > 0) & (sizes[1:] > 0))[0]
     found = counted = 0.0

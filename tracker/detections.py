@@ -1,4 +1,4 @@
-"""Detections: where particles were seen, frame by frame."""
+"""Detections: positions of particles in each frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_FRAMES = 100_000_000
-"""Frames between the first and the last that an index by frame may span (0.8 GB of offsets)."""
+"""Largest range of frame numbers that `frame_start` may index (0.8 GB of offsets)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,7 +33,7 @@ class Detections:
     unit : str
         Unit of the positions, for example ``"pixel"`` or ``"micrometer"``.
     features : mapping of str to (N,) array
-        Whatever else is known of each detection; carried along, never used by the linker.
+        Other values of each detection, such as its intensity. The linker keeps them and does not use them.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class Detections:
         unit: str = "pixel",
         features: Mapping[str, ArrayLike] | None = None,
     ) -> Detections:
-        """Detections from rows in any order; rows of one frame keep their order.
+        """Detections from rows in any order; rows of one frame keep their relative order.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Detections:
         return pandas_of(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the table to polars, DuckDB and whatever else takes Arrow data (its PyCapsule interface)."""
+        """Export the table to libraries that read Arrow data, such as polars (PyCapsule interface)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @property
@@ -192,7 +192,7 @@ class Detections:
 
     @property
     def frame_count(self) -> int:
-        """Frames from the first to the last that has a detection, empty ones in between included."""
+        """Number of frames from the first to the last with a detection, including empty ones in between."""
         return int(self.frame[-1]) - int(self.frame[0]) + 1 if len(self.frame) else 0
 
     @cached_property
@@ -214,14 +214,14 @@ class Detections:
         return np.append(np.searchsorted(self.frame, numbers), len(self)).astype(np.int64)
 
     def rows_of(self, frame: int) -> slice:
-        """Rows of the detections in one frame, given its number; an empty slice if it has none."""
+        """Rows of the detections in one frame, given its frame number; an empty slice if it has none."""
         if not 0 <= frame - self.first_frame < self.frame_count:
             return slice(0, 0)
         number = np.int32(frame)  # in the type of the frames: for another, NumPy would convert all of them
         return slice(*(int(np.searchsorted(self.frame, number, side)) for side in ("left", "right")))
 
     def take(self, rows: NDArray | slice) -> Detections:
-        """Some of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""
+        """A subset of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""
         return Detections(
             self.frame[rows],
             self.position[rows],

@@ -1,4 +1,4 @@
-"""Which device works, when the user leaves it open and when not."""
+"""Choose the device: CPU or GPU."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ._arrays import gpu_names
 from .errors import ResourceError, SettingsError
 
 DEVICES = ("auto", "cpu", "gpu")
-"""What may be asked for; `auto` takes a GPU that is there if there is enough to do."""
+"""Accepted device names; `auto` takes a GPU if there is one and the problem is large enough."""
 
 
 def refuse_unknown(device: str) -> None:
-    """Refuse a name of no device.
+    """Raise an error unless the name is a device.
 
     Raises
     ------
@@ -22,14 +22,14 @@ def refuse_unknown(device: str) -> None:
 
 
 def device_for(asked: str, size: int, worth_a_gpu: int) -> str:
-    """The device that will work: cpu or gpu.
+    """The device to use: cpu or gpu.
 
     Parameters
     ----------
     asked : {"auto", "cpu", "gpu"}
-        `auto` takes a GPU that is there if there is enough to do.
+        `auto` takes a GPU if there is one and `size` is at least `worth_a_gpu`.
     size, worth_a_gpu : int
-        How much there is to do, and how much is enough.
+        Size of the problem, and the size from which on a GPU is faster, in the same unit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tracks as a small picture in a notebook: SVG made of text, without a library for plots."""
+"""A small picture of tracks for notebooks: SVG text, made without a plotting library."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from .tracks import Tracks
 
 _MOST_LINKS = 4000
-"""Links drawn: some 100 kB in a notebook. Of more, whole tracks are left out evenly."""
+"""Most links to draw, some 100 kB in a notebook. If there are more, evenly spaced tracks are dropped."""
 _COLOURS = 24
-"""Hues; tracks share them in turn."""
+"""Number of hues; tracks use them in turn."""
 _WIDTH = 360
-"""Pixels; the height follows from the positions."""
+"""Width of the picture in pixels; the height follows from the positions."""
 _GOLDEN = 0.6180339887498949
-"""Turn between the hues of consecutive tracks: neighbours in number differ in colour."""
+"""Difference of hue between consecutive tracks, so that they differ clearly in colour."""
 
 
 def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
-    """All tracks in a projection, each in one of 24 colours; empty if there is no link.
+    """Draw all tracks in a projection, in 24 colours; an empty text if there is no link.
 
     Parameters
     ----------
     tracks : Tracks
     axes : str
-        Which of z, y, x run down and to the right.
+        The two axes (of z, y, x) that point down and to the right.
     width : int
         In pixels.
 
@@ -62,7 +62,7 @@ def svg_of(tracks: Tracks, axes: str = "yx", width: int = _WIDTH) -> str:
 
 
 def path_of(ends: NDArray[np.float64]) -> str:
-    """(E, 2, 2) ends of lines, x and y, as the data of a path.
+    """SVG path data of lines, given their ends (E, 2, 2) as x and y.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def path_of(ends: NDArray[np.float64]) -> str:
 
 
 def links_to_draw(tracks: Tracks, most: int) -> NDArray[np.int64]:
-    """Rows of the links to be drawn: all, or of evenly chosen tracks so many that they are at most `most`."""
+    """Rows of the links to draw: all, or those of evenly spaced tracks, at most `most` links."""
     every = -(-len(tracks.links) // most) if len(tracks.links) else 1
     rows = np.arange(len(tracks.links))
     return rows if every == 1 else rows[tracks.track_id[tracks.links[:, 1]] % every == 0][:most]

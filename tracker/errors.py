@@ -1,4 +1,4 @@
-"""What can go wrong, by who can fix it; each class carries the exit code of the command line."""
+"""Exceptions, grouped by who can fix the problem; each class has the exit code of the command line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 _LONGEST = 1000
 _END = 300
-"""Characters of a message, and of its end, which says what to do."""
+"""Longest message in characters, and the part kept of its end, which states the remedy."""
 _BREAK = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 
 
 def one_line(text: str) -> str:
-    r"""The text as a line that any terminal shows as it is: what comes from a file may be anything.
+    r"""Return the text as one printable line; text from files may contain control characters.
 
     Examples
     --------
@@ -24,23 +24,23 @@ def one_line(text: str) -> str:
 
 
 class OutbidError(Exception):
-    """Base of the errors that Outbid raises on purpose; the message is one line and says what to do next."""
+    """Base of the errors that Outbid raises on purpose; the message is one line and states the remedy."""
 
     exit_code = 70
-    """That of a bug, for what Outbid raises is of a class below; 1 is a score below the user's limit."""
+    """Exit code of the command. Subclasses replace 70, which means a bug; 1 is a score below a limit."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
 
 
 class SettingsError(OutbidError, ValueError):
-    """A setting, option or configuration file makes no sense."""
+    """A setting, option or configuration file is invalid."""
 
     exit_code = 2
 
 
 class InputError(OutbidError, ValueError):
-    """The data cannot be used as they are; the message names the file, the row or frame, and the remedy."""
+    """The data cannot be used; the message names the file, the row or frame, and the remedy."""
 
     exit_code = 3
 

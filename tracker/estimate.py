@@ -1,4 +1,4 @@
-"""What a run would take: seconds and memory, measured on a part of the movie."""
+"""Estimate the time and memory of a run by running a part of the movie."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .detections import Detections
 from .tracking import TrackingSettings, tracked
 
 _PART = 3000
-"""Detections of the part: large enough that the time of a frame counts, small enough for a second or two."""
+"""Detections in that part: enough to measure the time of a frame, few enough for a second or two."""
 _LEAST_FRAMES = 4
-"""Frames of the part: with fewer, hardly any motion is learned."""
+"""Fewest frames in that part: fewer frames do not suffice to learn the motion."""
 _PROCESS = 0.3e9
-"""Bytes of the process itself, with NumPy, Numba and Arrow loaded: 250 to 300 MB were measured."""
+"""Bytes of the process with NumPy, Numba and Arrow loaded: 250 to 300 MB were measured."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would take.
+    """Estimated time and memory of a run.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Estimate:
     part : int
         Detections of the first frames, on which time and memory were measured.
     seconds : float
-        Of linking, in proportion to the number of detections; reading and writing are not in it.
+        Time of linking, scaled with the number of detections, without reading and writing.
     memory : float
-        Bytes at the peak, in the same proportion, with those of the process.
+        Peak memory in bytes, scaled likewise, including the memory of the process itself.
     """
 
     detections: int
@@ -85,7 +85,7 @@ def estimate(detections: Detections, settings: TrackingSettings, workers: int | 
 
 
 def _first_frames(detections: Detections) -> Detections:
-    """As many whole frames from the first on as hold some thousand detections."""
+    """The first frames, as many whole ones as hold some thousand detections."""
     if len(detections) <= _PART:
         return detections
     start = detections.frame_start
@@ -94,5 +94,5 @@ def _first_frames(detections: Detections) -> Detections:
 
 
 def _rounded(value: float) -> str:
-    """Two digits: an estimate has no more."""
+    """Round to two significant digits; the estimate is not more precise."""
     return f"{float(f'{value:.2g}'):g}"

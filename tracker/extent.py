@@ -1,4 +1,4 @@
-"""A part of a movie: a region, some frames, a mask; of images before detection, of tracks after linking."""
+"""Restrict a movie to a region, frames and a mask: images before detection, tracks after linking."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from .tracking import TrackingRun, TrackingSettings, track
 from .tracks import Tracks
 
 _RADII = 4.0
-"""Radii of a spot that are read beyond a region: what the filters at its border answer to."""
+"""Margin around a region that is read as well, in spot radii: filters need it at the border."""
 _MARGIN = 16
-"""Voxels that are read beyond it where the radius is not known yet."""
+"""The same margin in voxels, where the radius is not known yet."""
 Range = tuple[float, float]
 EVERYWHERE: Range = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What of a movie counts, in the words of commands.
+    """Region, frames and mask as the command line takes them.
 
     Parameters
     ----------
     region : str or None
-        ``z0:z1,y0:y1,x0:x1``; what is left out of a range is open.
+        ``z0:z1,y0:y1,x0:x1``; a range without a start or end, such as ``:5``, is open on that side.
     frames : str or None
         ``A:B``: the first, and the one after the last.
     mask : str or None
-        A file of images: what is not 0 counts.
+        A file of images; voxels that are not 0 are included.
     """
 
     region: str | None = None
@@ -50,7 +50,7 @@ class Part:
         return self != Part()
 
     def extent(self) -> Extent:
-        """With the mask opened.
+        """The `Extent` of these texts, with the mask opened.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """What of a movie counts.
+    """The part of a movie that is analysed.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Extent:
     frames : (int, int or None)
         First frame, and the one after the last; None is the end of the movie.
     mask : Images or None
-        What is not 0 counts; one frame for all, or as many as the movie has.
+        Voxels that are not 0 are included; one frame for the whole movie, or one for each frame.
 
     Raises
     ------
@@ -102,12 +102,12 @@ class Extent:
 
     @classmethod
     def from_texts(cls, region: str | None, frames: str | None, mask: Images | None = None) -> Extent:
-        """From ``z0:z1,y0:y1,x0:x1`` and ``A:B``; what is left out of a range is open.
+        """Parse ``z0:z1,y0:y1,x0:x1`` and ``A:B``; a missing start or end leaves a range open.
 
         Raises
         ------
         SettingsError
-            If a text is no such.
+            If a text has another form.
         """
         ranges = [EVERYWHERE] * 3
         if region is not None:
@@ -123,11 +123,11 @@ class Extent:
 
     @property
     def is_all(self) -> bool:
-        """Whether everything counts."""
+        """Whether the extent includes the whole movie."""
         return self.region == (EVERYWHERE,) * 3 and self.frames == (0, None) and self.mask is None
 
     def holds(self, seen: Detections, voxel: tuple[float, float, float] | None = None) -> NDArray[np.bool_]:
-        """(N,) bool: which detections count.
+        """(N,) bool: which detections lie within the extent.
 
         Parameters
         ----------
@@ -173,13 +173,14 @@ class Extent:
         return inside
 
     def of(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
-        """What of the images is read.
+        """The part of the images that must be read for this extent.
 
         Parameters
         ----------
         movie : Images
         radius : (float, float), optional
-            Of a spot along z and across, if it is known: decides how far beyond the region is read.
+            Radius of a spot along z and within a plane, if it is known. It sets the margin that is read
+            around the region.
 
         Raises
         ------
@@ -215,7 +216,7 @@ class Extent:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The part of a movie's images that an extent needs."""
+    """The box and the frames of a movie that must be read for an extent."""
 
     extent: Extent
     movie: Images
@@ -223,11 +224,11 @@ class Cut:
     box: Box
 
     def frames(self) -> Iterator[NDArray]:
-        """The frames, cut to the box."""
+        """The frames, cropped to the box."""
         return self.movie.frames(self.numbers, self.box)
 
     def placed(self, found: Detections) -> Detections:
-        """What was found in these frames, with its frame and place in the whole movie, if it counts."""
+        """Detections within the extent, with frame numbers and positions of the whole movie."""
         if self.extent.is_all:
             return found
         offset = [side.start or 0 for side in self.box]
@@ -248,7 +249,7 @@ def track_part(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackingRun:
-    """Link a part of a movie: its frames alone are linked, whatever the region, and then cut to it.
+    """Link the selected frames of a movie, then keep the tracks inside its region and mask.
 
     Parameters
     ----------
@@ -283,16 +284,16 @@ def track_part(
 
 
 def linked_within(run: TrackingRun, inside: NDArray[np.bool_]) -> TrackingRun:
-    """The run with only these detections: a path that leaves them ends there, which is no death.
+    """Restrict a run to some detections: a track that leaves them ends there, which is not a death.
 
-    Everything was linked before, so that what lies outside decides as well: no rate counts a path that
-    leaves as one that ended, and none is linked to another because its own way was cut off.
+    All detections are linked first, because those outside influence the links: a particle that leaves the
+    region does not count as a death, and its track is not joined to another one at the border.
 
     Parameters
     ----------
     run : TrackingRun
     inside : (N,) bool array
-        Which of its detections stay.
+        True for the detections to keep.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is added to tracks on request: positions in gaps, and the time of each detection."""
+"""Add interpolated positions in gaps, and the time of each detection, to tracks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .errors import SettingsError
 from .tracks import Tracks
 
 FILLED = "filled"
-"""Name of the feature that flags a position which was interpolated."""
+"""Name of the feature that marks interpolated positions."""
 TIME = "time"
-"""Name of the feature that holds the time."""
+"""Name of the feature with the time."""
 
 
 def with_gaps_filled(tracks: Tracks) -> Tracks:
-    """The tracks with a position in every frame of a gap, on the straight line between its two ends.
+    """Fill the gaps of tracks: a position in every frame, on the straight line between the ends of the gap.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def with_time(detections: Detections, interval: float) -> Detections:
     ----------
     detections : Detections
     interval : float
-        From a frame to the next, in seconds or any other unit.
+        Time between two frames, in seconds or any other unit.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def with_time(detections: Detections, interval: float) -> Detections:
 
 
 def _padded(values: NDArray, count: int) -> NDArray:
-    """The values, and NaN for as many more; text is empty there."""
+    """Append as many NaN, or empty texts, to the values."""
     if count == 0:
         return values
     if values.dtype.kind in "fiub":

@@ -1,4 +1,4 @@
-"""Tracks that fulfil conditions: by length, by confidence, by any column; and links cut that are unlikely."""
+"""Filter tracks by length, confidence or any column, and cut unlikely links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATORS: Mapping[str, Callable[[NDArray, float], NDArray[np.bool_]]] = {
 }  # fmt: skip
 _CONDITION = re.compile(r"\s*(?:(mean|min|max)\(\s*(.+?)\s*\)|(.+?))\s*(<=|>=|!=|==|<|>|=)\s*(\S+)\s*")
 LENGTH = "length"
-"""Name of the number of detections of a track, in conditions."""
+"""Name of a track's number of detections in conditions."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Condition:
     column : str
         frame, z, y, x, length, a feature, or a measure of links.
     of_track : {"mean", "min", "max", ""}
-        Of which value of the track; without one, the condition is on every single detection.
+        Statistic over the track; without one, the condition applies to each detection.
     sign : str
         One of <, <=, >, >=, ==, !=.
     value : float
@@ -44,12 +44,12 @@ class Condition:
 
 
 def condition_from(text: str) -> Condition:
-    """A condition from text.
+    """Parse a condition.
 
     Raises
     ------
     SettingsError
-        If it is none.
+        If the text is not a condition.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def condition_from(text: str) -> Condition:
 
 
 def cut_below(tracks: Tracks, probability: float) -> Tracks:
-    """The tracks without the links of a lower probability: each is cut there into two.
+    """Remove the links below a probability; each track is cut there into two.
 
     Raises
     ------
@@ -91,14 +91,14 @@ def cut_below(tracks: Tracks, probability: float) -> Tracks:
 
 
 def of_length(tracks: Tracks, least: int = 1, most: int | None = None) -> Tracks:
-    """The tracks that have so many detections."""
+    """Keep the tracks with `least` to `most` detections."""
     length = np.bincount(tracks.track_id, minlength=tracks.track_count)
     kept = (length >= least) & (length <= (np.inf if most is None else most))
     return _kept(tracks, kept[tracks.track_id])
 
 
 def of_confidence(tracks: Tracks, least: float) -> Tracks:
-    """The tracks whose every link has at least this probability; detections without a link stay.
+    """Keep the tracks whose links all have at least this probability; unlinked detections are kept.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def of_confidence(tracks: Tracks, least: float) -> Tracks:
 
 
 def where(tracks: Tracks, condition: Condition) -> Tracks:
-    """The detections, or the tracks, that fulfil a condition; a track over a detection left out has a gap.
+    """Keep the detections, or the tracks, that fulfil a condition; a removed detection leaves a gap.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def where(tracks: Tracks, condition: Condition) -> Tracks:
 
 
 def _kept(tracks: Tracks, rows: NDArray[np.bool_]) -> Tracks:
-    """Some of the detections, with what is known of the links between them."""
+    """A subset of the detections, with the links between them and their measures."""
     if rows.all():
         return tracks
     kept = tracks.take(rows)
@@ -164,7 +164,7 @@ def _column(tracks: Tracks, name: str) -> NDArray[np.float64]:
 
 
 def _of_tracks(values: NDArray[np.float64], tracks: Tracks, which: str) -> NDArray[np.float64]:
-    """(track_count,) float64: mean, least or greatest value of each track, blanks left out."""
+    """(track_count,) float64: mean, minimum or maximum over each track, without missing values."""
     given = np.isfinite(values)
     of, values = tracks.track_id[given], values[given]
     if which == "mean":

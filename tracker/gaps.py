@@ -1,4 +1,4 @@
-"""Gap closing: joins tracks that end to tracks that start some frames later."""
+"""Gap closing: joins track ends to track starts some frames later."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def close_gaps(
     position : (N, 3) float64 array
         As in `link_frames`.
     place : callable
-        As in `link_frames`; what does not fit there is done on the host as a whole.
+        As in `link_frames`. If the problem does not fit the GPU, it is solved on the host as a whole.
     links : Links
         Frame-to-frame links. Ends are detections without a successor, starts those without a
         predecessor.
     max_gap : int
-        Frames in which a particle may be missing: 1 allows links from frame t to t + 2.
+        Most frames in which a particle may be missed: 1 allows links from frame t to t + 2.
     costs : LinkCosts
         With the gate and unmatched cost of gaps, the same for every length of gap.
     workers, memory
@@ -82,14 +82,14 @@ def close_gaps(
 
 
 def _without(detections: Detections, linked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the detections that are not among those linked."""
+    """Rows of the detections that are not in `linked`."""
     free = np.ones(len(detections), dtype=bool)
     free[linked] = False
     return np.nonzero(free)[0]
 
 
 def _fitting(work: Callable[[Place, int], Links], place: Place, most_bytes: int) -> Links | None:
-    """What the work makes, or None if it does not fit."""
+    """Return the result of the work, or None if it does not fit the memory."""
     try:
         return work(place, most_bytes)
     except (MemoryError, ResourceError):
@@ -106,7 +106,7 @@ def _joining(
     place: Place,
     most_bytes: int,
 ) -> Links:
-    """Links from ends to starts, given by their rows."""
+    """Links from track ends to track starts, given their rows."""
     ends, starts = rows
     found = link(
         *((place(position[ends]), place(position[starts])), (2, max_gap + 1), costs),
