@@ -59,7 +59,7 @@ class Shown:
 MOVIES = (
     Shown(
         "embryo", "Nuclei of a C. elegans embryo",
-        "Nuclei divide again and again; divisions are found from the positions alone.",
+        "Nuclei divide repeatedly. Divisions are found from positions alone.",
         "celegans/L2.csv", "", "MIT, Yuntian Gan, LIVE_tools", truth=True,
     ),
     Shown(
