@@ -1,6 +1,6 @@
-"""Many movies, each by itself; and what is done to one, as data that goes to other processes.
+"""Many movies, each processed independently, by jobs that are plain data and can go to other processes.
 
-`many`      in processes or on any executor; what is done is kept, failures are reported
+`many`      runs jobs in processes or on any executor; keeps finished outputs, reports failures
 `pooled`    one model for many movies
 `jobs`      what is done to a movie from file to file, and what every run record holds
 `scored`, `converted`, `advised`  the jobs of these commands

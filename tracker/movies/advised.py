@@ -1,4 +1,4 @@
-"""The preview of linking distances, for many movies."""
+"""Advice on linking distances for many movies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AdviseJob:
         return formats.input_of(source, self.columns)
 
     def advice(self, source: str) -> Advice:
-        """What a file shows."""
+        """The advice for one file."""
         detections = formats.read_detections(source, columns=self.columns)
         return advise(detections, spacing=self.spacing, max_distances=self.max_distances)
 

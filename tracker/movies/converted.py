@@ -1,4 +1,4 @@
-"""Tables from one format to another."""
+"""Convert many tables from one format to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .jobs import run_record
 
 @dataclass(frozen=True)
 class ConvertJob:
-    """Write tracks or detections in the format that the output is named for.
+    """Write tracks or detections in the format given by the suffix of the output.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ConvertJob:
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        """Convert a file; its run record goes along, and what is given stands in it as `conversion`.
+        """Convert a file and its run record; the options of the conversion are recorded under `conversion`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What is done to one movie: a job, as plain data that goes to other processes; from file to file."""
+"""Jobs: process one movie from file to file; plain data that can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ _WHOLE_FRAMES = 50_000_000
 """Voxels of a frame up to which it is looked at as a whole, whatever region counts: so a region has exactly
 the spots that the whole frame has there."""
 _ENDINGS = (".ome.tif", ".ome.tiff", ".ome.zarr", ".isbi.xml", ".zarr.zip")
-"""Endings of two parts, which the name of an output leaves out as a whole."""
+"""Suffixes of two parts, both of which are removed to name an output."""
 Progress = Callable[[int, int], None] | None
 
 
 class Job(Protocol):
-    """What `many.run_many` does to each movie."""
+    """A job that `many.run_many` runs on each movie."""
 
     command: ClassVar[str]
 
     def request(self) -> dict[str, object]:
-        """All that decides the output besides the input, as plain values."""
+        """The settings that determine the output, together with the input, as plain values."""
 
     def origin(self, source: str) -> dict[str, str]:
-        """What the run record says of the input."""
+        """The entry of the run record about the input."""
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        """Make the output, with more in its record than is given; a summary."""
+        """Make the output, and return a summary; `record` is extended and stored with the output."""
 
     def kept(self, output: Path) -> Mapping[str, object]:
-        """What an output that is there says of how it was made: version, input and request.
+        """Version, input and request recorded in an existing output.
 
         Raises
         ------
         InputError
-            If it says nothing.
+            If the output has no run record.
         """
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How images are opened, as `open_images` takes it."""
+    """Options to open images, as `open_images` takes them."""
 
     axes: str | None = None
     channel: int = 0
@@ -80,7 +80,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class DetectJob:
-    """Find the spots, or the centroids of labels, of a movie.
+    """Detect spots in a movie, or centroids of labels.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class DetectJob:
     workers : int
         Threads.
     model : SpotModel or None
-        What was learned of the movie, with the settings that go with it; None learns it.
+        Model learned from the movie, with its settings; None learns one.
     """
 
     command: ClassVar[str] = "detect"
@@ -134,7 +134,7 @@ class DetectJob:
         return replace(cut, box=WHOLE) if whole else cut
 
     def detect(self, movie: Images, progress: Progress = None) -> tuple[Detections, DetectionSettings]:
-        """The detections of a movie that is open, and the settings with what was found out.
+        """The detections of an open movie, and the settings with the values that were estimated.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class DetectJob:
         return cut.placed(found), settings
 
     def frame_count(self, movie: Images) -> int:
-        """How many frames of a movie are looked at."""
+        """Number of frames of a movie that are processed."""
         return len(self.part.extent().of(movie).numbers)
 
     def record(self, origin: Mapping[str, str], used: DetectionSettings) -> dict[str, object]:
@@ -237,7 +237,7 @@ class TrackJob:
 
 
 def run_record(command: str, origin: Mapping[str, str]) -> dict[str, object]:
-    """What every run record holds: command, version, and name and hash of the input."""
+    """The entries of every run record: command, version, and name and hash of the input."""
     return {"command": command, "version": metadata.version("outbid"), "input": dict(origin)}
 
 
@@ -255,5 +255,5 @@ def stem_of(source: str) -> str:
 
 
 def _given(part: Part) -> dict[str, object]:
-    """What of a part was chosen."""
+    """The options of a part that are set."""
     return {name: value for name, value in asdict(part).items() if value is not None}

@@ -1,4 +1,4 @@
-"""Many movies: each by itself, in processes or on any executor; what is done is kept, failures reported."""
+"""Many movies, each independently, in processes or on any executor; keeps outputs, reports failures."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from ..tracking import TrackingSettings
 from .jobs import DetectJob, Job, TrackJob, stem_of
 
 _PAGES = (".json", ".html")
-"""Suffixes of outputs that are no tables: values, and a page."""
+"""Suffixes of outputs that are not tables: JSON values, and HTML pages."""
 _KILLED = "its process was killed, perhaps for want of memory. Try it alone, or on a larger machine."
 _Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one movie.
+    """The outcome of the job for one movie.
 
     Parameters
     ----------
     source, output : str
     state : {"done", "kept", "failed"}
-        Kept is what was done before, from the same input, with the same settings and version.
+        Kept: the output existed already, made from the same input with the same settings and version.
     why : str
-        Of a failure, in one line.
+        The reason of a failure, in one line.
     exit_code : int
         That of the failure; 0 if there is none.
     seconds : float
         That it took.
     summary : mapping
-        Counts, of what was done.
+        Counts returned by the job.
     """
 
     source: str
@@ -67,7 +67,7 @@ def track_many(
     executor: Executor | None = None,
     overwrite: bool = False,
 ) -> list[Outcome]:
-    """Link the detections of many movies, each by itself.
+    """Link the detections of many movies, each independently.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def detect_many(
     executor: Executor | None = None,
     overwrite: bool = False,
 ) -> list[Outcome]:
-    """Find the spots of many movies, each by itself.
+    """Detect spots in many movies, each independently.
 
     Parameters
     ----------
@@ -153,9 +153,9 @@ def run_many(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
-    """Do a job to each movie, here, in `jobs` processes or on an executor; see `track_many`.
+    """Run a job on each movie, in this process, `jobs` processes or an executor; see `track_many`.
 
-    Other machines see the same files under the same absolute names.
+    Other machines must see the same files under the same absolute paths.
     """
     outputs = outputs_of([os.fspath(source) for source in sources], Path(out_dir), suffix)
     try:
@@ -172,12 +172,12 @@ def run_many(
 
 
 def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, Path]:
-    """Where each source's output goes: its name; with its folder's before it where names are the same.
+    """Path of each output: the input's name, with its folder's name in front if several names are equal.
 
     Raises
     ------
     SettingsError
-        If two are the same all the same, or the suffix is of no format.
+        If two outputs would still have the same path, or no format has the suffix.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def outputs_of(sources: Sequence[str], out_dir: Path, suffix: str) -> dict[str, 
 
 @dataclass(frozen=True)
 class _Task:
-    """A job to be done to one movie, in any process."""
+    """A job to run on one movie, in any process."""
 
     job: Job
     source: str
@@ -240,12 +240,12 @@ class _Task:
         return Outcome(self.source, str(self.output), "done", seconds=seconds, summary=summary)
 
     def anywhere(self) -> _Task:
-        """The same in a process that works in another folder."""
+        """The same task with absolute paths, for a process in another working directory."""
         source = self.source if "://" in self.source else str(Path(self.source).absolute())
         return replace(self, source=source, output=self.output.absolute())
 
     def _is_done(self, request: object, origin: Mapping[str, str]) -> bool:
-        """Whether the output is there, of this input, with these settings and of this version."""
+        """Whether the output exists, made from this input with these settings and this version."""
         if not self.output.exists():
             return False
         try:
@@ -260,7 +260,7 @@ class _Task:
 
 
 def _outcomes(tasks: list[_Task], executor: Executor | None, jobs: int) -> Iterator[Outcome]:
-    """What becomes of each task, in any order."""
+    """Run the tasks and yield the outcome of each, in any order."""
     if executor is not None:
         yield from _on(executor, tasks)
     elif jobs <= 1:
@@ -270,7 +270,7 @@ def _outcomes(tasks: list[_Task], executor: Executor | None, jobs: int) -> Itera
 
 
 def _on(executor: Executor, tasks: Sequence[_Task]) -> Iterator[Outcome]:
-    """On an executor: what it raises itself is the failure of a task."""
+    """Run the tasks on an executor; an exception of the executor is the failure of its task."""
     futures: dict[Future[Outcome], _Task] = {executor.submit(_do, task.anywhere()): task for task in tasks}
     try:
         for future in as_completed(futures):
@@ -288,10 +288,9 @@ def _on(executor: Executor, tasks: Sequence[_Task]) -> Iterator[Outcome]:
 
 
 def _in_processes(tasks: list[_Task], jobs: int) -> Iterator[Outcome]:
-    """In processes of our own. One that is killed takes the pool with it: a new one does what is left.
+    """Run the tasks in own processes. If one is killed, a new pool runs the unfinished tasks.
 
-    Those at work then are among the first that are not done. They are done alone, so that it shows which
-    one ends its process.
+    The tasks that were running are then run one by one, to find the one that ends its process.
     """
     left = list(tasks)
     while left:
@@ -309,7 +308,7 @@ def _in_processes(tasks: list[_Task], jobs: int) -> Iterator[Outcome]:
 
 
 def _in_a_pool(tasks: Sequence[_Task], jobs: int) -> Iterator[Outcome]:
-    """Until all are done, or a process was killed."""
+    """Run tasks in one pool until all are done or a process is killed."""
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_only_at_work
@@ -334,7 +333,7 @@ _at_work = threading.Event()
 
 
 def _do(task: _Task) -> Outcome:
-    """Do a task in another process."""
+    """Run a task in another process."""
     _at_work.set()
     try:
         return task()
@@ -343,7 +342,7 @@ def _do(task: _Task) -> Outcome:
 
 
 def _end_only_at_work() -> None:
-    """Let Ctrl-C end the task of a process, which removes its temporary files, and nothing else."""
+    """Let Ctrl-C end only the running task of a process, so that its temporary files are removed."""
 
     def end(*_: object) -> None:
         if _at_work.is_set():

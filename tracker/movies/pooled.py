@@ -1,4 +1,4 @@
-"""One model for many movies: conditions are compared only under the same one."""
+"""One model for many movies, so that conditions are compared under the same model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .jobs import run_record
 
 Values = Mapping[str, float | tuple[float, ...]]
 _MOST_CLUTTER = 0.98
-"""Of ends and starts, at most."""
+"""Largest probability of ends and starts."""
 _LEAST = 1e-9
-"""Of a probability that may not be 0."""
+"""Smallest probability where 0 is not allowed."""
 
 
 @dataclass(frozen=True)
 class PooledModel:
-    """What was learned of several movies together.
+    """The model learned from several movies together.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class PooledModel:
     spread : mapping
         Standard deviation of each over the movies; of lengths that of the first axis that varies.
     movies : sequence of mapping
-        What each movie gave, with its name.
+        The learned values of each movie, with its name.
     """
 
     known: Values
@@ -94,7 +94,7 @@ def learn_many(
 
 
 def pooled(rows: Sequence[Mapping[str, Any]]) -> PooledModel:
-    """The model of what each movie gave.
+    """The median model of the values learned from each movie.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def pooled(rows: Sequence[Mapping[str, Any]]) -> PooledModel:
 
 
 def values_of(learned: Calibration) -> dict[str, Any]:
-    """What `TrackingSettings.known` can fix of what was learned from a movie."""
+    """The learned values of a movie that `TrackingSettings.known` accepts."""
     model = learned.model
     each = {"step": learned.step, "noise": model.motion.noise, "gate": model.gate}
     values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Many tracks against their truths: which truth belongs to which, and the scores as a file."""
+"""Score many tracks: find the truth of each, and write the scores as a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .jobs import run_record, stem_of
 
 @dataclass(frozen=True)
 class Truth:
-    """The truth of many tracks.
+    """Where the truth of each of many tracks is.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Truth:
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
 
     def of(self, source: str) -> Path:
-        """The file with the truth of some tracks.
+        """The file with the truth for a file of tracks.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class Truth:
         return found[0]
 
     def origin(self, source: str, columns: Mapping[str, str]) -> dict[str, str]:
-        """What a run record says of some tracks and their truth."""
+        """The entries of a run record about tracks and their truth."""
         truth = formats.input_of(self.of(source), self.columns)
         return formats.input_of(source, columns) | {f"truth_{name}": of for name, of in truth.items()}
 
@@ -115,7 +115,7 @@ def values_in_json(scores: Scores) -> dict[str, float | None]:
 
 
 def too_low(values: Mapping[str, float | None], limits: Mapping[str, float]) -> list[str]:
-    """A sentence on each score below its limit; one that is 0 / 0 is.
+    """A sentence for each score that is below its limit or 0 / 0.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def too_low(values: Mapping[str, float | None], limits: Mapping[str, float]) -> 
 
 
 def _is_read(folder: Path) -> bool:
-    """Whether a folder is itself what a format reads."""
+    """Whether the folder itself is a file of a supported format."""
     try:
         formats.check_input(folder)
     except InputError:

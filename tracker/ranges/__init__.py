@@ -1,4 +1,4 @@
-"""A movie in ranges of frames, in this process or on many machines.
+"""Process a movie in ranges of frames, in this process or on many machines.
 
 `movie`            from file to file: `track_in_ranges`, `detect_in_ranges`
 `cluster`          tasks on dask.distributed, which it alone imports

@@ -1,6 +1,6 @@
-"""The chains of ranges put together: how many tracks there are, and which number each has.
+"""Join the chains of links of all ranges, and number the tracks of the whole movie.
 
-Of a range only its last frame and the chains that begin in it matter to the next one: no rows are moved.
+The next range needs only the last frame of a range and the chains that begin in it, so no rows are copied.
 Gaps are one assignment between the ends and starts of all ranges, as in a movie that is linked as a whole.
 """
 
@@ -26,7 +26,7 @@ from .tasks import roots
 
 @dataclass(eq=False)
 class _OfRange:
-    """What is known of the chains of a range.
+    """The chains of one range.
 
     `first` (n,) are the chains of its first frame, counted through the movie; those that begin later are
     `base`, `base` + 1, … up to `end`. `into` are rows that a link reaches from outside, with its values.
@@ -40,7 +40,7 @@ class _OfRange:
     into_values: list[NDArray[np.float64]] = field(default_factory=list)
 
     def chains(self, origin: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Chains of the movie, of chains as `LinkRange` counts them."""
+        """Numbers in the whole movie of chains that `LinkRange` numbered within the range."""
         found = self.base + origin
         early = origin < 0
         found[early] = self.first[-1 - origin[early]]
@@ -49,7 +49,7 @@ class _OfRange:
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Tracks of the whole movie.
+    """The tracks of the whole movie, and counts of all ranges.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Chains:
 
 
 def number_tracks(ranges: Sequence[Range], folder: Path, settings: TrackingSettings) -> Chains:
-    """Join the chains of all ranges, and write for each the numbers of its tracks.
+    """Join the chains of all ranges, and write the track numbers of each range.
 
     Numbers are 0, 1, 2, … in the order of the tracks' first detections.
 
@@ -119,7 +119,7 @@ def _save(path: Path, held: Mapping[str, NDArray]) -> None:
 def _close_gaps(
     found: list[_OfRange], folder: Path, settings: TrackingSettings, before: NDArray[np.int64]
 ) -> tuple[int, float]:
-    """Join ends to later starts: writes what comes before each chain, and what reaches each range."""
+    """Close gaps: write each chain's predecessor and the links into each range; return their count and gap."""
     assert settings.max_distance is not None
     ends, starts = (_loose(found, folder, side) for side in ("end", "start"))
     frames = np.concatenate([ends.frame, starts.frame])
@@ -148,7 +148,7 @@ def _close_gaps(
 
 @dataclass(frozen=True, eq=False)
 class _Loose:
-    """Ends or starts of chains: where they are, and which chain they belong to."""
+    """Ends or starts of chains: their positions, and the chains that they belong to."""
 
     frame: NDArray[np.int32]
     position: NDArray[np.float64]
@@ -163,7 +163,7 @@ class _Loose:
 
 
 def _loose(found: list[_OfRange], folder: Path, side: str) -> _Loose:
-    """The ends or the starts of all ranges, in their order."""
+    """The ends or the starts of all ranges, in the order of the ranges."""
     parts = []
     for number, of in enumerate(found):
         with np.load(links_file(folder, of.range.number)) as held:

@@ -1,7 +1,7 @@
-"""Many machines, by dask.distributed: the one module that imports it.
+"""Run tasks on many machines by dask.distributed; only this module imports it.
 
-Workers read their own ranges and write their own files, so what goes over the network is names. A task that
-is done twice, for its first worker was lost, makes the same file again. All machines see the same folders.
+Workers read their own ranges and write their own files, so only file names are sent to them. If a worker is
+lost, its task runs again elsewhere and writes the same file. All machines must see the same folders.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _AGAIN = 20
 """How often a task is given out again whose worker was lost, at most."""
 _ENVIRON = "distributed.nanny.pre-spawn-environ"
 _LOST = 10.0
-"""Seconds without a word of the scheduler after which it counts as lost."""
+"""Seconds without a sign of life after which the scheduler counts as lost."""
 _LOOK = 0.5
-"""Seconds between looks whether it is there."""
+"""Seconds between checks of the scheduler."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Which cluster does the work.
+    """The cluster to start or to join.
 
     Parameters
     ----------
@@ -64,23 +64,23 @@ class Workers:
 
 
 class Cluster:
-    """A runner of tasks on a cluster; see `outbid.ranges.tasks.Runner`."""
+    """Run tasks on a cluster; see `outbid.ranges.tasks.Runner`."""
 
     def __init__(self, client: Any, started: Any = None) -> None:
         self.client, self.started = client, started
 
     @property
     def dashboard(self) -> str:
-        """Where to look at what is done."""
+        """URL of dask's dashboard."""
         return str(self.client.dashboard_link)
 
     def executor(self) -> Executor:
-        """The cluster as an executor, for movies that are worked on each by itself."""
+        """The cluster as an executor, for jobs on many movies."""
         executor: Executor = self.client.get_executor()
         return executor
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-        """Do the tasks, in any order; the accounts as they come.
+        """Run the tasks, in any order; yield the account of each when it is done.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Cluster:
         return self.client.submit(_do, task, pure=False, **where)
 
     def _elsewhere(self, task: Task, found: _Unwritten, full: list[str]) -> Any:
-        """Give a task to a worker that has not failed to write its file; those that have are in `full`.
+        """Submit a task to a worker that is not in `full`, the workers that failed to write its file.
 
         Raises
         ------
@@ -146,14 +146,14 @@ class Cluster:
         return self._submit(task, sorted(others))
 
     def _error(self, future: Any) -> BaseException:
-        """Why a task has no result."""
+        """The error of a task without a result."""
         if future.status == "cancelled":
             return _lost()
         found = future.exception()
         return found if isinstance(found, BaseException) else RuntimeError(str(found))
 
     def _heard(self, before: float) -> float:
-        """When the scheduler was heard of last.
+        """The time of the last answer from the scheduler.
 
         Raises
         ------
@@ -179,7 +179,7 @@ def _lost() -> ResourceError:
 
 @contextmanager
 def connected(workers: Workers) -> Iterator[Cluster]:
-    """A cluster, started or joined; one that was started is ended.
+    """Start or join a cluster; one that was started is closed at the end of the block.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def connected(workers: Workers) -> Iterator[Cluster]:
 
 
 def _started(workers: Workers) -> Any:
-    """A new cluster, as a context."""
+    """Start a new cluster; a context manager."""
     if workers.kind == "slurm":
         try:
             from dask_jobqueue import SLURMCluster
@@ -244,14 +244,14 @@ def _started(workers: Workers) -> Any:
 
 @dataclass(frozen=True)
 class _Unwritten:
-    """A worker could not read or write a file, as on a disk that is full."""
+    """A worker could not read or write a file, for example because its disk is full."""
 
     worker: str
     why: str
 
 
 def _do(task: Task) -> dict[str, Any] | _Unwritten:
-    """Do a task on a worker; its name there is part of the account."""
+    """Run a task on a worker; its account includes the worker's name."""
     from distributed import get_worker
 
     worker = str(get_worker().address)

@@ -1,4 +1,4 @@
-"""The files of a run in ranges: where they are, and how each appears whole."""
+"""Files of a run in ranges: their paths, and writing them atomically."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..formats.records import record_bytes
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tasks of a movie read and write, and with how many threads.
+    """The paths that the tasks of a movie read and write, and their number of threads.
 
     Parameters
     ----------
@@ -43,22 +43,22 @@ class Place:
     threads: int = 1
 
     def rows(self, begin: int, end: int) -> Detections:
-        """Some rows of the movie."""
+        """Read a range of rows of the movie."""
         return rows_between(Path(self.source), begin, end, dict(self.columns))
 
 
 def links_file(folder: Path, number: int) -> Path:
-    """What `LinkRange` writes."""
+    """Path of the file that `LinkRange` writes."""
     return folder / f"links-{number:06d}.npz"
 
 
 def numbers_file(folder: Path, number: int) -> Path:
-    """What `WriteRange` needs of the other ranges."""
+    """Path of the file that passes results of other ranges to `WriteRange`."""
     return folder / f"numbers-{number:06d}.npz"
 
 
 def part_file(folder: Path, number: int) -> Path:
-    """Rows of the output."""
+    """Path of a part of the output."""
     return folder / f"part-{number:06d}.parquet"
 
 
@@ -89,7 +89,7 @@ def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object]
 
 
 def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:
-    """Write a file, and who did it."""
+    """Write a file atomically, and return which worker wrote it."""
     write_whole(path, write, overwrite=True)
     where = f"{platform.node()}:{os.getpid()}"
     return {"file": path.name, "rows": rows, "process": where, "begun": begun, "ended": time.time()}

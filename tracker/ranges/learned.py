@@ -1,4 +1,4 @@
-"""What is learned, in ranges of frames: the model from three parts, handed out; ranges that overlap.
+"""Linking with a learned model, range by range: learned from three ranges; ranges overlap.
 
 The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
 Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps the
@@ -26,16 +26,16 @@ from .files import Place, links_file, save_arrays, written
 from .plan import Range
 
 ROWS = 200_000
-"""Rows of a range: what is learned takes more memory and time than a gate."""
+"""Rows of a range: smaller than with a gate, because learning needs more memory and time."""
 OVERLAP = 10
-"""Frames before and after a range that are linked with it: longer than the gaps that are closed."""
+"""Frames before and after a range that are linked with it; longer than the gaps that are closed."""
 _PARTS = 3
-"""Ranges to which the model is fitted."""
+"""Number of ranges from which the model is learned."""
 
 
 @dataclass(frozen=True)
 class LearnRange:
-    """Learn from a range."""
+    """Learn a model from one range."""
 
     place: Place
     range: Range
@@ -56,7 +56,7 @@ class LearnRange:
 
 @dataclass(frozen=True)
 class LinkLearned:
-    """Link a range by a model, with the frames around it: rows [low, high)."""
+    """Link a range with a given model, together with the frames around it: rows [low, high)."""
 
     place: Place
     range: Range
@@ -78,13 +78,13 @@ class LinkLearned:
 
 
 def parts_to_learn(ranges: Sequence[Range]) -> list[Range]:
-    """The first, the middle and the last one."""
+    """The first, the middle and the last range."""
     chosen = {0, len(ranges) // 2, len(ranges) - 1}
     return [ranges[k] for k in sorted(chosen)][:_PARTS]
 
 
 def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
-    """The median of what the parts gave.
+    """The median of the models learned from the ranges.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def model_of(tasks: Sequence[LearnRange]) -> PooledModel:
 
 
 def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Rows of each range with those of the frames before and after it.
+    """Rows [low, high) of each range, including the frames before and after it.
 
     Examples
     --------
@@ -145,5 +145,5 @@ def together(tasks: Sequence[LinkLearned]) -> tuple[NDArray[np.int64], Mapping[s
 
 
 def fixed(settings: TrackingSettings, model: PooledModel) -> TrackingSettings:
-    """The settings with the model's values; what the caller knows goes before them."""
+    """Settings with the model's values fixed; values that the user fixed take precedence."""
     return replace(settings, known={**model.known, **settings.known})

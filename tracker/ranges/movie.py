@@ -1,4 +1,4 @@
-"""Movies in ranges of frames, from file to file: in this process, or wherever a runner does the tasks."""
+"""Track or detect a movie in ranges of frames, from file to file, with any task runner."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from .plan import Range, plan
 from .tasks import DetectRange, LinkRange, Runner, Task, WriteRange, here
 
 ROWS = 1_000_000
-"""Rows of a range: some gigabyte of memory for a task, and seconds of work."""
+"""Rows of a range: a task then needs about a gigabyte of memory and some seconds."""
 _WORTH_A_GPU = 200_000_000
 """Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
 _GRAPH = ".geff"
 _VOXELS = 100_000_000
-"""Voxels of a task of detection: seconds of work."""
+"""Voxels in a detection task: some seconds of work."""
 
 
 @dataclass(frozen=True)
 class How:
-    """How a movie is worked on; none of it changes the result.
+    """Options of execution; none of them changes the result.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def track_in_ranges(
 
 
 def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()) -> dict[str, Any]:
-    """Find the spots of a movie, some frames at a time, with the bytes of `outbid detect`.
+    """Detect spots in a movie, range by range; the output has the same bytes as that of `outbid detect`.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def detect_in_ranges(source: str, output: Path, job: DetectJob, how: How = How()
 
 
 def _learned(source: Path, output: Path, job: TrackJob, how: How) -> dict[str, Any]:
-    """Link by a model that is learned from parts of the movie."""
+    """Link with a model learned from parts of the movie."""
     _gated(source, output, job)
     used = replace(job.settings, device="cpu")
     size = min(how.rows, learned.ROWS)
@@ -230,7 +230,7 @@ _NONE = Detections.from_table([], [])
 
 
 def _gated(source: Path, output: Path, job: TrackJob) -> Any:
-    """The settings, if frames can be linked range by range."""
+    """The settings, if they allow linking range by range; else an error."""
     suffixes = {".parquet", ".pq"}
     if source.suffix not in suffixes or output.suffix not in {*suffixes, _GRAPH}:
         raise SettingsError(
@@ -248,7 +248,7 @@ def _place(source: Path, folder: Path, job: TrackJob, how: How) -> Place:
 
 @contextmanager
 def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool) -> Iterator[Path]:
-    """The folder beside the output in which the tasks write; it goes when all is done."""
+    """The temporary folder of the tasks, beside the output; removed when the run is complete."""
     if parts and output.exists():
         refuse = _foreign(output) or (None if how.overwrite else f"{output} exists. Add --overwrite.")
         if refuse:
@@ -263,7 +263,7 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
 
 
 def _done(tasks: Sequence[Task], folder: Path, how: How, total: int) -> None:
-    """Do the tasks whose files are not there, and note who did what."""
+    """Run the tasks whose files are missing, and record which worker ran each."""
     left = [task for task in tasks if not task.output.exists()]
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
     for account_of in how.run(left):
@@ -280,7 +280,7 @@ def _write_account(folder: Path, account_of: Mapping[str, Any]) -> None:
 
 
 def _keep_account(folder: Path, output: Path) -> None:
-    """Write beside the output who did what: it differs from run to run, and so is no part of it."""
+    """Write which worker ran which task beside the output; this differs from run to run."""
     accounts = [json.loads(file.read_bytes()) for file in sorted(folder.glob("account-*.json"))]
     content = json.dumps({"written_by": "outbid", "tasks": accounts}, indent=1).encode() + b"\n"
     path = output.with_name(output.name + ".tasks.json")
@@ -288,7 +288,7 @@ def _keep_account(folder: Path, output: Path) -> None:
 
 
 def _stats(facts: list[dict[str, Any]], solver: str, device: str, *, exact_margins: bool) -> dict[str, Any]:
-    """The account of all ranges, as `TrackingRun.stats`."""
+    """Statistics over all ranges, as `TrackingRun.stats`."""
     on_gpu = facts if device == "gpu" else []
     batches = sum((Batches.from_dict(fact) for fact in on_gpu), Batches())
     return {
@@ -304,7 +304,7 @@ def _stats(facts: list[dict[str, Any]], solver: str, device: str, *, exact_margi
 
 
 def _as_folder(files: Sequence[Path], output: Path, *, overwrite: bool) -> None:
-    """Make the parts the output."""
+    """Move the folder of parts to the output path."""
 
     def write(folder: Path) -> None:
         folder.mkdir()
@@ -315,7 +315,7 @@ def _as_folder(files: Sequence[Path], output: Path, *, overwrite: bool) -> None:
 
 
 def _foreign(path: Path) -> str | None:
-    """Why a folder is no output that may be replaced; None if it may."""
+    """Why a folder must not be replaced by the output; None if it may be replaced."""
     names = {file.name for file in path.iterdir()} if path.is_dir() else set()
     if names and all(name.startswith("part-") and name.endswith(".parquet") for name in names):
         return None
@@ -323,7 +323,7 @@ def _foreign(path: Path) -> str | None:
 
 
 def _together(parts: Sequence[Detections], empty: Detections) -> Detections:
-    """The detections of all parts."""
+    """Concatenate the detections of all parts."""
     if not parts:
         return empty
     return Detections(

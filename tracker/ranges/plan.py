@@ -1,4 +1,4 @@
-"""Which rows are a range: whole runs of frames, which are solved together anyway."""
+"""Divide a movie into ranges of whole frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..batches import runs
 
 @dataclass(frozen=True)
 class Range:
-    """Rows of a range of frames: its own are [begin, end), and [end, beyond) the first frame of the next."""
+    """Rows of a range of frames: [begin, end) are its own, [end, beyond) are the first frame of the next."""
 
     number: int
     begin: int
@@ -22,7 +22,7 @@ class Range:
 
 
 def plan(frames: NDArray[np.int64], counts: NDArray[np.int64], rows: int) -> list[Range]:
-    """Ranges of about so many rows, of whole runs of frames.
+    """Divide a movie into ranges of about `rows` rows, made of whole runs of frames.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A movie in ranges of frames: what each task does, in whatever process, and writes for those after it.
+"""Tasks of a movie in ranges of frames: link, number and write each range, in any process.
 
 A task reads its own rows and the first frame of the next range, links, and writes a file with an atomic name;
 a task that runs twice writes the same file again. Ranges end where runs of frames end that are solved
@@ -31,29 +31,29 @@ _MEASURES = ("link_cost", "link_margin")
 
 
 class Task(Protocol):
-    """Work that any process can do, and do again; its output is a file that appears whole."""
+    """A task that any process can run, also repeatedly; its output is a file that is written atomically."""
 
     @property
     def output(self) -> Path:
-        """The file that it makes."""
+        """Path of the file that the task writes."""
 
     def __call__(self) -> dict[str, Any]:
-        """Make the file; who did it, and how long it took."""
+        """Write the file; return which worker ran the task, and its seconds."""
 
 
 Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
-"""Does tasks somewhere and gives the account of each, in any order."""
+"""Runs tasks and yields the account of each, in any order."""
 
 
 def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-    """Do tasks in this process, one after the other."""
+    """Run tasks in this process, one after the other."""
     for task in tasks:
         yield task()
 
 
 @dataclass(frozen=True)
 class LinkRange:
-    """Link a range, and write what the others and the output need of it."""
+    """Link a range; write the links, and what other ranges need to join their chains to it."""
 
     place: Place
     range: Range
@@ -131,7 +131,7 @@ class WriteRange:
 
 @dataclass(frozen=True)
 class DetectRange:
-    """Find the spots of some frames of a movie, which the process opens itself."""
+    """Detect spots in some frames of a movie, which the task opens itself."""
 
     source: str
     folder: str
@@ -153,7 +153,7 @@ class DetectRange:
 
 
 def _origin(pairs: NDArray[np.int64], own: int, first: int) -> NDArray[np.int64]:
-    """(own,) int64: the chain of each row.
+    """(own,) int64: the chain of each row of a range.
 
     It is -1 - j if it begins in row j of the first frame, or s if it is the s-th that begins later.
 
@@ -171,9 +171,9 @@ def _origin(pairs: NDArray[np.int64], own: int, first: int) -> NDArray[np.int64]
 
 
 def roots(before: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) int64: where each chain begins, given what stands before each element, or itself.
+    """(N,) int64: the first element of each element's chain, given each predecessor (or itself).
 
-    Pointers are doubled until all point to the first: as often as the logarithm of the longest chain.
+    By pointer doubling: the number of passes is the logarithm of the longest chain.
 
     Examples
     --------

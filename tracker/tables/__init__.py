@@ -54,7 +54,7 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
 
 
 def place_columns(detections: Detections) -> Columns:
-    """Columns frame, z, y, x."""
+    """Columns frame, z, y, x, without features."""
     position = np.ascontiguousarray(detections.position.T)
     place = {axis: column_of(values) for axis, values in zip("zyx", position, strict=True)}
     return {"frame": column_of(detections.frame), **place}
@@ -78,7 +78,7 @@ def track_columns(tracks: Tracks) -> tuple[Columns, Columns]:
 
 
 def together(own: Columns, detections: Detections, after: Columns) -> pa.Table:
-    """The columns side by side, the features in the middle; a feature of the same name is left out."""
+    """Join columns, with the features in the middle; a feature whose name is taken is dropped."""
     features = {name: of for name, of in detections.features.items() if name not in own | after}
     columns = own | {name: feature_column(name, of) for name, of in features.items()} | after
     unit = {b"unit": detections.unit.encode()}

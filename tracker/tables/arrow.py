@@ -1,4 +1,4 @@
-"""Between NumPy arrays and pyarrow columns, as the numbers lie in memory.
+"""Convert between NumPy arrays and pyarrow columns without a copy where possible.
 
 pyarrow's own ways (`pyarrow.array`, `to_numpy`, `pyarrow.scalar`) load pandas where it is installed, which
 takes a quarter of a second; they are used only on the way to an error, and for text.
@@ -15,13 +15,13 @@ from ..errors import InputError
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers, or nothing at all."""
+    """Whether a column of this type holds numbers, or only nulls."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     return any(test(kind) for test in tests)
 
 
 def column_of(values: NDArray, missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers as a column, with nulls where they are missing.
+    """Numbers as an Arrow column, with nulls where `missing` is True.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def column_of(values: NDArray, missing: NDArray[np.bool_] | None = None) -> pa.A
 
 
 def packed_column(values: NDArray, known: NDArray[np.uint8] | None) -> pa.Array:
-    """Contiguous numbers as a column, with nulls where the bit in `known`, the lowest first, is not set."""
+    """Contiguous numbers as an Arrow column, with nulls where a bit of `known` (lowest first) is not set."""
     bits = None if known is None else pa.py_buffer(known)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
 
 
 def floats_of(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A column of numbers, blanks as NaN.
+    """A column of numbers as floats, with NaN for nulls.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def floats_of(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def integers_of(column: pa.ChunkedArray, blank: int) -> NDArray[np.int64]:
-    """A column of whole numbers below 2^63."""
+    """A column as whole numbers below 2^63, with `blank` for nulls."""
     return _values(column.cast(pa.int64()), blank)
 
 
 def feature_of(column: pa.ChunkedArray) -> NDArray | None:
-    """The column with its own type, numbers with blanks as floats with NaN; None if it holds no numbers."""
+    """A column as a NumPy array of its own type; numbers with nulls become floats. None if not numeric."""
     kind = column.type
     if pa.types.is_boolean(kind) and column.null_count == 0:
         return _values(column.cast(pa.uint8()), 0).astype(bool)
@@ -67,7 +67,7 @@ def feature_of(column: pa.ChunkedArray) -> NDArray | None:
 
 
 def feature_column(name: str, values: NDArray) -> pa.Array:
-    """Numbers, truth values or text as a column.
+    """Numbers, booleans or text as an Arrow column.
 
     Raises
     ------
