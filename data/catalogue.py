@@ -1,4 +1,4 @@
-"""Public data sets, fetched on request: sources, credits, licences and checksums.
+"""Public data sets, downloaded on request: sources, credits, licences and checksums.
 
 The list is ``catalogue.json``: files of public repositories at fixed commits, with their SHA-256. They are
 downloaded once, into pooch's cache; the environment variable ``OUTBID_DATA_CACHE`` names another folder for

@@ -1,4 +1,4 @@
-"""Particles whose tracks are known: the truth, and what a microscope sees of it.
+"""Simulated particles with known tracks: the truth, and images or detections of it.
 
 motions.py     how one particle moves: persistent, Brownian, Ornstein-Uhlenbeck
 walks.py       many particles in a box: walls, births, deaths -> Tracks

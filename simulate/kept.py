@@ -1,4 +1,4 @@
-"""Rows of earlier runs of an experiment, which need not be measured again."""
+"""Reuse rows of earlier runs of an experiment, which need not be measured again."""
 
 from __future__ import annotations
 

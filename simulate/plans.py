@@ -1,4 +1,4 @@
-"""Planning an experiment: its trials, what is kept of earlier runs, and files that are there already."""
+"""Plan an experiment: trials, rows kept from earlier runs, and existing output files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users hand in as detections or tracks: objects, paths, data frames, dicts of columns, arrays."""
+"""Convert what users pass as detections or tracks: objects, paths, data frames, dicts, arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .formats.table import Rows
 
 Columnar = object
-"""A pandas, polars or other data frame, an Arrow table, or whatever else hands out Arrow data."""
+"""A pandas, polars or other data frame, an Arrow table, or any object that exports Arrow data."""
 DetectionsLike = Detections | Tracks | str | os.PathLike[str] | Mapping[str, ArrayLike] | ArrayLike | Columnar
 TracksLike = DetectionsLike
 
@@ -35,7 +35,7 @@ _WAYS = (
 def detections_of(
     given: DetectionsLike, name: str = "detections", *, columns: Mapping[str, str] = AS_NAMED
 ) -> Detections:
-    """Detections from whatever holds them.
+    """Convert a path, data frame, mapping or array to detections.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def detections_of(
 
 
 def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """Tracks from whatever holds them.
+    """Convert a path, data frame, mapping or array to tracks.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def tracks_of(given: TracksLike, name: str = "tracks", *, columns: Mapping[str, 
 
 
 def _table_of(given: object) -> pa.Table | None:
-    """Columns with names as an Arrow table; None if it has none."""
+    """Named columns as an Arrow table; None if the object has no named columns."""
     import pyarrow as pa
 
     if isinstance(given, pa.Table):
@@ -141,7 +141,7 @@ def _table_of(given: object) -> pa.Table | None:
 
 
 def _of_pandas(frame: object) -> pa.Table:
-    """A pandas data frame; an index that has a name of its own, as a groupby leaves, is a column as well."""
+    """A pandas data frame as an Arrow table; a named index, such as groupby makes, becomes a column."""
     import pyarrow as pa
 
     index = [name for name in frame.index.names if name is not None]  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ def _of_pandas(frame: object) -> pa.Table:
 
 
 def _rows(table: pa.Table, name: str, columns: Mapping[str, str]) -> Rows:
-    """The table as the readers of files take it; messages name the argument and count rows from 0."""
+    """The table as the file readers take it; messages name the argument and count rows from 0."""
     from .formats.table import Rows
 
     def cell(row: int, column: str) -> str:
@@ -163,14 +163,14 @@ def _rows(table: pa.Table, name: str, columns: Mapping[str, str]) -> Rows:
 
 
 def _unit_of(table: pa.Table) -> str | None:
-    """The unit that our own tables carry with x."""
+    """The unit stored with column x in tables that Outbid wrote."""
     at = table.schema.get_field_index("x")
     kept = (table.schema.field(at).metadata or {}) if at >= 0 else {}
     return kept[b"unit"].decode() if b"unit" in kept else None
 
 
 def _numbers_of(given: object, name: str, what: str, first: list[str]) -> NDArray[np.float64]:
-    """A matrix of numbers, or an array of positions for each frame, as one matrix.
+    """A matrix of numbers, or a list with an array of positions for each frame, as one matrix.
 
     Its columns are `first`, and then z, y, x or y, x.
     """

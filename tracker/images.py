@@ -1,4 +1,4 @@
-"""One door for movies of any file or array: `open_images`; frames are read when they are asked for."""
+"""Open movies from any file or array with `open_images`; frames are read on request."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ READERS: Mapping[str, str] = {
     "*.ims": "imaris", "*.h5": "hdf5", "*.hdf5": "hdf5", "*.he5": "hdf5", "*.nd2": "nd2", "*.czi": "czi",
     "*.lif": "lif",
 }  # fmt: skip
-"""Module of `outbid.formats` by the name of a file; Zarr is recognised by its content as well."""
+"""Module of `outbid.formats` for each file suffix; Zarr is recognised by its content as well."""
 _COPIES = 24
 """Bytes needed to work on a voxel: a few copies in single precision."""
 Source = str | os.PathLike[str] | Any
-"""What is opened: a path, a URL, or an array of NumPy, dask or Zarr."""
+"""Types that can be opened: a path, a URL, or an array of NumPy, dask or Zarr."""
 
 
 def open_images(
@@ -41,7 +41,7 @@ def open_images(
     level: int = 0,
     spacing: tuple[float, float, float] | None = None,
 ) -> Images:
-    """Open a movie of any file or array: only what describes it is read.
+    """Open a movie from any file or array; only its metadata are read.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def open_images(
 
 
 def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
-    """What a run record says of images: name and SHA-256; of a URL that of what describes the images.
+    """Entry of a run record about images: name and SHA-256; for a URL the SHA-256 of the metadata.
 
     Raises
     ------
@@ -120,13 +120,13 @@ def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def is_movie(source: str | os.PathLike[str]) -> bool:
-    """Whether a file, folder or URL has the name of images, or holds some."""
+    """Whether a file, folder or URL has an image suffix, or contains images."""
     name = os.fspath(source)
     return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
 
 
 def _reader(name: str) -> str | None:
-    """The module that reads a file of this name; None for TIFF and folders of images."""
+    """The module that reads a file with this suffix; None for TIFF and folders of images."""
     from .formats import zarr
 
     lower = name.lower().rstrip("/")
@@ -143,7 +143,7 @@ def _of_array(
     level: int,
     spacing: tuple[float, float, float] | None,
 ) -> Images:
-    """An array in memory, or one that is read when it is indexed."""
+    """Open an array in memory, or one that is read when it is indexed."""
     if not (hasattr(array, "shape") and hasattr(array, "dtype") and hasattr(array, "__getitem__")):
         raise TypeError(f"open_images() takes a path, a URL or an array, not {type(array).__name__}.")
     if scene or level:

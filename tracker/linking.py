@@ -27,21 +27,21 @@ from .errors import ResourceError
 from .matching import match
 
 Place = Callable[[NDArray[np.float64]], Any]
-"""Brings an array to where the work is done."""
+"""Copies an array to the device that does the work."""
 
 NO_LIMIT = 2**62
-"""Bytes that no machine has."""
+"""Memory limit that no machine reaches."""
 
 RUN = 30_000
-"""Detections in a run of frames: enough to make a call worth it, few enough to stay in the cache."""
+"""Detections in a run of frames: enough to amortise a call, few enough to stay in the cache."""
 
 CANDIDATE_SHARE = 1 / 3
-"""Of main memory, what candidates may take: costs and solver need about twice as much beside them."""
+"""Share of main memory for candidates; costs and solver need about twice as much in addition."""
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Links found by assignment, with their proof.
+    """Links found by assignment, with their optimality gap.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ class Links:
 
 
 def no_links() -> Links:
-    """What there is where nothing can be linked."""
+    """An empty set of links."""
     return Links(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), 0.0)
 
 
 @dataclass(frozen=True)
 class LinkCosts:
-    """What `match` needs to know beside the points; see there."""
+    """Arguments of `match` besides the points."""
 
     max_distance: float
     cost: str = "euclidean"
@@ -86,11 +86,11 @@ class LinkCosts:
 
     @property
     def chosen(self) -> AbstractAssignmentSolver:
-        """The solver itself."""
+        """The solver object."""
         return solver_named(self.solver) if isinstance(self.solver, str) else self.solver
 
     def with_workers(self, workers: int) -> LinkCosts:
-        """The same with a solver of so many threads."""
+        """The same costs with a solver that uses this number of threads."""
         return replace(self, solver=self.chosen.with_workers(max(1, workers)))
 
 
@@ -200,7 +200,7 @@ def _link_run(movie: _Movie, place: Place, workers: int, most_bytes: int, run: _
 
 
 def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links | None:
-    """`_link_run` on a device, as one batch; None if it does not fit."""
+    """Run `_link_run` on a device as one batch; None if it does not fit the memory."""
     size = int(np.diff(movie[0].frame_start[[run[0], run[1] + 1]])[0])
     try:
         links = _link_run(movie, place, workers, room_for_candidates(size, memory), run)
@@ -210,7 +210,7 @@ def _tried(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) ->
 
 
 def _tried_alone(movie: _Movie, place: Place, workers: int, memory: int, run: _Run) -> Links:
-    """A batch by itself; halved as often as it does not fit, in the end on the host."""
+    """Link one batch alone on the device; halve it until it fits, and at last use the host."""
     release_device_memory()
     [links] = in_lanes(partial(_tried, movie, place, workers, memory), [run], 1)
     if links is not None:
@@ -273,17 +273,17 @@ def link(
 
 
 def one_batch(links: Links) -> Batches:
-    """The account of what was linked on a device as one batch."""
+    """The account of links that were found on a device as one batch."""
     return Batches(without_kernels=1) if links.solved_elsewhere else Batches(count=1)
 
 
 def host_share() -> int:
-    """Bytes that candidates may take of the main memory that is free, where a GPU has no room."""
+    """Bytes of free main memory that candidates may use when a GPU has no space for them."""
     return int(0.8 * CANDIDATE_SHARE * free_memory())
 
 
 def joined(parts: list[Links], *more: Batches) -> Links:
-    """All links of the parts, sorted by source; more batches are added to theirs."""
+    """Concatenate the links of all parts, sorted by source, and add batches to their account."""
     gap = max(part.gap for part in parts)
     batches = sum([part.batches for part in parts] + list(more), Batches())
     parts = [part for part in parts if len(part.pairs)] or parts[:1]

@@ -1,4 +1,4 @@
-"""Live: detections are linked as they come, frame by frame, by what an earlier recording showed."""
+"""Live tracking: link each frame as it is recorded, with a model learned from an earlier recording."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .refine.movie import HOLE, Movie
 from .refine.weigh import solved
 
 _MEMORY = 3
-"""Frames before those from which links may lead on that show where these were heading; more add little."""
+"""Earlier frames that are used to estimate headings; more frames add little."""
 _FLOWING, _SETTLED = 4, 0.005
-"""How often the flow is estimated anew, at most; and share of the links that may still change at last."""
+"""Most iterations of flow estimation, and share of changing links at which they stop."""
 _CARRIED = 3.0
-"""Steps that frames may usually drift by, if what neighbours do carries them."""
+"""Largest usual drift of whole frames, in steps, if the flow of neighbours predicts it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """What became of the detections of one frame.
+    """The links found for the detections of one frame.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Joined:
 
 
 class Live:
-    """Tracks that grow frame by frame, each frame by an exact assignment that knows the past alone.
+    """Tracks that grow frame by frame; each frame is linked by an exact assignment that uses the past alone.
 
     The latest frames show, by all links that they may have had, where particles are heading. Where neighbours
     predict a step, a frame is linked first by whole steps, or by the flow to the frame before, whichever
@@ -150,13 +150,13 @@ class Live:
         return self._joined(self._before(after).with_frame(place, after))
 
     def _before(self, after: int) -> _Seen:
-        """The frames that help to link one so many intervals later."""
+        """Earlier frames that are used to link a frame this many intervals later."""
         if after > HOLE + 1:
             return _Seen.nothing(len(self._axes))
         return self._seen.latest(_MEMORY + len(self._model.follow))
 
     def _joined(self, seen: _Seen) -> Joined:
-        """Link the latest frame, and keep what became of it."""
+        """Link the latest frame and store the result."""
         seen, linking = self._carried(seen)
         new = seen.new
         source = linking.before[new]
@@ -170,7 +170,7 @@ class Live:
         return Joined(track, np.where(linked, linking.trust[source], 0.0), linking.gap)
 
     def _carried(self, seen: _Seen) -> tuple[_Seen, Linking]:
-        """The links to the last frame, and the flow to it that they give, once hardly a link changes."""
+        """Links to the last frame and the flow to it, estimated in turns until few links change."""
         model, crowd = self._model, self._crowd
         if crowd is None or not seen.flows:
             return seen, self._linked(seen, model)
@@ -185,7 +185,7 @@ class Live:
         return guess, linking
 
     def _linked(self, seen: _Seen, model: LinkModel) -> Linking:
-        """The links to the last frame, by all that those before show of where its detections come from."""
+        """Links to the last frame, given the predictions from the earlier frames."""
         movie, shift, none = seen.movie, seen.shift, Linking.none(len(seen.place))
         look = look_of(model, closely=True)
         # What comes later does not show yet which links were wrong: so none is sure.
@@ -204,7 +204,7 @@ class Live:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """The latest frames, and what became of their detections.
+    """The latest frames, with the tracks of their detections.
 
     Parameters
     ----------
@@ -230,22 +230,22 @@ class _Seen:
 
     @classmethod
     def nothing(cls, axes: int) -> _Seen:
-        """No frame."""
+        """No frames yet."""
         none, never = np.empty((0, axes)), np.empty(0, dtype=np.int64)
         return cls(none, np.zeros(1, dtype=np.int64), never, never, np.empty(0, dtype=np.bool_), none)
 
     @property
     def new(self) -> slice:
-        """The detections of the last frame."""
+        """Positions of the detections in the last frame."""
         return self.rows(-1)
 
     @property
     def flows(self) -> bool:
-        """Whether there are any in the last frame, and in the one before."""
+        """Whether the last two frames both hold detections."""
         return all(rows.start < rows.stop for rows in (self.rows(-2), self.new))
 
     def rows(self, frame: int) -> slice:
-        """The detections of a frame from the end, -1 for the last; none before the first."""
+        """Rows of the detections in a frame counted from the end, -1 for the last; none before the first."""
         first = len(self.when) + frame
         return slice(*self.start[[max(first, 0), max(first + 1, 0)]].tolist())
 
@@ -256,7 +256,7 @@ class _Seen:
         return Movie(frame, self.place, np.arange(len(frame)), self.start, "", time=time)
 
     def latest(self, frames: int) -> _Seen:
-        """So many frames of them at most."""
+        """The latest frames, at most this many."""
         first = max(len(self.when) - frames, 0)
         rows, start = slice(int(self.start[first]), None), self.start[first:]
         return _Seen(
@@ -265,7 +265,7 @@ class _Seen:
         )  # fmt: skip
 
     def with_frame(self, place: NDArray[np.float64], after: int) -> _Seen:
-        """With another frame, so many intervals later."""
+        """The same frames with another one added, this many intervals later."""
         count, last = len(place), int(self.when[-1]) if len(self.when) else 0
         return _Seen(
             np.concatenate([self.place, place]), np.append(self.start, self.start[-1] + count),
@@ -275,11 +275,11 @@ class _Seen:
         )  # fmt: skip
 
     def may_link(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """(P,) whether pairs are of the end of a track and the last frame."""
+        """(P,) bool: which pairs join the end of a track to a detection of the last frame."""
         return self.ended[pairs.row] & (pairs.indices >= self.new.start)
 
     def steady(self) -> _Seen:
-        """With the flow to the last frame as it was to the one before, at the same places."""
+        """The same, assuming that the flow to the last frame equals the flow to the one before."""
         before = self.rows(-3)
         if before.start == before.stop:
             return self
@@ -288,20 +288,20 @@ class _Seen:
         return replace(self, shift=shift)
 
     def amiss(self) -> float:
-        """How far the flow leads from the nearest detections of the last frame: the median."""
+        """Median distance from positions predicted by the flow to the nearest detection of the last frame."""
         rows = slice(self.rows(-2).start, None)
         flow = Flow(self.start[-3:] - self.start[-3], self.place[rows])
         return flow.amiss(self.shift[rows][flow.shown])
 
     def carried(self, linking: Linking, crowd: int) -> _Seen:
-        """With the flow to the last frame that the steps of neighbours predict, which links give."""
+        """The same with the flow to the last frame, estimated from the steps of linked neighbours."""
         rows, shift = self.rows(-2), self.shift.copy()
         flow = Flow(self.start[-3:-1] - self.start[-3], self.place[rows], crowds=(crowd,))
         shift[rows], _ = flow.foretold(self.movie.steps(linking.follower)[rows], linking.trust[rows])
         return replace(self, shift=shift)
 
     def joined(self, track: NDArray[np.int64], source: NDArray[np.int64]) -> _Seen:
-        """Once the last frame is linked: the track of each of its detections, and what they follow on."""
+        """The same with the last frame linked: the track and the predecessor of each of its detections."""
         all_tracks, ended = self.track.copy(), self.ended.copy()
         all_tracks[self.new], ended[source] = track, False
         return replace(self, track=all_tracks, ended=ended)

@@ -1,4 +1,4 @@
-"""Match two point sets: gate, cost, assign, and back to the rows as they were given."""
+"""Match two point sets: gating, costs, assignment, and results in the original row numbers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .errors import InputError, SettingsError
 from .gating import Candidates, pairs_within
 
 COSTS = {"euclidean": 1, "squared": 2}
-"""Cost functions by name: the power of the distance."""
+"""Exponent of the distance for each cost function."""
 
 _UNITS = 1 << 26
-"""Integer units in the smaller of the unmatched cost and the cost at the gate."""
+"""Number of integer units in the smaller of the unmatched cost and the cost at the gate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def _points(name: str, points: NDArray) -> NDArray[np.float64]:
 
 
 def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) -> int:
-    """Power of the distance that `cost` names.
+    """The exponent of the distance for the name `cost`.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _block_starts(
 
 
 def _first_not_below(block: NDArray, number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where numbers would stand in a block, in its own type: for another, NumPy would convert the block."""
+    """First positions not below each number in a sorted block, searched in the block's own type."""
     if block.dtype == np.int32 and number.size and number[0] >= -(2**31) and number[-1] < 2**31:
         number = number.astype(np.int32)
     return np.searchsorted(block, number)
@@ -204,7 +204,7 @@ def _first_not_below(block: NDArray, number: NDArray[np.int64]) -> NDArray[np.in
 def _problem(
     candidates: Candidates, radius: float, power: int, unmatched_cost: float | None
 ) -> tuple[AssignmentProblem, float]:
-    """The candidates as an integer problem, and the cost of one unit."""
+    """The candidates as an assignment problem with integer costs, and the cost of one unit."""
     rows, cols = len(candidates.rows), len(candidates.cols)
     gate_cost = radius if power == 1 else radius * radius  # which may be infinite; ** would raise
     if math.isinf(gate_cost):

@@ -1,4 +1,4 @@
-"""Motion: how far a particle gets in a frame, what it remembers, and how well it is seen.
+"""Motion model: how far a particle moves in a frame, its persistence, and the localisation noise.
 
 One family covers the usual models. Along each axis, and independently, the velocity is an
 Ornstein-Uhlenbeck process, the position drifts with it and diffuses, and is seen with a Gaussian
@@ -106,7 +106,7 @@ class Motion:
         return found
 
     def floored(self) -> Motion:
-        """The motion with nothing exactly 0, by which a filter might divide."""
+        """The same motion with values raised above 0, because a filter may divide by them."""
         least = _FLOOR * np.maximum(np.sqrt(self.step_variance(1)), 1e-30)
         diffusion, speed, noise = (
             tuple(np.maximum(given, least).tolist()) for given in (self.diffusion, self.speed, self.noise)
@@ -114,7 +114,7 @@ class Motion:
         return Motion(diffusion, speed, self.persistence, noise)
 
     def widened(self, share: float) -> Motion:
-        """The motion with steps of such a share of their variance, but no less than noise alone makes.
+        """The motion with its step variance multiplied by `share`, at least the variance of noise alone.
 
         Examples
         --------
@@ -151,7 +151,7 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is believed of N particles: Gaussian along each axis.
+    """Estimated states of N particles: Gaussian along each axis.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class State:
 
 
 def first_state(motion: Motion, position: NDArray[np.float64]) -> State:
-    """Belief after one look: (N, axes) positions as seen, velocities as usual in the movie."""
+    """State after one detection: (N, axes) detected positions, velocities with the movie's variance."""
     mean = np.zeros((*position.shape, 2))
     mean[..., 0] = position
     covariance = np.zeros((*position.shape, 3))
@@ -176,7 +176,7 @@ def first_state(motion: Motion, position: NDArray[np.float64]) -> State:
 
 
 def predict(motion: Motion, state: State, frames: float) -> State:
-    """Belief `frames` frames later.
+    """Predict the states `frames` frames later.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def predict(motion: Motion, state: State, frames: float) -> State:
 
 
 def update(motion: Motion, state: State, position: NDArray[np.float64]) -> State:
-    """Belief after a look at the particles at `position` (N, axes)."""
+    """Update the states with detections at `position` (N, axes)."""
     xx, xv, vv = np.moveaxis(state.covariance, -1, 0)
     total = xx + np.square(motion.noise)
     total = np.where(total > 0, total, 1.0)

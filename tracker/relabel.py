@@ -11,7 +11,7 @@ from .errors import InputError
 from .tracks import Tracks
 
 LABEL = "label"
-"""The feature by which a detection knows its object; `outbid detect --labels` writes it."""
+"""Feature that holds the label of a detection's object; `outbid detect --labels` writes it."""
 
 
 def relabelled(

@@ -1,4 +1,4 @@
-"""How far tracks can be trusted: links expected to be wrong, and tracks that are doubtful."""
+"""How reliable tracks are: expected number of wrong links, and doubtful tracks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 DOUBTFUL = 0.5
 """Probability of a link below which it is more likely wrong than right, and its track doubtful."""
 MANY_WRONG = 0.1
-"""Share of links expected to be wrong from which on a run warns: then a track of ten links has one wrong."""
+"""Share of expected wrong links from which on a run warns: a track of ten links then has one wrong link."""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """What the probabilities of the links state about all of them together.
+    """Summary of the link probabilities of all tracks.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Reliability:
 
 
 def reliability_of(tracks: Tracks) -> Reliability | None:
-    """What the probabilities of the links state; None if no link has one.
+    """Summarise the link probabilities; None if no link has a probability.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def reliability_of(tracks: Tracks) -> Reliability | None:
 
 
 def sentence_on(tracks: Tracks) -> str:
-    """What a user wants first: how many tracks, from how much, and how far to trust them.
+    """A sentence with the number of tracks, of detections, of expected wrong links and of doubtful tracks.
 
     Examples
     --------

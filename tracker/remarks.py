@@ -1,4 +1,4 @@
-"""Remarks on what is to be linked: said before the work begins, or beside it."""
+"""Remarks on the input: sentences about detections that can hardly be linked or are duplicated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from .detections import Detections
 
 _MANY_MISSING = 100
-"""Frames over which a gate that is made for one step hardly shows who is who."""
+"""Gap length in frames from which on a gate made for one step hardly distinguishes particles."""
 _FIRST_LOOK = 1000
-"""Detections that are compared with the first one before all are."""
+"""Detections that are checked for equality with the first one before all are."""
 
 
 def at_first_sight(
@@ -45,7 +45,7 @@ def at_first_sight(
 
 
 def on_one_frame(count: int, frame: int) -> str:
-    """A sentence on so many detections that are all in one frame.
+    """A sentence that states that all detections are in one frame.
 
     Examples
     --------
@@ -88,17 +88,17 @@ def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]
 
 @dataclass(frozen=True)
 class Doubled:
-    """How many detections lie exactly on another of their frame, and where the first of them is."""
+    """Number of detections at exactly the position of another one of their frame, and the first of them."""
 
     count: int = 0
     where: str = ""
 
     def __add__(self, other: Doubled) -> Doubled:
-        """Of both, one after the other."""
+        """Sum of two counts; the first duplicate is that of the earlier part."""
         return Doubled(self.count + other.count, self.where or other.where)
 
     def said(self) -> list[str]:
-        """A sentence, if there are any."""
+        """A sentence about the duplicates; empty if there are none."""
         if not self.count:
             return []
         lie = "detection lies exactly on another of its frame," if self.count == 1 else (
@@ -110,7 +110,7 @@ class Doubled:
 
 
 def doubled(detections: Detections) -> Doubled:
-    """How many detections lie exactly on another of their frame.
+    """Count detections at exactly the position of another one in their frame.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def doubled(detections: Detections) -> Doubled:
 
 
 def _hashed(detections: Detections) -> NDArray[np.uint64]:
-    """(N,) uint64: the same for detections of one frame and place."""
+    """(N,) uint64: a hash of frame and position."""
     odd = np.uint64(0x9E3779B97F4A7C15)
     code = detections.frame.astype(np.uint64) * odd
     for column in detections.position.T:

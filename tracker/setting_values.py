@@ -1,4 +1,4 @@
-"""The settings that functions take by keyword, with their types, and how they become a settings object."""
+"""Settings as keyword arguments: their types, and how they replace fields of a settings object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TrackingValues(TypedDict, total=False):
-    """Keywords of `outbid.track`: the fields of `outbid.TrackingSettings`, which has their meaning."""
+    """Keyword arguments of `outbid.track`: the fields of `outbid.TrackingSettings`."""
 
     max_distance: float | None
     cost: str
@@ -32,7 +32,7 @@ class TrackingValues(TypedDict, total=False):
 
 
 def with_values(settings: _Settings, values: Mapping[str, object], door: str) -> _Settings:
-    """The settings with some values replaced; they are checked as if all were given at once.
+    """Replace some values of the settings; the result is validated as a whole.
 
     Raises
     ------

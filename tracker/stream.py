@@ -1,4 +1,4 @@
-"""A movie larger than the memory: some frames at a time are read, linked and written."""
+"""Link movies larger than the memory: read, link and write some frames at a time."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _ROWS = 4_000_000
 
 _LEAST_ROWS = 100_000
 _ROW_BYTES = 1000
-"""Memory that a row of a piece takes, with the pieces that are read, linked and written beside it."""
+"""Bytes that a row needs while pieces are read, linked and written at the same time."""
 _OWN_BYTES = 350_000_000
-"""And Python with all that it has loaded."""
+"""Bytes of the Python process with its modules."""
 
 
 def rows_for(gigabytes: float | None) -> int:
-    """Detections to be read at a time so that a run takes about so much memory, whatever the movie.
+    """Number of detections to read at a time so that a run needs about this much memory.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def rows_for(gigabytes: float | None) -> int:
 
 
 def settings_for(source: Path, output: Path, settings: TrackingSettings) -> TrackingSettings:
-    """The settings with which a file will be streamed: its size chooses the device.
+    """Settings with the device chosen by the size of the file that will be streamed.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def track_stream(
 def _linked(
     source: Path, columns: Mapping[str, str], rows: int, used: TrackingSettings, workers: int, done: int
 ) -> Generator[tuple[Detections, int, Links | None], None, None]:
-    """The detections of a file, some frames at a time, and their links.
+    """Read the detections piece by piece and yield them with their links.
 
     Each time the last frame of those before comes first, and with it how many detections that holds. The
     links of the first `done` pieces are left out, for they are known.
@@ -182,7 +182,7 @@ def _linked(
 
 
 def _stats(facts: list[dict[str, Any]], tracks: int, used: TrackingSettings) -> dict[str, int | float | str]:
-    """The account of all pieces, as `TrackingRun.stats`."""
+    """Statistics over all pieces, as `TrackingRun.stats`."""
     stats: dict[str, int | float | str] = {
         "links": sum(fact["links"] for fact in facts),
         "gap_links": 0,
@@ -198,7 +198,7 @@ def _stats(facts: list[dict[str, Any]], tracks: int, used: TrackingSettings) -> 
 
 
 def _joined(before: Detections, after: Detections) -> Detections:
-    """Detections of two times as one."""
+    """Concatenate two sets of detections."""
     if len(before) == 0:
         return after
     features = {name: np.concatenate([before.features[name], of]) for name, of in after.features.items()}
@@ -211,7 +211,7 @@ def _joined(before: Detections, after: Detections) -> Detections:
 
 
 def _numbered(tracks: Tracks, ended: NDArray[np.int64], begun: int) -> NDArray[np.int64]:
-    """Track numbers of the whole movie: those of the frame before go on, others begin after the last one.
+    """Track numbers of a piece in the whole movie: continued from the frame before; new ones follow.
 
     The frame before comes first and holds no links within itself, so its detections begin the first tracks.
     """

@@ -1,4 +1,4 @@
-"""track(): from detections to tracks, the one entry for commands, plugin and Python."""
+"""The function `track`: from detections to tracks, for the command line, the napari plugin and Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .tracks import Tracks
 _LOG = logging.getLogger("outbid")
 
 WORTH_A_GPU = 3_000_000
-"""Detections below which `auto` stays on the CPU.
+"""Number of detections below which `auto` uses the CPU.
 
 Loading CuPy takes 0.7 s. From the shell, Parquet in and out, an H200 and 16 cores took 2.9 s and 2.0 s for a
 million detections with 15 candidates each, 3.0 s and 2.8 s for three million; with few candidates the GPU
@@ -46,7 +46,7 @@ catches up later, with few cores sooner.
 
 @dataclass(frozen=True)
 class TrackingSettings:
-    """Everything that decides what `track` returns; the values are checked.
+    """All settings that determine the result of `track`; values are validated.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def tracked(
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
-    """Tracks by a gate that is set, or by what is learned; nothing is logged."""
+    """Link with the gate that is set, or with a learned model; without logging."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
     device = device_for(settings.device, len(detections), WORTH_A_GPU)
@@ -318,7 +318,7 @@ def gated_links(
     workers: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Links, int]:
-    """Links by settings with a `max_distance` and the device that works, and how many are over gaps."""
+    """Links with a given `max_distance`, the device used, and the number of links over gaps."""
     assert used.max_distance is not None
     costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins)
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
@@ -346,7 +346,7 @@ def _learned(
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> TrackingRun:
-    """Tracks by what is learned from the movie."""
+    """Link with a model learned from the movie."""
     if settings.device == "gpu":
         raise ResourceError("Without a max_distance the CPU tracks: use --device auto or cpu, or set one.")
     used = replace(settings, device="cpu")
@@ -371,7 +371,7 @@ def run_of(
     used: TrackingSettings,
     learned: Calibration | None = None,
 ) -> TrackingRun:
-    """Tracks and what is counted of them."""
+    """Make the `TrackingRun` from tracks and counts."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)
     stats: dict[str, int | float | str] = {
         "links": len(links.pairs),

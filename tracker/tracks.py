@@ -1,4 +1,4 @@
-"""Tracks: which detection follows which."""
+"""Tracks: detections and the links between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LINK_MEASURES = ("link_cost", "link_margin", "link_probability")
-"""What may be known of every link; files name their columns so."""
+"""Measures that links may have; files use these names for their columns."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,7 +171,7 @@ class Tracks:
 
     @property
     def measures(self) -> dict[str, NDArray[np.float64]]:
-        """What is known of the links, by name: those of `LINK_MEASURES` that are there, (E,) float64 each."""
+        """The measures of the links by name: those of `LINK_MEASURES` that are known, (E,) float64 each."""
         known = {name: getattr(self, name) for name in LINK_MEASURES}
         return {name: values for name, values in known.items() if values is not None}
 
@@ -260,12 +260,12 @@ class Tracks:
         return pandas_of(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the table to polars, DuckDB and whatever else takes Arrow data (its PyCapsule interface)."""
+        """Export the table to libraries that read Arrow data, such as polars (PyCapsule interface)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @cached_property
     def _of_chains(self) -> NDArray[np.int64] | None:
-        """`track_id` if no track divides or merges, which is the rule and is found quickly."""
+        """`track_id` by a faster method that applies if no track divides or merges; else None."""
         track_id = np.empty(len(self.detections), dtype=np.int64)
         return track_id if self._kernels.number_chains(self.links, track_id) else None
 
@@ -280,7 +280,7 @@ class Tracks:
 
 
 def _dense(label: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The labels there are, ascending, perhaps with some that are not, and which of them each one is."""
+    """The distinct labels in ascending order, perhaps with unused ones, and the index of each label."""
     most = int(label.max(initial=-1))
     if most < 2 * len(label) + 1000:  # they count the tracks already, as is usual
         return np.arange(most + 1), label

@@ -24,7 +24,7 @@ def first_wrong(links, frame):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def number_chains(links, track_id):  # pragma: no cover
-    """`number_tracks` where no two links share a source or a target; whether that is so.
+    """Number tracks if no two links share a source or a target; returns whether that holds.
 
     links (E, 2) i8, by source. Written: track_id (N,) i8; of no meaning where the answer is no.
     """
@@ -84,7 +84,7 @@ def follow_labels(label, frame, first, last, follower):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def at_targets(links, of_link, column, known):  # pragma: no cover
-    """Bring what is known of links to the detections that they reach.
+    """Copy measures of links to the detections that the links reach.
 
     links (E, 2) i8; of_link (E,) f8. Written: column (N,) f8, 0 where no link arrives; known (N/8,) u1 a bit
     a detection, the lowest first, set where one does.

@@ -1,4 +1,4 @@
-"""Grey values between which a movie is drawn."""
+"""Contrast limits of a movie."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def contrast_of(frame: NDArray) -> tuple[float, float]:
-    """Grey values to be drawn black and white: the usual background, and what few voxels exceed.
+    """Grey values shown as black and white: the background, and a value that few voxels exceed.
 
     Examples
     --------

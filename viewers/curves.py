@@ -1,4 +1,4 @@
-"""The numbers that a report draws: accuracy over time, displacements, lengths, the least certain links."""
+"""Numbers plotted in a report: accuracy over time, displacements, lengths, least certain links."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Displacement(NamedTuple):
 
 
 class WorstLinks(NamedTuple):
-    """Links that deserve a look, worst first.
+    """Links to check, the most doubtful first.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def mean_square_displacement(
 
 
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:
-    """The links of least probability, else of least margin, else of greatest cost, else the fastest.
+    """The links with the lowest probability, else the smallest margin, the highest cost or speed.
 
     A link of which the measure is not known (NaN) is never among them.
 

@@ -1,4 +1,4 @@
-"""Why a link of small probability was chosen, in a sentence."""
+"""Explain in a sentence why a link of low probability was chosen."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from outbid.tracks import Tracks
 
 _REACH = 1.5
-"""Rivals are detections up to this many times the length of the link away from its other end."""
+"""Search radius for rivals around the ends of a link, as a multiple of its length."""
 _LONG = 3.0
-"""Times the median length from which on a link is called long."""
+"""Multiple of the median link length from which on a link counts as long."""
 
 
 def why(tracks: Tracks, link: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> str:
-    """What makes a link doubtful: rivals near its ends, or its length.
+    """Explain what makes a link doubtful: rivals near its ends, or its length.
 
     Parameters
     ----------

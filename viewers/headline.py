@@ -1,4 +1,4 @@
-"""The scores that matter, each with a line on what it means."""
+"""The most important scores, each with a line that explains it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Headline(NamedTuple):
 
 
 def headlines(scores: Scores) -> list[Headline]:
-    """The scores at the top, those that apply.
+    """The scores at the top of a report that apply to these tracks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which links are right, one by one: the link scores, before they are summed up."""
+"""Judge single links as right or wrong; the link scores are sums over these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outbid.tracks import Tracks
 
 @dataclass(frozen=True, eq=False)
 class JudgedLinks:
-    """Every found and every true link, judged.
+    """All found and all true links, each marked as right or wrong.
 
     The scores leave out divisions: of the found links those count that equal no link from a dividing
     true detection, of the true ones those that are none. So `link_scores` are sums over the links

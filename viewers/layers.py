@@ -16,11 +16,11 @@ from .judged import JudgedLinks
 
 AXES = ("t", "z", "y", "x")
 COLOURS = {"true": "limegreen", "false": "red", "missed": "deepskyblue"}
-"""Names of colours, as CSS has them, by what a link is."""
+"""Colour of each kind of link, as a CSS name."""
 DIFFERENCE_COLOURS = ["lightgrey", "orange", "deepskyblue"]
 """Of links in two results, in the first alone, in the second alone."""
 RECORD = "outbid"
-"""Where in a layer's metadata its run record stands."""
+"""Key of the run record in a layer's metadata."""
 
 _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter"}
 
@@ -300,7 +300,7 @@ def _judged_links(
 
 
 def _ends(judged: JudgedLinks, kinds: Sequence[str], name: str, spacing: tuple[float, float, float]) -> Layer:
-    """Where links end that are of one alone, by time, with the kind of each."""
+    """Points at the ends of links that only one side has, by time, with their kind."""
     seen = judged.tracks.detections, judged.truth.detections
     ends = judged.tracks.links[~judged.right, 1], judged.truth.links[~judged.found_again, 1]
     kind = np.repeat(kinds, [len(end) for end in ends])

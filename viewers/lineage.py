@@ -1,4 +1,4 @@
-"""Families of tracks that divide, as trees: time runs to the right."""
+"""Lineages of dividing tracks, drawn as trees; time runs to the right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from outbid.tracks import Tracks
 
 _MOST_TREES = 6
 _MOST_LEAVES = 400
-"""Leaves of a tree that is drawn; of a larger one, the first generations."""
+"""Most leaves of a tree that is drawn in full; of a larger tree only the first generations are drawn."""
 _ROW = 9.0
 """Units from one leaf to the next."""
 _WIDTH = 640.0
@@ -43,7 +43,7 @@ class Tree(NamedTuple):
 
 
 def trees(tracks: Tracks) -> tuple[list[Tree], int]:
-    """The largest families that divide, largest first; and how many families divide.
+    """The largest lineages with divisions, largest first, and the number of such lineages.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
 
 
 def _family(root: int, children: dict[int, list[int]]) -> list[int]:
-    """All tracks from a root on, each before its children; siblings one after the other."""
+    """All tracks of a lineage, each before its children, with siblings next to each other."""
     found, open_ = [], [root]
     while open_:
         found.append(open_.pop())

@@ -1,4 +1,4 @@
-"""The part of a movie around what is looked at: small enough to be tracked while one waits."""
+"""Select a part of a movie around the current view, small enough to be tracked at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def part_around(
     place: tuple[float, float] | None = None,
     most: int = MOST_DETECTIONS,
 ) -> Detections:
-    """The frames around one, as many as hold `most` detections; at least five, cut to a square if need be.
+    """Frames around one with up to `most` detections; at least five frames, cropped if necessary.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A label image by track, frame by frame, when a frame is looked at."""
+"""A label image with track numbers; each frame is computed when it is viewed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files to be shown, distinguished by their content: a movie, points and tracks."""
+"""Open files to be viewed; movies, points and tracks are distinguished by their content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOG = logging.getLogger("outbid")
 
 @dataclass(eq=False)
 class Opened:
-    """What the files hold, by name of file.
+    """The content of the files, by file name.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def scene_of(
     frames: tuple[int, int] | None = None,
     around: float = 0,
 ) -> Scene:
-    """Put all that was opened on one grid.
+    """Transform all opened data to one grid of voxels.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def scene_of(
 
 
 def _is_movie(path: Path) -> bool:
-    """Whether it is an image, or a folder of images that is not one of a known kind with tables in it."""
+    """Whether the path is an image, or a folder of images that is not a table format."""
     if is_movie(path):
         return True
     if not path.is_dir() or not any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
@@ -155,7 +155,7 @@ def _is_movie(path: Path) -> bool:
 
 
 def _free_name(path: Path, taken: set[str]) -> str:
-    """The file's name; numbered if there is another one of that name."""
+    """The file's name, with a number if the name is taken."""
     name = path.name or str(path)
     number = 1
     while name in taken:

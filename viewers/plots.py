@@ -1,4 +1,4 @@
-"""The plots of a report, as figures of matplotlib; drawn without a screen, the same bytes every time."""
+"""Plots of a report, as matplotlib figures; drawn without a display and reproducible to the byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072b2", "#d55e00", "#00875f", "#c2185b"
 
 
 def style() -> AbstractContextManager[None]:
-    """In which to draw: the settings of this module, whatever the user's own are."""
+    """Draw with the settings of this module, whatever the user's own matplotlib settings are."""
     return matplotlib.style.context(["default", _STYLE], after_reset=True)
 
 
@@ -139,7 +139,7 @@ def speeds(speed: Speed, unit: str) -> Figure:
 def gallery(
     tracks: Tracks, worst: WorstLinks, spacing: tuple[float, float, float], judged: JudgedLinks | None
 ) -> Figure:
-    """Each link from above in the middle of a panel of its own, with what is around it."""
+    """Draw each link in a panel of its own, with the detections and links around it."""
     columns = 4
     rows = -(-len(worst.row) // columns)
     figure = Figure(figsize=(9.6, 2.65 * rows + 0.3), layout="constrained")
@@ -198,7 +198,7 @@ def _draw_links(
 
 
 def _half_width(tracks: Tracks, rows: NDArray[np.int64], spacing: tuple[float, float, float]) -> float:
-    """Of all panels alike: each holds its link, and the neighbours that it could be mistaken for."""
+    """Half the width of all panels: large enough for every link and its nearest rivals."""
     place = tracks.detections.position * np.asarray(spacing, dtype=np.float64)
     way = np.abs(place[tracks.links[rows, 1]] - place[tracks.links[rows, 0]])[:, 1:].max(initial=0.0)
     return float(max(1.5 * way, 1e-3 * np.ptp(place[:, 1:], axis=0).max(initial=0.0), 1e-9))
@@ -210,6 +210,6 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _shown(unit: str) -> str:
-    """A unit from a file as text of a plot: fonts lack signs, and a dollar begins a formula."""
+    """Escape a unit for plots: fonts lack some characters, and a dollar sign begins a formula."""
     plain = unit.isascii() and unit.isprintable() and len(unit) <= 20
     return unit.replace("\\", "").replace("$", "\\$") if plain else "unit of the positions"

@@ -1,4 +1,4 @@
-"""What napari asks the plugin for: readers, writers and samples, as plain layer data.
+"""Functions that napari's plugin manifest names: readers, writers and samples, as plain layer data.
 
 Nothing heavy is loaded before it is used, for napari asks every plugin about every file. ``napari.yaml``
 names these functions, and the forms in `forms`.
@@ -191,7 +191,7 @@ def sample_movie() -> list[LayerData]:
 
 
 def _in_units(rows: NDArray, attributes: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Rows t, z, y, x in the unit of the layer, with the frames as they are."""
+    """Rows t, z, y, x with positions multiplied by the scale of the layer."""
     axes = rows.shape[1]
     scale = np.asarray(attributes.get("scale", np.ones(axes)), dtype=np.float64)
     shift = np.asarray(attributes.get("translate", np.zeros(axes)), dtype=np.float64)
@@ -204,7 +204,7 @@ def _unit(attributes: Mapping[str, Any]) -> str:
 
 
 def _record(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The run record, for positions that are no longer in voxels."""
+    """The run record, changed to state that positions are no longer in voxels."""
     from .layers import RECORD
 
     record = attributes.get("metadata", {}).get(RECORD)

@@ -1,4 +1,4 @@
-"""All tracks seen along each axis, as SVG that the page's script zooms."""
+"""Projections of all tracks along each axis, as SVG that the page's script can zoom."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def projections(tracks: Tracks, spacing: tuple[float, float, float]) -> list[Pro
 
 
 def colours() -> list[str]:
-    """Of the groups of frames, from the first to the last."""
+    """Colours of the groups of frames, from the first to the last."""
     return [f"hsl({hue:.0f} 70% 50%)" for hue in np.linspace(225, 25, _COLOURS)]
 
 
@@ -87,6 +87,6 @@ def _view(
 
 
 def _groups(frame: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The group of each frame, of as many equal ones as there are colours."""
+    """The group of each frame; groups have equal numbers of frames."""
     first, last = int(frame.min()), int(frame.max())
     return (frame - first) * _COLOURS // (last - first + 1)

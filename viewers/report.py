@@ -1,4 +1,4 @@
-"""One page about a set of tracks: how far to trust them, scores, pictures, and the links worth a look."""
+"""A report page about tracks: reliability, scores, pictures, and links to check."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _Context = dict[str, Any]
 
 _GALLERY = 12
 _MOST_VALUES = 8
-"""Values of a list that the details show; of a longer one, how many and from where to where."""
+"""Longest list of numbers shown in the details; longer lists are shown as count and range."""
 _TREE = 7.0
-"""Pixels from one leaf of a lineage tree to the next, at most."""
+"""Largest distance in pixels between neighbouring leaves of a lineage tree."""
 
 
 def report(
@@ -150,7 +150,7 @@ def _packed(name: str) -> str:
 
 
 def _about(tracks: Tracks) -> _Context:
-    """The sentence, the warning, and what a reader asks next."""
+    """Top of the page: the summary sentence, the warning, and the main facts."""
     seen, lengths = tracks.detections, curves.track_lengths(tracks)
     divisions, merges = int((tracks.successors >= 2).sum()), int((tracks.predecessors >= 2).sum())
     facts = [f"{seen.frame_count:,} frames", f"positions in {seen.unit}"]
@@ -171,7 +171,7 @@ def _scored(scores: Scores | None) -> _Context:
 
 
 def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
-    """Projections and lineage trees."""
+    """Pictures of the projections and lineage trees."""
     found, families = trees(tracks)
     shown = [{**tree._asdict(), "shown": round(min(_TREE / 9 * tree.height + 16, 512))} for tree in found]
     return {
@@ -240,7 +240,7 @@ def _worst(
 
 
 def _meaning(worst: curves.WorstLinks) -> str:
-    """Why these links are shown, and why a link of small probability can be chosen."""
+    """Text above the least certain links: how they were selected, and why they can be wrong."""
     if worst.measure != "probability":
         least = "smallest" if worst.measure == "margin" else "largest"
         return f"The {len(worst.row)} links with the {least} {worst.measure}."
@@ -297,7 +297,7 @@ def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _listed(values: Sequence[object]) -> str:
-    """A list, or what it holds if it is long."""
+    """A list as text; a long list as its count and range."""
     if len(values) <= _MOST_VALUES and not any(isinstance(one, list | tuple | Mapping) for one in values):
         return ", ".join(map(_text, values))
     numbers = [one for one in values if isinstance(one, int | float)]
@@ -307,5 +307,5 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A plain value, numbers as short as they can be read."""
+    """A plain value as text, numbers in their shortest readable form."""
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

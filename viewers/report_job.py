@@ -1,4 +1,4 @@
-"""Pages about many tracks."""
+"""Write report pages about many tracks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ReportJob:
         return self.truth.origin(source, self.columns)
 
     def page(self, source: str) -> Page:
-        """The page, and what it is about."""
+        """The page for one file, with its number of tracks and its gate."""
         found, known, reach = formats.read_tracks(source, columns=self.columns), None, None
         inputs = {"the tracks": formats.input_of(source, self.columns)}
         if self.truth is not None:

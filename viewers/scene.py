@@ -1,4 +1,4 @@
-"""What is shown together: one grid of voxels for all layers, and no more frames than a screen takes."""
+"""Put all layers on one grid of voxels, and limit the frames that are shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _METRES = {
 }  # fmt: skip
 _PLAIN_COLOURS = {"true": "green", "false": "red", "missed": "blue"}
 LAST_FRAME = 2**31
-"""Later than all of them, to show frames around the last one."""
+"""A frame number after every frame, to show the last frames."""
 MOST_VERTICES = 1_000_000
 """Rows of tracks in a window; napari needs 3 s to add 100,000 and 12 s to add a million."""
 
@@ -155,7 +155,7 @@ def scene(
 
 
 def grid_of(movie: Images | None, seen: Sequence[Detections]) -> Grid:
-    """The grid of the movie; if it states no unit, with the first unit that detections state.
+    """The grid of the movie; if the movie states no unit, the unit of the first detections with one.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def share_outside(seen: Detections, movie: Images) -> float:
 
 
 def _scaled(tracks: Tracks, grid: Grid) -> Tracks:
-    """With positions in the unit of the grid."""
+    """Detections with positions converted to the unit of the grid."""
     seen = tracks.detections
     return replace(tracks, detections=replace(seen, position=seen.position * np.array(grid.spacing)))
 
@@ -248,7 +248,7 @@ def in_frames(layer: Layer, first: int, last: int) -> Layer:
 
 
 def refuse_frame(frame: int | None, layers: Sequence[Layer], movie: Images | None = None) -> None:
-    """Complain before a window opens if it would be empty, or have no frame of this number.
+    """Raise an error before a window opens if it would be empty or lack the requested frame.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def point_size(layer: Layer) -> float:
 
 
 def _time(layer: Layer) -> NDArray[np.float64]:
-    """(n,): the frame of each row."""
+    """(n,): the frame number of each row."""
     return layer.data[:, 1 if layer.kind == "tracks" else 0]
 
 
@@ -341,7 +341,7 @@ def _rows(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
 
 
 def _without_lone(layer: Layer) -> Layer:
-    """Without tracks of one detection, of which napari draws nothing."""
+    """The layer without tracks of a single detection, which napari does not draw."""
     number = layer.data[:, 0].astype(np.int64)
     count = np.bincount(number)
     joined = [*layer.graph, *(parent for parents in layer.graph.values() for parent in parents)]

@@ -1,4 +1,4 @@
-"""Something to draw on: the user's display, or a virtual one where there is none."""
+"""Find a display for napari: the user's, or a virtual one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SECONDS = 60
 
 
 def find_screen(*, virtual: bool) -> None:
-    """Make sure that napari can draw; nothing of it is imported for that.
+    """Ensure that napari can draw, without importing napari or Qt.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def _sees_display() -> bool:
 
 
 def _start_xvfb() -> str:
-    """Name of a display nobody sees."""
+    """Start Xvfb and return the name of its display."""
     program = shutil.which("Xvfb")
     if program is None:
         raise ResourceError(
@@ -100,11 +100,11 @@ def _start_xvfb() -> str:
 
 
 _SERVERS: list[subprocess.Popen[bytes]] = []
-"""Kept, for a server that is forgotten while it runs is warned of."""
+"""Reference to the server process; Python warns of a process object deleted while it runs."""
 
 
 def _refuse_broken_qt() -> None:
-    """Let a process of its own try, for Qt ends the process if it finds no display or library."""
+    """Test Qt in a separate process, because Qt ends the process if a display or library is missing."""
     done = subprocess.run(
         [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=_SECONDS, check=False
     )

@@ -1,4 +1,4 @@
-"""Layers of napari as detections, tracks and frames, from plain arrays: the way back from `layers`."""
+"""Convert napari layers to detections, tracks and frames, from plain arrays."""
 
 from __future__ import annotations
 

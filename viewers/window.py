@@ -1,4 +1,4 @@
-"""A movie and layers in a window of napari, and pictures of it; it and the forms alone know napari."""
+"""Show a movie and layers in a napari window, or save pictures of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIDE, _MARGIN = 1200, 0.04  # of pictures: pixels of the longer side, share of 
 
 
 def movie_layer(movie: Images, grid: Grid, name: str) -> NapariLayer:
-    """The frames of a movie, which are read when they are looked at.
+    """A napari layer with the frames of the movie, which are read when they are viewed.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def open_window(title: str, scene: Scene, movie: tuple[str, Images] | None = Non
 
 
 def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") -> NDArray[np.uint8]:
-    """(height, width, 4) uint8, the longer side 1200: all that the window holds, at one frame.
+    """A screenshot (height, width, 4) uint8, longer side 1200, of the whole scene at one frame.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def picture(viewer: napari.Viewer, *, frame: int | None = None, text: str = "") 
 
 
 def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> bytes:
-    """The picture of a frame as PNG, with what its colours mean; as `picture`."""
+    """A PNG screenshot of one frame with its legend; see `picture`."""
     from PIL import Image
 
     shown = _last_frame(viewer) if frame is None else frame
@@ -113,7 +113,7 @@ def png_of(viewer: napari.Viewer, scene: Scene, frame: int | None = None) -> byt
 
 
 def show_until_closed() -> None:
-    """Let the user look at what is open, until the last window is closed."""
+    """Show the open windows until the user closes the last one."""
     napari.run()
 
 

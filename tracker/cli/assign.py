@@ -22,11 +22,11 @@ _FILE = click.Path(path_type=Path)
 
 
 _OF_SHARDS = ("shards", "messages", "bytes_sent", "passes")
-"""Counts in the summary where a matrix is divided."""
+"""Entries of the summary if a matrix is divided into shards."""
 
 
 def _numbers(_ctx: click.Context, _param: click.Parameter, given: str | None) -> tuple[int, ...] | None:
-    """Numbers with commas between them."""
+    """Parse numbers separated by commas."""
     try:
         return None if given is None else tuple(int(one) for one in given.split(","))
     except ValueError:
@@ -139,7 +139,7 @@ def assign(
 def _costs(
     source: Path, target: Path | None, columns: Mapping[str, str], metric: str, *, is_mapped: bool
 ) -> DenseCosts | PointCosts:
-    """What the files hold; a mapped matrix is read where it is used."""
+    """The costs in the files; a memory-mapped matrix is read piece by piece."""
     from ..assignment import DenseCosts, PointCosts
     from ..formats.matrix import mapped_matrix, read_matrix
 
@@ -149,7 +149,7 @@ def _costs(
 
 
 def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float | None) -> AssignmentProblem:
-    """The problem of these costs, checked."""
+    """The assignment problem with these costs, validated."""
     import numpy as np
 
     from ..assignment import AssignmentProblem
@@ -173,7 +173,7 @@ def _problem(source: Path, costs: DenseCosts | PointCosts, unmatched_cost: float
 
 
 def _solver(text: str, deadline: float | None) -> AbstractAssignmentSolver:
-    """The solver, variant and settings that a text names."""
+    """The solver from a text with its name, variant and settings."""
     from ..assignment import solver_named
     from ..assignment.greedy_switching import GreedySwitching
     from ..errors import SettingsError
@@ -194,7 +194,7 @@ def _solver(text: str, deadline: float | None) -> AbstractAssignmentSolver:
 def _divided(
     solver: AbstractAssignmentSolver, devices: tuple[int, ...] | None, shards: int | None
 ) -> AbstractAssignmentSolver:
-    """The solver with its matrix divided."""
+    """The solver for a matrix that is divided into shards."""
     from ..assignment.shards import divided
     from ..errors import SettingsError
 
@@ -207,7 +207,7 @@ def _divided(
 def _solve(
     problem: AssignmentProblem, solver: AbstractAssignmentSolver, device: str
 ) -> tuple[Assignment, str]:
-    """The answer, and where it was found."""
+    """Solve the problem; return the answer and the device."""
     from .._arrays import gpu_names, release_device_memory
     from ..assignment import solve_and_certify
     from ..assignment.problem import on_gpu

@@ -1,4 +1,4 @@
-"""Commands on a cluster: their options, and how a movie is then worked on."""
+"""Options for commands on a cluster, and the executors that run their tasks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def on_a_cluster(
     resume: bool,
     gpus: bool,
 ) -> Iterator[How]:
-    """How a movie is worked on there, with a bar."""
+    """How a movie is processed on the cluster, with a progress bar."""
     from ..ranges.cluster import Workers, connected
     from ..ranges.movie import How
 
@@ -56,7 +56,7 @@ def on_a_cluster(
 def executor_on(
     cluster: str | None, scheduler: str | None, workers: int | None, *, gpus: bool = False
 ) -> Iterator[Executor]:
-    """An executor there, for movies that are worked on each by itself."""
+    """An executor on the cluster, for movies that are processed independently."""
     from ..ranges.cluster import Workers, connected
 
     with connected(Workers(cluster, scheduler, workers or 2, gpus)) as runner:

@@ -196,7 +196,7 @@ def _on_a_cluster(
     as_json: bool,
     where: tuple[str | None, str | None, bool, bool],
 ) -> None:
-    """Detect in ranges of frames, on other processes or machines."""
+    """Detect spots range by range, in other processes or on other machines."""
     from ..ranges.movie import detect_in_ranges
 
     if output is None:
@@ -213,7 +213,7 @@ def _on_a_cluster(
 
 
 def _radius_of(settings: DetectionSettings, movie: Images) -> str:
-    """The radii that were used."""
+    """The spot radii that were used."""
     along = "" if settings.radius_z is None else f", along z {settings.radius_z:.3g}"
     if settings.radius is None:
         return "Nothing stands out of the noise at any radius. To look for one: --radius R."
@@ -222,7 +222,7 @@ def _radius_of(settings: DetectionSettings, movie: Images) -> str:
 
 
 def _preview(movie: Images, settings: DetectionSettings, chosen: tuple[int, ...], as_json: bool) -> None:
-    """Show how many spots some frames have at which threshold."""
+    """Print the number of spots in some frames for several thresholds."""
     from ..detection import learn_from, preview_numbers
     from ..detection.preview import preview
     from ..detection.sign import OTHER_SIGN

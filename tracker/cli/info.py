@@ -14,7 +14,7 @@ from .terminal import common_options
 
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;\n]*(?:;.*extra == ['\"]([^'\"\n]+))?", re.MULTILINE)
 _NOT_SHOWN = {"test", "lint", "bench", "docs", "rivals", "all", "cuda12", "cuda13"}
-"""Extras that are not listed; CuPy is in the GPU's line."""
+"""Extras that are not listed; CuPy is listed with the GPU."""
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -57,7 +57,7 @@ def info(as_json: bool) -> None:
 
 
 def _packages() -> dict[str, str]:
-    """Outbid and what it can use, with the line that installs it."""
+    """Versions of Outbid and of optional packages, and the command that installs each missing one."""
     found = {"outbid": "pip install outbid"}
     for name, extra in _REQUIREMENT.findall("\n".join(metadata.requires("outbid") or [])):
         if extra not in _NOT_SHOWN:

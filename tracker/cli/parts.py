@@ -1,4 +1,4 @@
-"""Options of commands on images and on parts of movies; and what names a file or a URL."""
+"""Options of commands for images and for parts of movies, and types for files and URLs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def part_options(unit: str) -> Callable[[_Function], _Function]:
 
 
 def opening_options(function: _Function) -> _Function:
-    """Add what says how images are opened."""
+    """Add the options that determine how images are opened."""
     for names, kind, default, metavar, text in (
         (["--level"], int, 0, "N", "Level of resolution, 0 is the finest (OME-Zarr, Imaris)."),
         (["--scene"], int, None, "N", "Image to use where MOVIE holds several, counted from 0."),

@@ -12,12 +12,12 @@ import click
 
 STDIN = STDOUT = "-"
 _HEAD = 1024
-"""Bytes of stdin by which its format is recognised."""
+"""Number of bytes of stdin from which its format is recognised."""
 _MAGIC = ((b"PAR1", ".parquet"), (b"PK\x03\x04", ".xlsx"))
 
 
 class InputFile(click.Path):
-    """A path; ``-`` is what stands on stdin, kept in a temporary file as long as the command runs."""
+    """A path; ``-`` copies stdin to a temporary file for the duration of the command."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -34,7 +34,7 @@ class InputFile(click.Path):
 
 
 class OutputFile(click.Path):
-    """A path; ``-`` is stdout, to which the command's output, a CSV, goes when the command has ended."""
+    """A path; ``-`` copies the command's output, a CSV, to stdout when the command ends."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -63,7 +63,7 @@ def to_stdout(ctx: click.Context) -> Path:
 
 
 def default_output(source: Path, ending: str) -> Path:
-    """The output of a command where none is named: beside its input, or stdout if that is stdin."""
+    """Default output of a command: beside its input, or stdout if the input is stdin."""
     ctx = click.get_current_context()
     return to_stdout(ctx) if "outbid.stdin" in ctx.meta else source.with_name(f"{source.stem}{ending}")
 
@@ -74,7 +74,7 @@ def shown(output: Path) -> str:
 
 
 def refuse_json_beside_data(as_json: bool) -> None:
-    """Refuse a summary on stdout where the data go.
+    """Raise an error if both the data and the JSON summary would go to stdout.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _spooled(ctx: click.Context) -> Path:
 
 
 def _suffix_of(head: bytes) -> str:
-    """The suffix of what begins so: Parquet, Excel, XML, else a table of text."""
+    """The suffix for data that begin with these bytes: Parquet, Excel, XML, else a text table."""
     for magic, suffix in _MAGIC:
         if head.startswith(magic):
             return suffix

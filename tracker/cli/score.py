@@ -122,7 +122,7 @@ def score(
 
 
 def _scores(job: ScoreJob, tracks: str, where: tuple[str | None, str | None, int | None]) -> Scores:
-    """The scores of one pair, here or by a worker of a cluster."""
+    """Scores of one pair, computed here or by a worker of a cluster."""
     cluster, scheduler, workers = where
     if cluster is None and scheduler is None:
         return job.scores(tracks)
@@ -131,7 +131,7 @@ def _scores(job: ScoreJob, tracks: str, where: tuple[str | None, str | None, int
 
 
 def _many(job: ScoreJob, files: Sequence[Path], how: Several, fail_under: dict[str, float]) -> None:
-    """Score each of many, and compare all that are there with the limits."""
+    """Score many files, and compare each score that is defined with its limit."""
     from .. import formats
     from ..movies.scored import too_low
 

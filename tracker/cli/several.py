@@ -1,4 +1,4 @@
-"""Commands on many movies: their options, and what is said of each at the end."""
+"""Options of commands for many movies, and the report of failures at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Several:
-    """How many movies are worked on.
+    """How many movies are processed.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Several:
         Processes of this machine.
     overwrite, as_json : bool
     cluster, scheduler : str or None
-        Where else, instead of those processes.
+        Cluster that is used instead of these processes.
     workers : int or None
         Of a cluster that is started; each works on a movie.
     gpus : bool
@@ -82,14 +82,14 @@ def out_dir_options(function: _Function) -> _Function:
 
 
 def only_one(sources: Sequence[Path | str]) -> Path | str:
-    """The one input of a command without ``--out-dir``."""
+    """The single input of a command without ``--out-dir``."""
     if len(sources) > 1:
         raise click.UsageError(f"There are {len(sources)} inputs: give --out-dir DIR for their outputs.")
     return sources[0]
 
 
 def one_pair(files: Sequence[Path], truth: Path | None) -> tuple[Path, Path | None]:
-    """The tracks and their truth, of a command without ``--out-dir``."""
+    """The tracks and the truth of a command without ``--out-dir``."""
     tracks, *others = [*files, *([] if truth is None else [truth])]
     if len(others) > 1:
         raise click.UsageError("Give TRACKS and one TRUTH; or --out-dir DIR, many TRACKS and --truth.")
@@ -97,12 +97,12 @@ def one_pair(files: Sequence[Path], truth: Path | None) -> tuple[Path, Path | No
 
 
 def run_several(job: Job, sources: Sequence[Path | str], how: Several) -> None:
-    """Do a job to each input, and say at the end what failed and why; then the exit code is 3."""
+    """Run a job on each input and report failures; after a failure the exit code is 3."""
     end_if_failed(done_to_each(job, sources, how))
 
 
 def done_to_each(job: Job, sources: Sequence[Path | str], how: Several) -> list[Outcome]:
-    """Do a job to each input, and say at the end what failed and why."""
+    """Run a job on each input and report failures with their reasons."""
     from ..movies.many import run_many
 
     with _executor(how) as executor, progress_bar("Movies") as progress:

@@ -1,4 +1,4 @@
-"""What all commands share on a terminal: how they are found, what they say on stderr, and how they end."""
+"""Terminal handling shared by all commands: how they are found, their messages and exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOBODY_READS = 141  # as a shell says of a program that SIGPIPE ends
 class Commands(click.Group):
     """A group whose commands are the entry points named ``outbid.commands`` of all installed packages.
 
-    Whatever a command raises ends here: the exit codes are 0 done, 1 below a threshold that the user
+    All exceptions of a command are handled here. The exit codes are 0 done, 1 below a threshold that the user
     set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted, 141 nobody
     reads stdout any more.
     """
@@ -118,7 +118,7 @@ def _end(error: BaseException) -> NoReturn:
 
 
 def _entry_points() -> dict[str, metadata.EntryPoint]:
-    """The commands by name; ours win over those of other packages."""
+    """Entry points of the commands by name; Outbid's take precedence over those of other packages."""
     # All distributions, for `metadata.entry_points` sees one of a name: in a checkout that may be an
     # outdated outbid.egg-info.
     found = [
@@ -132,7 +132,7 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
 
 
 def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
-    """A command in the place of one that cannot be loaded, which says why."""
+    """A command that replaces one that cannot be loaded; it states the reason when it is run."""
 
     def complain() -> None:
         package = entry.dist.name if entry.dist else entry.value
@@ -149,7 +149,7 @@ def _broken(entry: metadata.EntryPoint, reason: str) -> click.Command:
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed, and remember both."""
+    """Handle SIGTERM like Ctrl-C, so that temporary files are removed; record both signals."""
     if threading.current_thread() is not threading.main_thread():  # others may not set handlers
         yield
         return
@@ -242,7 +242,7 @@ def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 @contextmanager
 def _own_log_alone() -> Iterator[None]:
-    """Our log on stderr, from warnings up; not what other packages log or warn of, for our errors say it."""
+    """Send warnings and errors of Outbid's logger, and of no other package, to stderr."""
     ours, everything = logging.getLogger("outbid"), logging.getLogger()
     shown, nothing, before = logging.StreamHandler(sys.stderr), logging.NullHandler(), ours.level
     ours.addHandler(shown)
@@ -258,7 +258,7 @@ def _own_log_alone() -> Iterator[None]:
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    """Make the file's values the defaults; the command line and the environment go before them."""
+    """Use the file's values as defaults; the command line and the environment take precedence."""
     if value is None:
         return
     settings = _settings_in(value, ctx)
@@ -317,13 +317,13 @@ def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:
 
 
 def say(text: str) -> None:
-    """A line on stderr, unless --quiet."""
+    """Print a line on stderr, unless --quiet is given."""
     if not click.get_current_context().meta.get("outbid.quiet"):
         click.echo(text, err=True)
 
 
 class Stopwatch:
-    """Seconds since it was made.
+    """Measures the seconds since it was created.
 
     Examples
     --------
@@ -341,7 +341,7 @@ class Stopwatch:
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr, given (done, total): if stderr is a terminal and the work takes over a second."""
+    """A progress bar on stderr, shown if stderr is a terminal and the work takes over a second."""
     if click.get_current_context().meta.get("outbid.quiet") or not sys.stderr.isatty():
         yield None
         return
@@ -364,10 +364,10 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def compilation_reported() -> Iterator[None]:
-    """Say once when kernels are being compiled, which happens at the first use on a machine.
+    """Print a message when kernels are compiled, which happens at their first use on a machine.
 
-    A signal ends the compilation, in whichever thread it is, before its next pass: a pass takes up to two
-    seconds, a kernel many.
+    A signal ends the compilation before its next pass, in any thread. A pass takes up to two seconds; a
+    kernel needs many passes.
     """
     from numba.core import event
 
@@ -383,7 +383,7 @@ def compilation_reported() -> Iterator[None]:
                 say("Compiling the kernels for this machine; this is done once and takes up to a minute.")
 
         def on_end(self, _event: object) -> None:
-            """Nothing to say."""
+            """Do nothing at the end of a compilation."""
 
     class Ender(event.Listener):
         def on_start(self, _event: object) -> None:
@@ -391,7 +391,7 @@ def compilation_reported() -> Iterator[None]:
                 raise KeyboardInterrupt
 
         def on_end(self, _event: object) -> None:
-            """Nothing to end."""
+            """Do nothing at the end of a compilation."""
 
     with (
         event.install_listener("numba:compile", Announcer()),

@@ -51,7 +51,7 @@ class UnmatchedCost(click.ParamType):
 def _known(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
-    """NAME=VALUE and NAME=Z,Y,X as a mapping."""
+    """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
     from ..calibrate.known import known_of
 
     return known_of(given)
@@ -262,7 +262,7 @@ def track(
 
 
 def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json: bool) -> None:
-    """Print what was done."""
+    """Print a summary of the run."""
     from ..batches import sentence
 
     spoken = summary.pop("summary", "")
@@ -278,7 +278,7 @@ def _report(output: Path, summary: dict[str, object], clock: Stopwatch, as_json:
 
 
 def _refuse_what_is_learned() -> None:
-    """Refuse options, given on the command line or in the environment, that count only if all is learned."""
+    """Raise an error for given options that apply only to learned linking."""
     from ..errors import SettingsError
 
     ctx = click.get_current_context()
@@ -293,7 +293,7 @@ def _refuse_what_is_learned() -> None:
 
 
 def _estimate(source: Path, output: Path, job: TrackJob, as_json: bool) -> None:
-    """Print what would be done, and what it would take."""
+    """Print what the command would do, with estimated time and memory."""
     from dataclasses import asdict
 
     from .. import formats
@@ -350,7 +350,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
 
 
 def _trust(run: TrackingRun) -> dict[str, object]:
-    """How far to trust the tracks, as text and as numbers."""
+    """The reliability of the tracks, as text and as numbers."""
     from ..reliability import reliability_of
 
     found = reliability_of(run.tracks)
@@ -389,7 +389,7 @@ def _stream(
 
 
 def _warn_of_other_input(origin: Mapping[str, str]) -> None:
-    """Say if the settings come from the record of a run on another input."""
+    """Warn if the settings come from the record of a run on another input."""
     record = click.get_current_context().meta.get("outbid.record", {})
     before = record.get("input", {})
     if before and before.get("sha256") != origin["sha256"]:

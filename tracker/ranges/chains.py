@@ -119,7 +119,7 @@ def _save(path: Path, held: Mapping[str, NDArray]) -> None:
 def _close_gaps(
     found: list[_OfRange], folder: Path, settings: TrackingSettings, before: NDArray[np.int64]
 ) -> tuple[int, float]:
-    """Close gaps: write each chain's predecessor and the links into each range; return their count and gap."""
+    """Close gaps: write each chain's predecessor and the links into each range; return count and gap."""
     assert settings.max_distance is not None
     ends, starts = (_loose(found, folder, side) for side in ("end", "start"))
     frames = np.concatenate([ends.frame, starts.frame])

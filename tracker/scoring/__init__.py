@@ -1,8 +1,8 @@
-"""Scores of tracks against the truth: matched once, then one file a family of scores.
+"""Scores of tracks against the truth: detections are matched once, then each file computes one family.
 
-`links` asks which links are right, `particles` what the ISBI 2012 challenge asks, and `identity`
-whether what is followed stays the same particle; `divisions` and `merges` ask which of those are found. A
-link score hides how long a particle is followed: report an identity score beside it.
+`links` scores single links, `particles` gives the scores of the ISBI 2012 challenge, and `identity` scores
+whether a track stays on the same particle; `divisions` and `merges` score these events. A link score hides
+how long a particle is followed: report an identity score beside it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, Callable[[MatchedTracks], dict[str, float]]] = {
 """Families of scores by name."""
 
 _WHY = "unmatched_because"
-"""Place in the provenance of the reason why nothing was matched, or little, where there is one."""
+"""Key in the provenance with the reason why few or no detections were matched, if there is one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +101,7 @@ class Scores:
 
     @property
     def remark(self) -> str:
-        """Why scores may be lower than seems right, and which are left out of the table; else empty.
+        """Reasons for low scores, and scores that the table leaves out; else empty.
 
         Examples
         --------
@@ -121,12 +121,12 @@ class Scores:
 
     @property
     def gate(self) -> Gate:
-        """The gate, and where it comes from."""
+        """The gate, and how it was chosen."""
         made = self.provenance
         return Gate(made["gate"], made["truth"]["unit"], made["gate_from"])
 
     def _without(self, kind: str) -> bool:
-        """Whether there are none of a kind to score."""
+        """Whether both sides have no events of this kind."""
         return [self.values.get(f"n_{side}_{kind}s") for side in ("true", "found")] == [0, 0]
 
     def shown(self) -> dict[str, str]:
@@ -214,7 +214,7 @@ def score(
 
 
 def _why_unmatched(matched: MatchedTracks) -> str:
-    """Why nothing was matched, or less than half of what might be; empty if more was or nothing shows it."""
+    """The reason why no detections, or less than half of them, were matched; empty if none is found."""
     found, true = matched.tracks.detections, matched.truth.detections
     hits = len(true) if matched.known is not None else int((matched.true_of >= 0).sum())
     if hits == 0 and len(found) + len(true):
@@ -225,7 +225,7 @@ def _why_unmatched(matched: MatchedTracks) -> str:
 
 
 def _lower(tracks: Tracks, truth: Tracks) -> str:
-    """What to do where too many pairs are within the gate."""
+    """Advice for a gate that has too many pairs within it."""
     usual = gate_for(None, truth).distance
     unlike = unlike_lengths(tracks.detections, truth.detections)
     return f"That is the gate of the scores; from the truth it would be {usual:g}. {unlike}".strip()

@@ -9,7 +9,7 @@ from ..tracks import Tracks
 from .matched import MatchedTracks, ratio
 
 _Family = tuple[int, int, int]
-"""Rows of a mother and her two daughters, the lesser first; below 0 for what stands for none."""
+"""Rows of a mother and her two daughters, the smaller one first; negative numbers for missing ones."""
 
 
 def division_scores(matched: MatchedTracks) -> dict[str, float]:
@@ -90,7 +90,7 @@ def _row(rows: NDArray[np.int64], row: int) -> int:
 
 
 def _families(tracks: Tracks) -> list[_Family]:
-    """All mothers of two, in their order."""
+    """All mothers with two daughters, in the order of their rows."""
     links = tracks.links[tracks.successors[tracks.links[:, 0]] == 2]
     return [_family(int(m), int(a), int(b)) for (m, a), (_, b) in zip(links[::2], links[1::2], strict=True)]
 

@@ -1,4 +1,4 @@
-"""The gate of the scores: how near two detections must be to be the same, by default from their spacing."""
+"""The gate of the scores: the distance within which two detections may be the same particle."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..neighbours import nearest
 from ..tracks import Tracks
 
 _SAMPLE = 200_000
-"""True detections in the frames that are looked at; of one frame at least, all."""
+"""Number of true detections in the sampled frames; at least one whole frame."""
 _SHARE = 0.5
-"""Gate in distances between neighbours."""
+"""Default gate as a fraction of the distance between neighbours."""
 _OF_THE_CHALLENGE = 5.0
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate and where it comes from; printed, it is a sentence.
+    """A gate and how it was chosen; printed as a sentence.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Gate:
 
 
 def gate_for(given: float | None, truth: Tracks) -> Gate:
-    """The gate that was given, or the usual one for a truth.
+    """The given gate, or the default one for a truth.
 
     Half of the median distance from a true detection to its nearest neighbour in the frame, to three digits.
     Where no frame has two detections apart from each other it is the median length of the true links, and
@@ -85,7 +85,7 @@ def gate_for(given: float | None, truth: Tracks) -> Gate:
 
 
 def _short(distance: float) -> float:
-    """To three digits, so that what is printed can be given."""
+    """Round to three digits, so that the printed gate can be given as an option."""
     return float(f"{distance:.3g}")
 
 

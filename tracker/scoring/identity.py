@@ -1,4 +1,4 @@
-"""Identity scores: whether what is followed stays the same particle."""
+"""Identity scores: whether each track stays on the same particle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _THRESHOLDS = np.arange(1, 20) / 20
 """HOTA's similarity thresholds, 0.05 to 0.95."""
 
 _ROUNDING = 1e-12
-"""A similarity that only rounding puts below a threshold reaches it."""
+"""Tolerance for similarities that only rounding puts below a threshold."""
 
 
 def identity_scores(matched: MatchedTracks) -> dict[str, float]:

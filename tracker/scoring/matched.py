@@ -1,4 +1,4 @@
-"""Which detection is which: tracks and truth are paired once, and every score works on the pairing."""
+"""Match the detections of tracks and truth once; all scores use this matching."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TrackPairs:
 
 @dataclass(frozen=True, eq=False)
 class MatchedTracks:
-    """Tracks, the truth, and what their detections have to do with each other.
+    """Tracks and truth, with the matching of their detections.
 
     Parameters
     ----------
@@ -115,16 +115,16 @@ class MatchedTracks:
 
     @cached_property
     def near_tracks(self) -> TrackPairs:
-        """The pairs of tracks that the near pairs belong to."""
+        """The pairs of tracks to which the near pairs of detections belong."""
         return self.track_pairs(self.near.true, self.near.found)
 
     def track_pairs(self, true: NDArray[np.int64], found: NDArray[np.int64]) -> TrackPairs:
-        """The pairs of tracks that some pairs of detections, given as rows (P,), belong to."""
+        """The pairs of tracks to which the given pairs of detections, rows (P,), belong."""
         return track_pairs(self.truth.track_id[true], self.tracks.track_id[found])
 
 
 def pair_up(tracks: Tracks, truth: Tracks, gate: float) -> MatchedTracks:
-    """Tracks and truth with their detections identified where both sides hold the same ones.
+    """Combine tracks and truth; identical detections on both sides are paired with themselves.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Why nothing was matched, or little: other frames, units, axes, lengths or places."""
+"""Reasons why few or no detections were matched: other frames, units, axes, lengths or an offset."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..errors import ResourceError
 from ..gating import pairs_within
 
 _SAMPLE = 2000
-"""Found detections that are tried in other orders of the axes."""
+"""Number of found detections that are tested with other orders of the axes."""
 _MANY, _MORE = 0.3, 2.0
-"""Share of them that lie near true ones in the order of the truth at least, and factor to that as it is."""
+"""Least share of them near true ones in another axis order, and least ratio to the share as given."""
 _MOST_BYTES = 1 << 28
-"""Memory for their pairs."""
+"""Memory limit for their pairs."""
 _UNLIKE = 1.5
-"""Factor by which what both reach over differs where units do."""
+"""Ratio of the extents of both sides from which on their units are taken to differ."""
 
 
 def why_nothing(found: Detections, true: Detections, gate: float) -> str:
-    """Why no found detection is nearer than the gate to a true one, as far as the positions show it.
+    """Why no found detection lies within the gate of a true one, as far as positions show.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def why_nothing(found: Detections, true: Detections, gate: float) -> str:
 
 
 def unlike_lengths(found: Detections, true: Detections) -> str:
-    """A sentence on units or lengths that differ; empty if they are alike.
+    """A sentence if units or extents differ; else empty.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def unlike_lengths(found: Detections, true: Detections) -> str:
 
 
 def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:
-    """A sentence on axes in another order, if in that order many more lie near true ones; else empty.
+    """A sentence if many more detections match with the axes in another order; else empty.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def exchanged_axes(found: Detections, true: Detections, gate: float) -> str:
 
 
 def _share_near(found: Detections, true: Detections, gate: float, order: tuple[int, ...]) -> float:
-    """Share of the found detections that, with their axes in that order, lie within the gate of true ones."""
+    """Share of found detections, with their axes in this order, within the gate of true ones."""
     frames = np.unique(found.frame)
     here, there = (
         np.append(np.searchsorted(of.frame, frames), len(of)).astype(np.int64) for of in (found, true)

@@ -23,7 +23,7 @@ from qtpy.QtWidgets import (
 
 
 class NumberBox(QDoubleSpinBox):
-    """A number, shown as short as it can be read; at its minimum it may say that it is found out.
+    """A number box; its minimum can mean that the value is estimated automatically.
 
     Texts are read as Python reads them, wherever the user lives: 0.5, 5e-7, and 0,5 as well.
 
@@ -69,7 +69,7 @@ class NumberBox(QDoubleSpinBox):
             return self.minimum()
 
     def fixup(self, text: str | None) -> str:
-        """An emptied box says that its number is found out, where it may."""
+        """Replace empty text by the automatic value, if the box allows one."""
         return self.specialValueText() if not self._bare(text) else super().fixup(text)
 
     def validate(self, text: str | None, place: int) -> tuple[QValidator.State, str, int]:
@@ -85,7 +85,7 @@ class NumberBox(QDoubleSpinBox):
         return QValidator.State.Acceptable if allowed else QValidator.State.Intermediate, given, place
 
     def stepBy(self, steps: int) -> None:
-        """A tenth of the value's order of magnitude a step."""
+        """Step by a tenth of the value's order of magnitude."""
         value = self.value()
         if value == 0:
             self.setValue(self.first * steps)
@@ -94,11 +94,11 @@ class NumberBox(QDoubleSpinBox):
         self.setValue(float(f"{value + steps * size:.6g}"))
 
     def number(self) -> float | None:
-        """The value, None where it is found out."""
+        """The value; None if it is automatic."""
         return None if self.specialValueText() and self.value() == self.minimum() else self.value()
 
     def set_number(self, value: float | None) -> None:
-        """Show a value, or that it is found out."""
+        """Show a value, or the automatic one."""
         self.setValue(self.minimum() if value is None else value)
 
     def _bare(self, text: str | None) -> str:
@@ -106,7 +106,7 @@ class NumberBox(QDoubleSpinBox):
 
 
 class CountBox(QSpinBox):
-    """A whole number; at its minimum it may say that it is found out, as `NumberBox`."""
+    """A box for whole numbers; its minimum can mean an automatic value, as in `NumberBox`."""
 
     def __init__(
         self, value: int | None, minimum: int = 0, maximum: int = 1_000_000_000, automatic: str = ""
@@ -118,11 +118,11 @@ class CountBox(QSpinBox):
         self.set_number(value)
 
     def number(self) -> int | None:
-        """The value, None where it is found out."""
+        """The value; None if it is automatic."""
         return None if self.specialValueText() and self.value() == self.minimum() else self.value()
 
     def set_number(self, value: int | None) -> None:
-        """Show a value, or that it is found out."""
+        """Show a value, or the automatic one."""
         self.setValue(self.minimum() if value is None else value)
 
 
@@ -231,7 +231,7 @@ def choice_box(names: Iterable[str]) -> QComboBox:
 
 
 def explained(settings: type) -> dict[str, str]:
-    """What the parameters of a settings class mean, by name, as its docstring says.
+    """Meaning of each parameter of a settings class, from its docstring.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def explained(settings: type) -> dict[str, str]:
 
 
 def explain(form: QFormLayout, boxes: Mapping[str, QWidget], settings: type) -> None:
-    """Let boxes, and their labels, say what they mean when the mouse rests on them."""
+    """Set tooltips of boxes and their labels to the meaning of their parameters."""
     texts = explained(settings)
     for name, box in boxes.items():
         text = f"<qt>{escape(texts[name])}</qt>"  # which Qt breaks into lines

@@ -1,4 +1,4 @@
-"""The base of the forms: fields, live preview, Run and Cancel, progress, and errors as what to change."""
+"""Base class of the forms: fields, live preview, Run and Cancel, progress, and error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SETTLED = 150  # milliseconds without a change after which a preview starts
 
 
 class Form(QWidget):
-    """What all forms share; one of them fills `fields` and says what a run is.
+    """Base class of all forms; subclasses add `fields` and define a run.
 
     A run and a preview each have a `Work` at most, beside the window. What comes from another work than
     the form's own of that moment is dropped; so a cancelled one may end when it likes.
@@ -131,7 +131,7 @@ class Form(QWidget):
         self._start(work)
 
     def cancel(self) -> None:
-        """Drop the run that is on its way; the form is free at once."""
+        """Cancel the running job; the form can be used at once."""
         if self._work is not None:
             self._work.cancel()
             self._work = None
@@ -139,12 +139,12 @@ class Form(QWidget):
             self.show_message("Cancelled. Nothing was changed.")
 
     def changed(self, _: object = None) -> None:
-        """Whatever decides on the preview has changed: it is made anew when the user pauses."""
+        """Schedule a new preview after a change; it starts when the user pauses."""
         if self.live.isChecked():
             self._settled.start()
 
     def show_message(self, text: str, *, error: bool = False) -> None:
-        """Show a message under the buttons, and take back what was offered."""
+        """Show a message under the buttons, and remove an offered button."""
         self._offer("", None)
         self.message.setText(text)
         self.message.setStyleSheet("color: #ff8a80" if error else "")
@@ -165,7 +165,7 @@ class Form(QWidget):
         raise error
 
     def offer(self, text: str, button: str, action: Callable[[], None]) -> None:
-        """Show a message with a button that does something about it."""
+        """Show a message with a button that carries out the suggested action."""
         self.show_message(text)
         self._offer(button, action)
 
@@ -199,7 +199,7 @@ class Form(QWidget):
     # ------------------------------------------------------------ runs
 
     def _start(self, work: Work) -> None:
-        """Start work whose other signals are connected already: it may end before this returns."""
+        """Start a job whose other signals are connected already, because it may end before this returns."""
         self._works.add(work)
         work.ended.connect(lambda: self._works.discard(work))
         work.start()
@@ -223,7 +223,7 @@ class Form(QWidget):
             self.bar.setValue(1000 * done // total if total else 0)
 
     def _is_awaited(self, work: Work) -> bool:
-        """Whether its result is wanted: not if it was cancelled, also by the end of the form."""
+        """Whether the result of a job is still needed: not after it was cancelled or its form closed."""
         return work is self._work and not work.cancelled
 
     def _show_running(self, running: bool) -> None:
@@ -235,7 +235,7 @@ class Form(QWidget):
     # ------------------------------------------------------------ previews
 
     def _start_preview(self) -> None:
-        """One preview at a time: while the one before still ends, the next one waits for it."""
+        """Start a preview; if one is still running, the new one waits until it ends."""
         if self._work is not None or not self.live.isChecked() or not self.isVisible():
             return
         if self._preview is not None:
@@ -284,13 +284,13 @@ class Form(QWidget):
             self.show_message("")
 
     def _layer_removed(self, _: object = None) -> None:
-        """A preview that the user deletes is not wanted any more."""
+        """Handle that the user deleted the preview layer: no preview is shown any more."""
         if self._preview_layer is not None and self._preview_layer not in self.viewer.layers:
             self._preview_layer = None
             self.live.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """A form that is closed leaves no preview behind; Qt calls it."""
+        """Remove the preview when the form is closed; called by Qt."""
         super().hideEvent(event)
         if not event.spontaneous():  # as when the window is minimised
             self._stop_preview()
@@ -306,7 +306,7 @@ class Form(QWidget):
             self.cancel()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """A form that is opened again shows its preview again; Qt calls it."""
+        """Show the preview again when the form is reopened; called by Qt."""
         super().showEvent(event)
         self.setMinimumWidth(self._inside.minimumSizeHint().width() + 20)  # and a scroll bar
         self.changed()
@@ -318,7 +318,7 @@ class Form(QWidget):
         return record is not None and record.get("command") == self.command
 
     def _result_chosen(self) -> None:
-        """A result is edited: its settings come into the fields, and the next run replaces it."""
+        """Load the settings of the chosen result into the fields; the next run replaces that result."""
         layer = self.result.layer()
         if layer is None:
             return
@@ -369,6 +369,6 @@ class Form(QWidget):
 
 
 def _cancel(works: set[Work]) -> None:
-    """Nobody waits for them any more."""
+    """Cancel jobs whose results are not needed any more."""
     for work in works:
         work.cancel()

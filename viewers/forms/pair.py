@@ -1,4 +1,4 @@
-"""The base of the forms that hold two layers of tracks against each other: a table, a way through errors."""
+"""Base class of the forms that compare two layers of tracks: a score table and error navigation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_OF_MANY = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What came of holding two results against each other.
+    """Result of comparing two layers.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Held:
 
     @property
     def errors(self) -> Layer:
-        """The points of all errors, by time."""
+        """Points at all errors, ordered by time."""
         return self.layers[-1]
 
 
 class PairForm(Form):
-    """Two layers of tracks, a gate, a table of what came of it, and buttons that jump from error to error.
+    """A form with two layers of tracks, a gate, a result table and buttons to step through errors.
 
     A form of this kind names its rows and says in `hold` what is computed.
     """
@@ -104,7 +104,7 @@ class PairForm(Form):
     def hold(
         self, judged: JudgedLinks, gate: float, report: Report
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
-        """The table, the record and a remark, of tracks in the unit of the scale; in a thread of its own."""
+        """Compute the table, the record and a remark, from tracks in world units; runs in its own thread."""
         raise NotImplementedError
 
     def layers_of(self, judged: JudgedLinks, spacing: tuple[float, float, float]) -> list[Layer]:
@@ -114,7 +114,7 @@ class PairForm(Form):
     # ------------------------------------------------------------ what a run is
 
     def task(self) -> Task:
-        """Judge one layer by the other, where they lie in the world."""
+        """Judge one layer by the other, in world coordinates."""
         first, second = self.first.layer(), self.second.layer()
         if first is None or second is None or first is second:
             raise InputError(
@@ -147,7 +147,7 @@ class PairForm(Form):
         return work
 
     def show_result(self, result: Held) -> None:
-        """Show the table and the layers, and hide what they were made of."""
+        """Show the table and the layers, and hide the two compared layers."""
         self._held = result
         self._at = -1
         self._show_table(result.values)
@@ -168,11 +168,11 @@ class PairForm(Form):
     # ------------------------------------------------------------ from error to error
 
     def next_error(self) -> None:
-        """Show the next error; the first time, the first one from the frame that is shown."""
+        """Go to the next error; the first time, to the first error from the current frame on."""
         self._go(1)
 
     def previous_error(self) -> None:
-        """Show the error before."""
+        """Go to the previous error."""
         self._go(-1)
 
     def _go(self, step: int) -> None:
@@ -319,7 +319,7 @@ def _taken(layer: Any) -> Tracks:
 
 
 def _can_be_held(layer: Any) -> bool:
-    """Tracks, but not those that such a form made."""
+    """Whether a layer holds tracks that were not made by such a form."""
     if not isinstance(layer, TracksLayer):
         return False
     record = record_of(layer) or {}

@@ -1,4 +1,4 @@
-"""Arrays into napari's layers: where a layer lies, its colours, and a result instead of an older one."""
+"""Add arrays to napari as layers: position, colours, and replacement of older results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONFIDENCE = Colormap(["#ff2d2d", "#ffb000", "#f5f871", "#7fe0d0", "#4cc9ff"], 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a layer lies, for the layers that are made of it: all of its own axes, time first.
+    """Transform of a layer (scale, shift, units), for layers derived from it; all axes, time first.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Place:
 
 
 def place_of(layer: Any) -> Place:
-    """Where a layer of napari lies."""
+    """The transform of a napari layer."""
     return Place(
         tuple(map(float, layer.scale)), tuple(map(float, layer.translate)), tuple(map(str, layer.units)),
         tuple(layer.axis_labels),
@@ -68,13 +68,13 @@ def place_of(layer: Any) -> Place:
 
 
 def record_of(layer: Any) -> Mapping[str, Any] | None:
-    """The run record that a layer carries along, if it does."""
+    """The run record stored with a layer, if there is one."""
     record = layer.metadata.get(RECORD)
     return record if isinstance(record, Mapping) else None
 
 
 def preferences() -> Any:
-    """What the user has set in napari's preferences, by the names in ``napari.yaml``."""
+    """The user's settings in napari's preferences, by the names in ``napari.yaml``."""
     return get_plugin_settings("outbid")
 
 

@@ -1,4 +1,4 @@
-"""What a form works on: a layer, taken as plain arrays before a run, and the fields that choose it."""
+"""The input of a form: a layer, copied as plain arrays before a run, and the fields that select it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .work import Report
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A layer's content: detections, or the image in which they are found.
+    """Content of a layer: detections, or an image in which to detect them.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class Source:
     labels: bool = False
 
     def frame_count(self) -> int:
-        """Of the image."""
+        """Number of frames of the image."""
         return frame_count(self.image.shape)
 
     def learned(self, settings: DetectionSettings) -> tuple[SpotModel | None, DetectionSettings]:
-        """What is learned of the whole image before its spots are found."""
+        """The spot model learned from the whole image before detection."""
         return learn_from(partial(frames_from, self.image), self.frame_count(), settings)
 
     def detect(
@@ -103,7 +103,7 @@ class SourceFields(QObject):
         self._layer_chosen()
 
     def taken(self) -> Source:
-        """The layer's content as it is now.
+        """The current content of the layer.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class SourceFields(QObject):
         self.chosen.emit()
 
     def _voxel_edited(self) -> None:
-        """The size of a voxel belongs to the layer: all that is made of it lies where it lies."""
+        """Apply an edited voxel size to the layer, so that all derived layers stay aligned with it."""
         layer = self.layers.layer()
         if layer is not None and layer.ndim >= 3:
             sizes = self.voxel.values()[-min(layer.ndim - 1, 3) :]

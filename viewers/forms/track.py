@@ -162,7 +162,7 @@ class TrackForm(Form):
     # ------------------------------------------------------------ what is shown
 
     def show_result(self, result: _Tracked) -> None:
-        """Add the tracks, or give them to the layer that is edited; ask before the window stands still."""
+        """Add the tracks or update the edited layer; ask first if napari would freeze for long."""
         vertices = len(result.detections)
         if vertices > preferences().window.vertices:
             self.offer(
@@ -221,7 +221,7 @@ class TrackForm(Form):
             self._recolour(layer)
 
     def _enable(self) -> None:
-        """Some fields count with a max. distance only, one without."""
+        """Enable the fields that apply with a max. distance, or without one."""
         given = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(given)
@@ -287,7 +287,7 @@ def _refuse_without_spots(found: Detections, source: Source) -> None:
 
 
 def _summary(run: TrackingRun) -> str:
-    """What came of it, in a few lines."""
+    """A summary of the run in a few lines."""
     stats = run.stats
     proved = "optimal for its costs" if stats["worst_gap"] == 0 else f"optimality gap {stats['worst_gap']:g}"
     merges = f", {stats['merges']} merges" if run.settings.merges else ""

@@ -52,7 +52,7 @@ class Work(QObject):
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants the result any more."""
+        """Whether the result is not needed any more."""
         return self._cancelled.is_set()
 
     def _report(self, done: int, total: int) -> None:
@@ -76,8 +76,8 @@ class Work(QObject):
 
 
 class _CancelledError(Exception):
-    """Ends a task whose result nobody wants."""
+    """Ends a task that was cancelled."""
 
 
 def _nothing(_: Report) -> None:
-    """Stand in for a task that is done."""
+    """Placeholder for a finished task."""
