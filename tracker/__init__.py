@@ -13,7 +13,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               links detections frame by frame while a movie is recorded
     `advise`             previews the effect of a linking distance; suggests changes to the recording
-6   `learned`            learned linking: one function that calls the engine of the settings
+6   `learned`            learned linking: one function in front of both engines
     `posterior_links`    links by the posterior: read, learn, decide, sum up
     `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
     `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
