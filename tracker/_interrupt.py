@@ -1,7 +1,7 @@
 """Remember an interrupt signal, because the exception that it raises can be lost.
 
-Python drops what is raised in a finaliser or a callback. So stages of work ask here as well. Steps that
-belong together, such as two renames, are done whole: signals wait until then.
+Python drops exceptions that are raised in a finaliser or a callback. So long computations also check here
+whether a signal has arrived. Steps that belong together, such as two renames, are completed first.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _state = _State()
 
 
 def interrupt(*_: object) -> None:
-    """Handle a signal: remember it, and raise KeyboardInterrupt as Ctrl-C does, unless it has to wait."""
+    """Handle a signal: record it, and raise KeyboardInterrupt as Ctrl-C does, unless it has to wait."""
     _state.asked = True
     if not _state.waits:
         raise KeyboardInterrupt
 
 
 def forget() -> None:
-    """Begin anew: no signal has come."""
+    """Reset: no signal has arrived."""
     _state.asked = False
 
 

@@ -23,7 +23,7 @@ _MARGIN = 1.25
 _FRAMES, _SOURCES, _TARGETS = 8, 500, 20_000
 """Sample for this estimate: frame pairs, and detections in each."""
 FULL = 2_000_000
-"""Detections that fill a GPU, with other batches beside them."""
+"""Detections that keep a GPU busy while other batches are copied."""
 ABREAST = 8
 """Frame pairs at once of a solver whose many rounds by few rows leave most of a GPU idle."""
 LANES = 3
@@ -204,7 +204,7 @@ def plan(frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int) 
 def plan_pairs(
     frame_start: NDArray[np.int64], pairs_a_detection: float, memory: int, *, as_matrix: bool
 ) -> Plan:
-    """Every frame pair by itself, for solvers that take one at a time: as matrices one after the other.
+    """A plan with every frame pair as its own batch; dense matrices are solved one after the other.
 
     Examples
     --------
