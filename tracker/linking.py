@@ -53,7 +53,7 @@ class Links:
         Largest gap between cost and lower bound among the problems solved, in the unit of the cost;
         0 proves every link set optimal.
     batches : Batches
-        What became of the batches of a GPU.
+        Counts of the batches on a GPU.
     probability : (E,) float64 array or None
         How likely each link is, where a model gives it.
     solved_elsewhere : bool

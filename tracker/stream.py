@@ -125,7 +125,7 @@ def track_stream(
         If the settings ask for what needs the whole movie, the output may not be written, or there is no
         earlier run with this record to resume.
     InputError
-        If the source is no such table, or its frames decrease.
+        If the source is not a table of detections, or its frames decrease.
     """
     used = settings_for(source, output, settings)
     check_output(output, overwrite=overwrite, inputs=[source])

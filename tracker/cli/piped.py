@@ -79,7 +79,7 @@ def refuse_json_beside_data(as_json: bool) -> None:
     Raises
     ------
     click.UsageError
-        If so.
+        If both would go to stdout.
     """
     if as_json and "outbid.stdout" in click.get_current_context().meta:
         raise click.UsageError("--json prints on stdout, where the output goes: name a file with -o.")

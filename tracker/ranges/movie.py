@@ -98,7 +98,7 @@ def track_in_ranges(
     SettingsError
         If the settings need the whole movie, or the output may not be written.
     InputError
-        If the source is no such table.
+        If the source is not a table of detections, or its frames decrease.
     """
     if job.settings.max_distance is None:
         if parts:

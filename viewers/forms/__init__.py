@@ -3,6 +3,6 @@
 form.py      the base: fields, Run and Cancel, live preview, errors as what to change
 work.py      a function that runs beside the window
 fields.py    boxes for numbers that may be found out, and for layers
-pair.py      the base of the forms that hold two results against each other: a table, a way through errors
+pair.py      base class of the forms that compare two results: a score table and error navigation
 shown.py     arrays into napari's layers, and where a layer lies
 """

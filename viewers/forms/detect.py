@@ -147,7 +147,7 @@ class DetectForm(Form):
         self._show_threshold()
 
     def _show_threshold(self) -> None:
-        """What the threshold leaves of the frame: nothing is filtered again, so that it follows the hand."""
+        """Show the spots above the threshold; nothing is filtered again, so the slider responds at once."""
         if self._looked is None or not self.live.isChecked():
             return
         seen, source, frame = self._looked.seen, self._looked.source, self._looked.frame

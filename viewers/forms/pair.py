@@ -55,7 +55,7 @@ class Held:
     place : Place
         Where they lie.
     gate : float
-        By which they were held against each other.
+        By which the two were compared.
     """
 
     values: Mapping[str, str]
