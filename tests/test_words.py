@@ -13,7 +13,7 @@ WORDS = re.compile(
     r"|mend(s|ed)?|strangers?|pace|the house|worst gap|proved optimal|proven optimum|what a gate would mean"
     r"|left out of a range|in whatever form|whatever holds|held against each other|hold two (layers|results)"
     r"|again and again|as good as none|follows the hand|what became of|is found out|who did what"
-    r"|that of a bug|hang(s|ing)? together|that is said|is said\.|foretelling|say before any|called otherwise)\b",
+    r"|hang(s|ing)? together|that is said|is said\.|foretelling|say before any|called otherwise)\b",
     re.IGNORECASE,
 )
 """Words that are private or ambiguous; docs/reference/vocabulary.md has the terms to use."""
