@@ -10,7 +10,15 @@ import pytest
 from commands import assert_refused, run
 from containers import CONTAINERS, INTERVAL, SPACING, VOXELS, hdf5, lif, nd2, ome_zarr, plain_zarr
 
-from outbid import InputError, ResourceError, SettingsError, read_detections, read_record
+from outbid import (
+    DetectionSettings,
+    InputError,
+    ResourceError,
+    SettingsError,
+    detect,
+    read_detections,
+    read_record,
+)
 from outbid.images import open_images
 
 READERS = ("zarr", "h5py", "nd2", "czifile", "liffile", "dask", "fsspec")
@@ -63,6 +71,19 @@ def test_the_same_spots_to_the_bit_in_every_container(files: dict[str, Path], tm
         assert seen.frame.tolist() == first.frame.tolist(), name
         assert seen.position.tobytes() == first.position.tobytes(), name
         assert seen.features["quality"].tobytes() == first.features["quality"].tobytes(), name
+
+
+def test_detect_takes_a_path_what_was_opened_or_frames(files: dict[str, Path]) -> None:
+    movie = open_images(files["tiff"])
+    frames = detect(list(movie.frames()), radius=1.5, spacing=movie.spacing, unit=movie.unit)
+    for given in (files["tiff"], str(files["tiff"]), movie):
+        found, used = detect(given, DetectionSettings(radius=9.0), radius=1.5)
+        assert (used.radius, used.spacing, found.unit) == (1.5, movie.spacing, movie.unit)
+        np.testing.assert_array_equal(found.position, frames[0].position)
+    doubled = [2 * size for size in SPACING]
+    assert detect(files["tiff"], radius=3.0, spacing=tuple(doubled))[1].spacing == tuple(doubled)
+    with pytest.raises(TypeError, match="Did you mean 'radius'"):
+        detect(movie, radios=1.5)  # type: ignore[call-arg]
 
 
 def test_lazy_arrays_are_read_frame_by_frame(files: dict[str, Path]) -> None:

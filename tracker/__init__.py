@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from .assignment import SparseCosts as SparseCosts
     from .assignment import Status as Status
     from .assignment import assign as assign
-    from .detection import detect as detect
     from .detection.spots import DetectionSettings as DetectionSettings
     from .detections import Detections as Detections
     from .errors import InputError as InputError
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from .images import open_images as open_images
     from .matching import Match as Match
     from .matching import match as match
+    from .movies.detecting import detect as detect
     from .movies.many import detect_many as detect_many
     from .movies.many import track_many as track_many
     from .scoring import Scores as Scores
@@ -105,13 +105,13 @@ _MODULES = {
         "Status",
         "assign",
     ),
-    "detection": ("detect",),
     "detection.spots": ("DetectionSettings",),
     "detections": ("Detections",),
     "errors": ("InputError", "OutbidError", "ResourceError", "SettingsError", "SolverError"),
     "formats": ("read_detections", "read_record", "read_tracks", "write_detections", "write_tracks"),
     "formats.frames": ("Images",),
     "images": ("open_images",),
+    "movies.detecting": ("detect",),
     "movies.many": ("detect_many", "track_many"),
     "matching": ("Match", "match"),
     "scoring": ("Scores", "score"),

@@ -31,6 +31,22 @@ class TrackingValues(TypedDict, total=False):
     device: str
 
 
+class DetectionValues(TypedDict, total=False):
+    """Keywords of `outbid.detect`: the fields of `outbid.DetectionSettings`, which has their meaning."""
+
+    radius: float | None
+    radius_z: float | None
+    threshold: float | None
+    spacing: tuple[float, float, float]
+    dark: bool
+    device: str
+    fdr: float | None
+    gain: float | None
+    offset: float | None
+    read_noise: float | None
+    bodies: bool | None
+
+
 def with_values(settings: _Settings, values: Mapping[str, object], door: str) -> _Settings:
     """Replace some values of the settings; the result is validated as a whole.
 

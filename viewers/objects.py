@@ -43,5 +43,6 @@ def labels_by_track(data: Any, tracks: Tracks) -> Any:
 
     lazy: Any = da  # dask has few types
     chunks = (1, *data.shape[1:])
-    images = data.rechunk(chunks) if isinstance(data, da.Array) else lazy.from_array(data, chunks=chunks)
+    given: Any = data if isinstance(data, da.Array) else lazy.from_array(data)
+    images = given.rechunk(chunks)
     return lazy.map_blocks(made, images, dtype=np.uint32, meta=np.empty((0,) * images.ndim, np.uint32))

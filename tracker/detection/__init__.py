@@ -145,10 +145,7 @@ def detect(
     Returns
     -------
     Detections
-        Positions are voxel centres times `spacing`. Features: ``quality``, the amplitude in standard
-        deviations of what it would be without the spot; ``probability`` that it is no noise; ``amplitude``
-        and ``background`` in grey values; ``radius``; ``snr``, the amplitude over the noise of a voxel at
-        the peak; ``misfit``, reduced chi-square; ``position_error_z``, ``_y``, ``_x``, standard errors.
+        Positions are voxel centres times `spacing`; `outbid.detect` describes the features.
     DetectionSettings
         With the radii and the device that were used; no radius where nothing stands out in any frame.
 
