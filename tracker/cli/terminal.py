@@ -86,7 +86,7 @@ class Commands(click.Group):
             except BaseException as error:
                 if ctx.meta.get("outbid.debug"):
                     traceback.print_exc()
-                _end(error)
+                _end(KeyboardInterrupt() if asked() else error)  # a library may raise what it makes of one
 
 
 def _end(error: BaseException) -> NoReturn:

@@ -38,6 +38,10 @@ def explained(path: Path) -> Iterator[None]:
     """Turn whatever is raised about a damaged folder into an InputError, with the folder and the reason."""
     try:
         yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}. Export the graph again.") from None
     except (OutbidError, MemoryError):
         raise
     except Exception as error:

@@ -70,7 +70,9 @@ def _is_image(each: Any) -> bool:
 
 def _axes(data: Any) -> str:
     """The letters of the labels of dimensions, or of an attribute; Q for those that nothing names."""
-    labels = [dimension.label for dimension in data.dims]
+    # Not by data.dims: HDF5's own function for them crashes on a damaged attribute.
+    named = data.attrs.get("DIMENSION_LABELS")
+    labels = [""] * len(data.shape) if named is None else [_text(each) for each in np.ravel(named)]
     stated = data.attrs.get("axes", data.attrs.get("axistags"))
     if isinstance(stated, bytes | str):
         text = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else stated
@@ -78,6 +80,10 @@ def _axes(data: Any) -> str:
     elif stated is not None:
         labels = [str(each) for each in np.asarray(stated).tolist()]
     return letters(labels, len(data.shape))
+
+
+def _text(label: object) -> str:
+    return label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label or "")
 
 
 def letters(labels: list[Any], count: int) -> str:

@@ -6,6 +6,7 @@ The column of track numbers in the spots does not distinguish a division from a 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,8 @@ def _is_number(field: str) -> bool:
 
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """(E, 2) spot numbers, and (E,) costs, NaN where there is none."""
-    rows = csv.reader(as_utf8(path.read_bytes(), path).decode("utf-8", "replace").splitlines())
+    text = as_utf8(path.read_bytes(), path).decode("utf-8", "replace")
+    rows = csv.reader(io.StringIO(text, newline=""))  # str.splitlines divides at other marks as well
     names = [plain(name) for name in next(rows, [])]
     if not set(_ENDS) <= set(names):
         raise InputError(f"{path} has no columns SPOT_SOURCE_ID and SPOT_TARGET_ID. Export the edges again.")
