@@ -165,6 +165,20 @@ def test_a_signal_in_a_finaliser_is_not_lost(
     assert run("score", "-h").exit_code == 0  # the next command begins anew
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+def test_what_a_library_makes_of_a_signal_is_one_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def end() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            raise ValueError("schema") from error  # as pydantic does
+
+    monkeypatch.setitem(main.commands, "end", end)
+    done = run("end")
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+
+
 def test_compilation_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     @terminal.common_options

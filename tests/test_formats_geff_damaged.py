@@ -120,6 +120,18 @@ def test_a_chunk_that_is_cut_short_is_refused(folder: Path, name: str) -> None:
             read_tracks(folder)
 
 
+def test_numbers_that_are_not_whole_are_refused_by_the_name_of_the_folder(folder: Path) -> None:
+    import zarr
+
+    shutil.rmtree(folder / "nodes" / "ids")
+    zarr.open_group(folder, mode="a")["nodes"].create_array("ids", data=np.array([0, 1.5, 2, 3]))
+    stated = json.loads((folder / ".zattrs").read_text())
+    del stated["geff"]["node_props_metadata"]  # as before 1.0, which the package geff does not read
+    (folder / ".zattrs").write_text(json.dumps(stated))
+    with pytest.raises(InputError, match=r"a\.geff: node numbers are not whole"):
+        read_tracks(folder)
+
+
 def test_one_chunk_of_many(folder: Path) -> None:
     import zarr
 

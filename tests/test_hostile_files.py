@@ -68,6 +68,33 @@ def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Pa
         list(open_images(path).frames())
 
 
+def test_texts_in_hdf5_that_have_no_size_are_refused(tmp_path: Path) -> None:
+    """HDF5 2.0 goes round in them for ever, where no signal ends it."""
+    pytest.importorskip("h5py", reason="the extra hdf5 is missing")
+    write, options, _ = CONTAINERS["hdf5"]
+    path = write(tmp_path)
+    content = bytearray(path.read_bytes())
+    heap = content.index(b"GCOL")
+    place = heap + 16
+    while content[place : place + 2] != bytes(2):
+        place += 16 + -(-int.from_bytes(content[place + 8 : place + 16], "little") // 8) * 8
+    content[place + 8 : place + 16] = bytes(8)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is damaged at byte \d+: a text of 0 bytes"):
+        open_images(path, **options)
+
+
+def test_edges_are_divided_by_lines_alone(tmp_path: Path) -> None:
+    """A vertical tab was the end of a line as well, and made two edges of one."""
+    for name in ("SPOTS", "EDGES"):
+        content = (FOLDER / f"CAPITALS-{name}.CSV").read_bytes()
+        (tmp_path / f"a-{name}.CSV").write_bytes(content)
+    edges = tmp_path / "a-EDGES.CSV"
+    edges.write_bytes(edges.read_bytes().rstrip(b"\n") + b"\v0,1\n")
+    with pytest.raises(InputError, match="is no edge between spots"):
+        read_tracks(tmp_path / "a-SPOTS.CSV")
+
+
 def test_edges_stand_beside_spots_in_capital_letters() -> None:
     assert len(read_tracks(FOLDER / "CAPITALS-SPOTS.CSV").links) == 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,10 @@ from .tiff_scenes import refuse_scene
 
 SUFFIXES = (".h5", ".hdf5", ".he5")
 _MOST_AXES = 6
+_HEAP = re.compile(rb"GCOL\x01\x00\x00\x00(.{8})", re.DOTALL)
+"""Where a collection of texts begins, and how long it is."""
+_LOOKED_AT = 1 << 26
+"""Bytes in which such collections are looked for; what stands later is believed."""
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
@@ -60,7 +66,26 @@ def opened(source: str) -> Any:
     except ModuleNotFoundError:
         raise missing("HDF5", "hdf5") from None
     with damage_explained(source, "HDF5"):
+        _refuse_damaged_heaps(Path(source))
         return h5py.File(source, "r")
+
+
+def _refuse_damaged_heaps(path: Path) -> None:
+    """Complain of texts whose sizes make no sense: HDF5 2.0 goes round for ever, or reads behind them.
+
+    Texts of attributes stand in collections: each object is its number, its uses, its size and its bytes.
+    """
+    with path.open("rb") as file:
+        content = file.read(_LOOKED_AT)
+    for found in _HEAP.finditer(content):
+        place, end = found.start() + 16, found.start() + int.from_bytes(found[1], "little")
+        while place + 16 <= end <= len(content):
+            number = int.from_bytes(content[place : place + 2], "little")
+            size = int.from_bytes(content[place + 8 : place + 16], "little")
+            step = size if number == 0 else 16 + -(-size // 8) * 8  # what is free counts its own head
+            if step < 16 or place + step > end:
+                raise InputError(f"{path} is damaged at byte {place}: a text of {size} bytes. Copy it again.")
+            place += step
 
 
 def _is_image(each: Any) -> bool:
