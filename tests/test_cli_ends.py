@@ -18,6 +18,7 @@ import pytest
 from commands import run
 
 from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
+from outbid._interrupt import end_if_asked
 from outbid._timing import lap
 from outbid.cli import main, terminal
 from outbid.formats.atomic import write_whole
@@ -257,3 +258,4 @@ def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
     assert (ended.exit_code, ended.stderr) in [(130, "Interrupted.\n"), (0, "")]
     assert (ended.exit_code == 0) == (when == "close")  # all is done by then
     assert done == ["close"] * (when == "close")
+    end_if_asked()  # nothing of it is left for what this process does next

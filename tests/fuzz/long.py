@@ -54,7 +54,7 @@ def ended(run: subprocess.Popen[str]) -> dict[str, Any]:
     if run.returncode:
         died = {"kind": "process", "verdict": "crash", "said": f"exit {run.returncode}: {errors[-2000:]}"}
         return {"tally": {}, "finds": [died], "reached": {}, "planted": {}}
-    return json.loads(said)
+    return json.loads(said.splitlines()[-1])
 
 
 def main() -> None:

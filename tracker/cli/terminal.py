@@ -154,11 +154,11 @@ def _signals_as_interrupts() -> Iterator[None]:
         yield
         return
     forget()
-    complain = sys.unraisablehook
+    complain, cut_short = sys.unraisablehook, False
 
     def unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
         # That one is remembered; what it cut short in llvmlite's constructors, their finalisers report.
-        if not (issubclass(lost.exc_type, KeyboardInterrupt) or asked()):
+        if not (issubclass(lost.exc_type, KeyboardInterrupt) or cut_short or asked()):
             complain(lost)
 
     caught = [signal.SIGTERM]
@@ -169,7 +169,9 @@ def _signals_as_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        if not asked():  # finalisers run later than this
+        cut_short = asked()
+        forget()  # else what the same process does next would end at once
+        if not cut_short:  # finalisers run later than this
             sys.unraisablehook = complain
         for number, handler in before.items():
             signal.signal(number, handler)
