@@ -79,5 +79,6 @@ def test_colloids_are_dark_and_nothing_else_is(real_data: Path, caplog: pytest.L
     seen, _ = detect(movie.frames([0]), DetectionSettings(dark=True))
     assert caplog.text == ""
     (image,) = movie.frames([0])
-    under = image[tuple(seen.position.round().astype(int).T)]
+    voxel = np.minimum(seen.position.round(), np.subtract(image.shape, 1))  # some lie on the far edge
+    under = image[tuple(voxel.astype(int).T)]
     assert np.median(under) < np.percentile(image, 3), "they are the darkest places"
