@@ -20,6 +20,7 @@ REFUSED = {
     "one_number_in_a_line/ptv_is.7": "line 4: ' 2'; 5 numbers",  # was five times that number
     "cut_short/trajectories": "line 3: '1'; 9 numbers",
     "edge_in_the_first_line-spots.csv": "line 2",  # was left out
+    "prefix_that_nothing_declares.xml": "line 4: the prefix 'dete'",  # was left out
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
 }
 """What reading tracks says of each."""
@@ -82,6 +83,22 @@ def test_texts_in_hdf5_that_have_no_size_are_refused(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"is damaged at byte \d+: a text of 0 bytes"):
         open_images(path, **options)
+
+
+def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
+    """It was left out as a thumbnail of them: a movie of five frames for six."""
+    with pytest.raises(InputError, match=r"as large as the others .page 2.*--scene 0"):
+        open_movie(FOLDER / "frame_marked_as_reduced.tif")
+    assert open_movie(FOLDER / "frame_marked_as_reduced.tif", scene=0).frame_count == 5
+
+
+def test_an_edge_with_a_number_beyond_64_bits_is_refused(tmp_path: Path) -> None:
+    for name in ("SPOTS", "EDGES"):
+        (tmp_path / f"a-{name}.CSV").write_bytes((FOLDER / f"CAPITALS-{name}.CSV").read_bytes())
+    with (tmp_path / "a-EDGES.CSV").open("a") as file:
+        file.write(f"{2**63},1\n")
+    with pytest.raises(InputError, match=r"line 3: .* is no edge between spots"):
+        read_tracks(tmp_path / "a-SPOTS.CSV")
 
 
 def test_edges_are_divided_by_lines_alone(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ def read_rows(parsed: Sequence[Mapping[str, Any]], columns: Mapping[str, str], s
     if not {"frame", "y", "x"} <= set(columns):
         raise Unsure("no columns")
     features = [name for name in seed.hint.get("features", ()) if parsed and name in parsed[0]]  # type: ignore[attr-defined]
+    if any(all(row[name] is None for row in parsed) for name in features):
+        raise Unsure("a feature without a value, which may be left out")
     rows: list[Row] = []
     for row in parsed:
         frame = frame_of(_needed(row[columns["frame"]]))

@@ -36,6 +36,7 @@ _CSV: Mapping[str, str] = {
     "2,1,2,2,0,1,1,a\n",
     "huge.csv": f"frame,y,x\n0,1,{'9' * 140000}a\n",
 }
+_HOSTILE = Path(__file__).resolve().parents[1] / "hostile"
 
 
 def csv(folder: Path) -> list[Seed]:
@@ -60,6 +61,7 @@ def isbi(folder: Path) -> list[Seed]:
     }  # fmt: skip
     found = [_refused(name, {name: text.encode()}) for name, text in texts.items()]
     good = b"<root><particle><detection t='0' x='1' y='1' z='1'/></particle></root>"
+    found.append(_refused("prefix", _of_hostile("prefix_that_nothing_declares.xml")))
     return [*found, _refused("named", {"f.xml": good}, given="f.xml", named={"z": "depth"})]
 
 
@@ -110,7 +112,13 @@ def ctc(folder: Path) -> list[Seed]:
             digits=9,
             given="r",
         ),
-        _refused("real", {"r/mask0.tif": images["real"], "r/res_track.txt": table}, given="r"),
+        _refused(
+            "real",
+            {"r/mask0.tif": images["real"], "r/res_track.txt": table},
+            features=("size",),
+            digits=9,
+            given="r",
+        ),
     ]
 
 
@@ -195,7 +203,7 @@ def excel(folder: Path) -> list[Seed]:
             book.worksheets[0].append(row)
         book.save(file)
         found.append(_refused(name, {f"{name}.xlsx": file.getvalue()}))
-    return found
+    return [*found, _refused("back", _of_hostile("row_that_goes_back.xlsx"))]
 
 
 def geff(folder: Path) -> list[Seed]:
@@ -252,6 +260,7 @@ def tiff(folder: Path) -> list[Seed]:
     return [
         *found,
         _refused("unlike", pair, given="m"),
+        _refused("reduced", _of_hostile("frame_marked_as_reduced.tif")),
         _refused("frames", {"m/1.tif": named.getvalue(), "m/2.tif": named.getvalue()}, given="m"),
         _refused(
             "mixed",
@@ -274,6 +283,11 @@ def record(folder: Path) -> list[Seed]:
         _refused("list", {"a.json": b"[1, 2]"}, given="a.json"),
         _refused("table", {"a.csv": b"frame,y,x\n"}, given="a.csv"),
     ]
+
+
+def _of_hostile(name: str) -> Files:
+    """A find that was fixed."""
+    return {name: (_HOSTILE / name).read_bytes()}
 
 
 def _refused(name: str, files: Mapping[str, bytes], *, given: str = "", **hint: object) -> Seed:

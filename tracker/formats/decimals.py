@@ -33,7 +33,7 @@ def whole(text: str) -> int:
     Raises
     ------
     ValueError
-        As `decimal`; or if it is not whole.
+        As `decimal`; or if it is not whole, or of more than 63 bits.
 
     Examples
     --------
@@ -41,7 +41,10 @@ def whole(text: str) -> int:
     -7
     """
     _refuse_python(text)
-    return int(text)
+    number = int(text)
+    if abs(number) >= 2**63:
+        raise ValueError(f"{text[:60]!r} is too large")
+    return number
 
 
 def row_of(path: Path, number: int, line: str, least: int, most: int | None = None) -> list[float]:

@@ -49,12 +49,10 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         times = file["DataSetInfo/TimeInfo"].attrs if "TimeInfo" in file["DataSetInfo"] else {}
         names = [f"DataSetInfo/Channel {channel}" for channel in range(pixels.shape[1])]
         channels = tuple(_text(file[name].attrs, "Name", "") if name in file else "" for name in names)
-        unit = unit_of(_text(image, "Unit", "um"))
+        unit, interval = unit_of(_text(image, "Unit", "um")), _interval(times)
     known = all(length > 0 for length in voxels)
     spacing = (voxels[0], voxels[1], voxels[2]) if known else (1.0, 1.0, 1.0)
-    return Stack(
-        pixels, "TCZYX", spacing, unit if known else "pixel", _interval(times), known, channels, (), sizes
-    )
+    return Stack(pixels, "TCZYX", spacing, unit if known else "pixel", interval, known, channels, (), sizes)
 
 
 class _Pixels:

@@ -64,6 +64,14 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
         If nothing is chosen and images do not fit together, or some belong to no scene.
     """
     images = [one for one in tiff.series if not one.keyframe.is_reduced] or list(tiff.series)
+    large = [
+        one for one in tiff.series if one not in images and one.keyframe.shape == images[0].keyframe.shape
+    ]
+    if large and number is None:  # it would be left out without a word
+        raise InputError(
+            f"{path} marks an image as a reduced one that is as large as the others (page "
+            f"{large[0].keyframe.index}). Save the file again; to leave it out: --scene 0."
+        )
     if number is not None:
         refuse_scene(path, number, len(images))
         return Scene((images[number],), number)

@@ -133,6 +133,7 @@ class _Handler(ContentHandler):
         self._path, self._begin, self._text, self._end = path, begin, text, end
         self._open: list[str] = []
         self._locator: Locator | None = None
+        self._prefixes = {"xml", "xmlns"}
 
     def setDocumentLocator(self, locator: Locator) -> None:
         self._locator = locator
@@ -145,7 +146,20 @@ class _Handler(ContentHandler):
                 f"{self._path}, line {line}: more than {_DEEPEST} elements inside each other. "
                 "This is no file of tracks."
             )
+        names = (name, *attrs.getNames())
+        if ":" in "".join(names):
+            self._look_at_prefixes(names, line)
         self._begin(name, cast(Mapping[str, str], attrs), line)
+
+    def _look_at_prefixes(self, names: tuple[str, ...], line: int) -> None:
+        """Complain of a prefix that nothing declares: what it is before would be left out."""
+        self._prefixes.update(name.removeprefix("xmlns:") for name in names if name.startswith("xmlns:"))
+        unknown = {name.partition(":")[0] for name in names if ":" in name} - self._prefixes
+        if unknown:
+            raise InputError(
+                f"{self._path}, line {line}: the prefix {min(unknown)[:40]!r} of a name is not declared. "
+                "The file may be damaged; export it again."
+            )
 
     def endElement(self, name: str) -> None:
         self._open.pop()

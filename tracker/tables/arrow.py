@@ -45,7 +45,12 @@ def floats_of(column: pa.ChunkedArray) -> NDArray[np.float64]:
     --------
     >>> floats_of(pa.chunked_array([[1, None], [3]])).tolist()
     [1.0, nan, 3.0]
+    >>> from decimal import Decimal
+    >>> floats_of(pa.chunked_array([[Decimal("0.830")]])).tolist()
+    [0.83]
     """
+    if pa.types.is_decimal(column.type):  # the cast of those is wrong in the last bit
+        column = column.cast(pa.string())
     return _values(column.cast(pa.float64(), safe=False), np.nan)
 
 
