@@ -10,6 +10,7 @@ from containers import CONTAINERS
 
 from outbid import InputError, read_tracks
 from outbid.formats.images import open_movie
+from outbid.formats.matrix import read_matrix
 from outbid.images import open_images
 
 FOLDER = Path(__file__).parent / "hostile"
@@ -90,6 +91,26 @@ def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
     with pytest.raises(InputError, match=r"as large as the others .page 2.*--scene 0"):
         open_movie(FOLDER / "frame_marked_as_reduced.tif")
     assert open_movie(FOLDER / "frame_marked_as_reduced.tif", scene=0).frame_count == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("strips_and_tiles.tif", "page 1 is in strips and in tiles"),
+        ("header_cut.tif", "OME header is cut short"),
+    ],
+)
+def test_headers_that_can_be_read_in_two_ways_are_refused(name: str, said: str) -> None:
+    """The tiles of a page were somewhere else than its strips; the axes of the other were lost."""
+    with pytest.raises(InputError, match=said):
+        open_movie(FOLDER / name)
+
+
+def test_a_matrix_of_no_real_numbers_is_refused(tmp_path: Path) -> None:
+    for kind in (complex, ">i4,", "m8[s]"):
+        np.save(tmp_path / "a.npy", np.zeros((2, 3), kind))
+        with pytest.raises(InputError, match="costs are real numbers"):
+            read_matrix(tmp_path / "a.npy")
 
 
 def test_an_edge_with_a_number_beyond_64_bits_is_refused(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def _tag(files: Files, rng: random.Random) -> None:
                 ]
             )
             struct.pack_into(order + form, content, entry + place, rng.choice(list(values)))
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, OverflowError, ValueError):
         return
     files[name] = bytes(content)
 

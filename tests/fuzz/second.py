@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,8 @@ def whole(value: float, most: float = 2**53) -> int:
     Broken
         If it is none, or so large that it has lost digits.
     """
+    if 0 < abs(value) < sys.float_info.min:
+        raise Unsure("a number that some processors take for 0")
     if value != value or abs(value) >= most or value != int(value):
         raise Broken(f"{value} is no whole number")
     return int(value)

@@ -247,8 +247,11 @@ def _ptv_links(points: dict[int, Table], linked: dict[int, Table]) -> tuple[Link
     for frame, of in linked.items():
         for row in of if frame + 1 in linked else ():
             after = linked[frame + 1]
-            follower = whole(row[1]) if row[1] == row[1] and abs(row[1]) < 2**53 else None
-            if follower is None or follower >= len(after):
+            try:
+                follower = whole(row[1])
+            except Broken:  # the points of other files are there all the same
+                return None, True
+            if follower >= len(after):
                 return None, True
             if follower >= 0:
                 ends = [

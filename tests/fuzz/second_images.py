@@ -54,7 +54,7 @@ def _look_at_chain(content: bytes) -> None:
             (tags,) = struct.unpack_from(order + count_form, content, offset)
             place = offset + struct.calcsize(count_form) + tags * width
             (offset,) = struct.unpack_from(order + wide, content, place)
-        except struct.error:
+        except (struct.error, OverflowError):
             raise Broken("a page outside the file") from None
 
 

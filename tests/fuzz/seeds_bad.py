@@ -158,10 +158,13 @@ def npy(folder: Path) -> list[Seed]:
 
 
 def matrix(folder: Path) -> list[Seed]:
-    """The same, and a name that is no matrix's."""
+    """The same, numbers that are not real, and a name that is no matrix's."""
+    complexes = io.BytesIO()
+    np.save(complexes, np.zeros((2, 2), complex))
     return [
         *npy(folder),
         _refused("name", {"a.txt": b"1 2\n"}, given="a.txt"),
+        _refused("complex", {"c.npy": complexes.getvalue()}, given="c.npy"),
         _refused("not there", {}, given="b.npy"),
     ]
 
@@ -261,6 +264,8 @@ def tiff(folder: Path) -> list[Seed]:
         *found,
         _refused("unlike", pair, given="m"),
         _refused("reduced", _of_hostile("frame_marked_as_reduced.tif")),
+        _refused("cut", _of_hostile("header_cut.tif")),
+        _refused("two ways", _of_hostile("strips_and_tiles.tif")),
         _refused("frames", {"m/1.tif": named.getvalue(), "m/2.tif": named.getvalue()}, given="m"),
         _refused(
             "mixed",

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -63,9 +63,7 @@ class Commands(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
-    def main(  # type: ignore[override]  # no more is ever given
-        self, args: Sequence[str] | None = None, prog_name: str | None = None
-    ) -> Any:
+    def main(self, args: Any = None, prog_name: str | None = None) -> Any:  # type: ignore[override]
         """As click's, which gives Ctrl-C the exit code 1: signals wait, except while a command runs."""
         try:
             with _signals_as_interrupts(), undisturbed():

@@ -64,6 +64,8 @@ def mapped_matrix(path: Path) -> NDArray:
         raise _unreadable(path, error) from None
     if stored.ndim != 2:
         raise InputError(f"{path} holds an array of shape {stored.shape}; it needs rows and columns.")
+    if stored.dtype.kind not in "biuf":
+        raise InputError(f"{path} holds values of type {str(stored.dtype)[:40]}; costs are real numbers.")
     return stored
 
 

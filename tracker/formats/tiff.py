@@ -25,6 +25,8 @@ from .units import unit_of
 
 _DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
 """Tags on which it depends what the bytes of an image mean."""
+_STRIPS_AND_TILES = {273, 324}
+"""Tags of where they stand: readers differ in which of both they believe."""
 _NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # types of tags that hold whole numbers
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
 
@@ -67,6 +69,10 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
             return _with_ome(header, tiff, scene, path)
         if tiff.is_imagej:
             return _with_imagej(header, tiff)
+        if "<OME " in tiff.pages[0].description:
+            raise InputError(
+                f"{path}: its OME header is cut short, so axes are unknown. Save the file again."
+            )
     return header
 
 
@@ -138,9 +144,11 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
             (tags,) = struct.unpack(order + count_form, start)
             if offset + len(start) + tags * entry + struct.calcsize(offset_form) > size:
                 raise InputError(cut)
+            names = set()
             for tag in range(tags):
                 content = file.read(entry)
                 name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
+                names.add(name)
                 form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
                 if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - place:
                     (deciding[name],) = struct.unpack_from(form, content, place)
@@ -150,6 +158,10 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                         f"{path} is cut short: tag {tag} of page {len(found) - 1} would end at byte "
                         f"{value + length} of {size}. Copy it again."
                     )
+            if names >= _STRIPS_AND_TILES:
+                raise InputError(
+                    f"{path}: page {len(found) - 1} is in strips and in tiles, which none can be. Save it."
+                )
             (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
     return found
 
