@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from outbid.cli.config import config_option
 from outbid.cli.piped import OutputFile, refuse_json_beside_data, shown
-from outbid.cli.terminal import Stopwatch, common_options, config_option, say
+from outbid.cli.terminal import Stopwatch, common_options, say
 
 _FILE = click.Path(path_type=Path)
 

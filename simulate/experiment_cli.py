@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from outbid.cli.config import config_option
 from outbid.cli.terminal import (
     Stopwatch,
     common_options,
     compilation_reported,
-    config_option,
     progress_bar,
     say,
 )

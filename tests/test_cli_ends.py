@@ -26,9 +26,9 @@ from outbid.formats.atomic import write_whole
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
     """Let another package bring commands: name=module:object."""
-    own = terminal._entry_points()
+    own = terminal.entry_points()
     more = [metadata.EntryPoint(*value.split("=", 1), "outbid.commands") for value in values]
-    monkeypatch.setattr(terminal, "_entry_points", lambda: own | {entry.name: entry for entry in more})
+    monkeypatch.setattr(terminal, "entry_points", lambda: own | {entry.name: entry for entry in more})
 
 
 def test_a_broken_command_of_another_package_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

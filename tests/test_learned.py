@@ -117,8 +117,7 @@ def test_errors_of_what_is_learned_are_those_between_movies() -> None:
         ("end", [each.model.end for each in shown]),
     ):
         stated = np.mean([each.uncertainty[name] for each in shown])
-        least = 0.2 if name == "noise" else 0.4  # that of noise is stated too small: .28 of the scatter
-        assert least < stated / np.std(value) < 2.5, name
+        assert 0.4 < stated / np.std(value) < 2.5, name
 
 
 def test_track_asks_at_the_door(truth: Tracks) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from outbid.cli.config import config_option
 from outbid.cli.piped import InputFile
 from outbid.cli.several import Several, one_pair, out_dir_options, run_several
 from outbid.cli.terminal import (
@@ -13,7 +14,6 @@ from outbid.cli.terminal import (
     columns_option,
     common_options,
     compilation_reported,
-    config_option,
     say,
 )
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .clusters import cluster_options, on_a_cluster
+from .config import config_option
 from .parts import Place, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
-from .terminal import Stopwatch, common_options, config_option, progress_bar, say
+from .terminal import Stopwatch, common_options, progress_bar, say
 
 if TYPE_CHECKING:
     from ..detection.spots import DetectionSettings

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from .config import config_option
 from .piped import InputFile, OutputFile, default_output, shown
-from .terminal import columns_option, common_options, config_option, say
+from .terminal import columns_option, common_options, say
 
 
 @click.command(

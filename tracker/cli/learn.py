@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from .terminal import columns_option, common_options, compilation_reported, config_option, say
+from .config import config_option
+from .terminal import columns_option, common_options, compilation_reported, say
 
 _FILE = click.Path(path_type=Path)
 

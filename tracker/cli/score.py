@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from .clusters import cluster_options, executor_on
+from .config import config_option
 from .piped import InputFile
 from .several import Several, done_to_each, end_if_failed, one_pair, out_dir_options
-from .terminal import columns_option, common_options, compilation_reported, config_option, say
+from .terminal import columns_option, common_options, compilation_reported, say
 
 if TYPE_CHECKING:
     from ..movies.scored import ScoreJob

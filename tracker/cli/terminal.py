@@ -13,15 +13,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
 from .._interrupt import asked, disturbed, end_if_asked, forget, interrupt, undisturbed
-from ..errors import InputError, OutbidError, ResourceError, SettingsError, one_line
+from ..errors import OutbidError, ResourceError, one_line
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _BUG = OutbidError.exit_code  # EX_SOFTWARE of sysexits.h
 _INTERRUPTED = 130
@@ -40,10 +39,10 @@ class Commands(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *_entry_points()})
+        return sorted({*super().list_commands(ctx), *entry_points()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = _entry_points().get(cmd_name)
+        entry = entry_points().get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
         try:
@@ -115,7 +114,7 @@ def _end(error: BaseException) -> NoReturn:
     raise click.exceptions.Exit(code) from None
 
 
-def _entry_points() -> dict[str, metadata.EntryPoint]:
+def entry_points() -> dict[str, metadata.EntryPoint]:
     """Entry points of the commands by name; Outbid's take precedence over those of other packages."""
     # All distributions, for `metadata.entry_points` sees one of a name: in a checkout that may be an
     # outdated outbid.egg-info.
@@ -178,7 +177,7 @@ def _signals_as_interrupts() -> Iterator[None]:
 # ---------------------------------------------------------------- options that act by themselves
 
 
-def common_options(function: _Function) -> _Function:
+def common_options(function: Function) -> Function:
     """Add ``-q``, ``-v`` and ``--debug`` to a command; the last counts even where another option is wrong."""
     for names, act, text in (
         (["--debug"], _remember, "Show the traceback of an error."),
@@ -192,20 +191,7 @@ def common_options(function: _Function) -> _Function:
     return function
 
 
-def config_option(function: _Function) -> _Function:
-    """Add ``--config`` to a command: its options' values from a TOML file or a run record."""
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=_load_config,
-        metavar="FILE",
-        help="Read options from a TOML file or from the run record of an output, which repeats that run.",
-    )(function)
-
-
-def columns_option(name: str, of: str) -> Callable[[_Function], _Function]:
+def columns_option(name: str, of: str) -> Callable[[Function], Function]:
     """Add an option that names the columns of a table, which comes as a mapping of role to name."""
     return click.option(
         name,
@@ -255,62 +241,6 @@ def _own_log_alone() -> Iterator[None]:
         everything.removeHandler(nothing)
         ours.removeHandler(shown)
         ours.setLevel(before)
-
-
-def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    """Use the file's values as defaults; the command line and the environment take precedence."""
-    if value is None:
-        return
-    settings = _settings_in(value, ctx)
-    known = {
-        option.name: option
-        for option in ctx.command.params
-        if isinstance(option, click.Option) and option.name not in (None, param.name, "help", "debug")
-    }
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, [str(k) for k in known], 1)
-            meant = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(map(str, known))}."
-            raise SettingsError(f"{value}: there is no setting {name!r} for {ctx.info_name}. {meant}")
-        if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
-            from ..calibrate.known import text_of
-
-            settings[name] = text_of(settings[name])
-    ctx.default_map = {**(ctx.default_map or {}), **settings}
-
-
-def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
-    """Option values by parameter name, from TOML or a run record."""
-    if path.suffix.lower() == ".toml":
-        return _settings_in_toml(path, str(ctx.info_name))
-    from ..formats import read_record
-
-    try:
-        record = read_record(path)
-    except InputError as error:
-        raise SettingsError(f"{error} Or give a .toml file.") from None
-    if record.get("command") != ctx.info_name or not isinstance(record.get("settings"), dict):
-        raise SettingsError(f"{path} is no record of `outbid {ctx.info_name}`. Give one of its outputs.")
-    ctx.meta["outbid.record"] = record
-    settings = {name: value for name, value in record["settings"].items() if value is not None}
-    origin = record.get("input")
-    columns = origin.get("columns") if isinstance(origin, dict) else None
-    return settings | ({"columns": [columns]} if isinstance(columns, str) else {})
-
-
-def _settings_in_toml(path: Path, command: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the name.") from None
-    except ValueError as error:
-        raise SettingsError(f"{path}: {error}. Fix the TOML.") from None
-    own = table.pop(command, {})
-    others = {name for name, value in table.items() if isinstance(value, dict) and name in _entry_points()}
-    settings = {name: value for name, value in table.items() if name not in others} | own
-    return {name.replace("-", "_"): value for name, value in settings.items()}
 
 
 # ---------------------------------------------------------------- what a command says on stderr

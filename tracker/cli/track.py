@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .clusters import cluster_options, on_a_cluster
+from .config import config_option
 from .parts import part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
@@ -19,7 +20,6 @@ from .terminal import (
     columns_option,
     common_options,
     compilation_reported,
-    config_option,
     progress_bar,
     say,
 )

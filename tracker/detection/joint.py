@@ -26,7 +26,7 @@ _KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
 _CLOSE = 3.0  # widths within which the weaker of two goes first
 _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
-_BLUR = (0.02, 0.5)
+_BLUR = (0.02, 0.5)  # share of the light by which the profile errs, least and most
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 

@@ -22,9 +22,8 @@ _SHAPED = 3  # parts of frames from which widths and profile are measured
 _AGAIN = 0.15  # change of the logarithm of the width after which it is measured again
 _GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
 _MOST_GROW = 0.4
-_BODIES = (
-    0.4  # share of the light of resolved ones that a profile does not explain; crowds of spots have up to .35
-)
+_BODIES = 0.4
+"""Share of the light of resolved ones that no common profile explains: bodies; crowds of spots have up to .35."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,17 +29,21 @@ _NONE = 1e-9
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
     """The model after one M-step."""
-    assert posterior.moments is not None
-    moments = posterior.moments
-    weight = posterior.probability * (posterior.candidates.lag == 1)
-    motion = _steps(model.motion, moments, weight)
-    scale, level = _step_scale(movie, model.motion, posterior, weight)
-    motion = replace(
-        motion, variance=motion.variance * level, step_scale=scale,
-        renewal=_renewal(model.motion, posterior, weight), noise=_noise(model.motion, posterior),
-    )  # fmt: skip
+    motion = motion_step(model.motion, posterior)
+    scale, level = _step_scale(movie, model.motion, posterior, _to_the_next_frame(posterior))
+    motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = _surroundings(movie, posterior, fields)
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
+
+
+def motion_step(motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
+    """The motion after one M-step, with the scales of the steps as they are."""
+    assert posterior.moments is not None
+    weight = _to_the_next_frame(posterior)
+    return replace(
+        _steps(motion, posterior.moments, weight), renewal=_renewal(motion, posterior, weight),
+        noise=_noise(motion, posterior),
+    )  # fmt: skip
 
 
 def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
@@ -50,12 +54,16 @@ def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields
 
 def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
-    candidates = posterior.candidates
-    p = posterior.probability * (candidates.lag == 1)
+    candidates, p = posterior.candidates, _to_the_next_frame(posterior)
     step = movie.position[candidates.head] - movie.position[candidates.tail]
     weight = summed(candidates.tail, p, len(movie))
     sums = [summed(candidates.tail, p * column, len(movie)) for column in step.T]
     return np.stack(sums, axis=1) / np.maximum(weight, _NONE)[:, None], weight
+
+
+def _to_the_next_frame(posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(E,) probabilities of links to the next frame, 0 of others."""
+    return np.asarray(posterior.probability * (posterior.candidates.lag == 1))
 
 
 def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -> MotionModel:
