@@ -23,7 +23,7 @@ _AGAIN = 0.15  # change of the logarithm of the width after which it is measured
 _GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
 _MOST_GROW = 0.4
 _BODIES = 0.4
-"""Share of the light of resolved ones that no common profile explains: bodies; crowds of spots have up to .35."""
+"""Share of the light of resolved ones that no common profile explains: bodies. Crowds have up to .35."""
 
 
 @dataclass(frozen=True, eq=False)
