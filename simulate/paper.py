@@ -1,4 +1,4 @@
-"""A table or figure of a paper as an experiment: measured rows, published values, and checked claims."""
+"""A table or a figure of a paper as an experiment: rows, the paper's own values, claims that are checked."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _Made = TypeVar("_Made")
 _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
 """What the papers print, table by table."""
 _LONG = 2.0
-"""Duration in seconds from which on a run is measured only once."""
+"""Seconds from which a single run counts."""
 
 
 class Key(TypedDict, total=False):
-    """Columns that identify a row of a table."""
+    """Columns by which lines of a table are found."""
 
     n: int
     case: str
@@ -46,7 +46,7 @@ class Key(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Extent:
-    """Extent of a measurement: problem sizes, number of instances, and the device."""
+    """How much is measured: sizes of problems, instances of each, and where."""
 
     sizes: tuple[int, ...]
     instances: int = 1
@@ -55,7 +55,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper with its source and the measured value; `None` if it was not measured."""
+    """What a paper claims, where, what was measured, whether that agrees; None if it was not measured."""
 
     claim: str
     where: str
@@ -63,7 +63,7 @@ class Claim:
     holds: bool | None
 
     def row(self) -> Row:
-        """The claim as a row of a table."""
+        """As a line of a table."""
         verdict = "not measured here" if self.holds is None else "holds" if self.holds else "does not hold"
         return {"claim": self.claim, "where": self.where, "measured": self.measured, "verdict": verdict}
 
@@ -137,13 +137,13 @@ def solved(
 
 
 def paid(problem: AssignmentProblem, answer: Answer) -> float:
-    """Cost of a perfect matching of a matrix on the host."""
+    """What the pairs of a perfect matching of a matrix on the host cost."""
     cols = to_host(answer.col_of_row)
     return float(problem.array[range(len(cols)), cols].sum(dtype=float))
 
 
 def timed(work: Callable[[], _Made], repeats: int = 3) -> tuple[float, _Made]:
-    """Median seconds of several runs after a run that compiles; a slow function is run only once."""
+    """Median seconds of some runs after one that compiles; of one run if it takes long."""
     start = time.perf_counter()
     made = work()
     first = time.perf_counter() - start
@@ -179,7 +179,7 @@ def mean_rows(rows: list[Row], cell: tuple[str, ...]) -> list[Row]:
 
 
 def curve(label: str, rows: list[Row], x: str, y: str, *, kind: str = "measured") -> Curve:
-    """A curve of one column over another, from the rows that have both."""
+    """A column over another, of the rows that have both."""
     both = [row for row in rows if not isinstance(row.get(y, ""), str)]
     return Curve(label, [float(row[x]) for row in both], [float(row[y]) for row in both], kind=kind)
 
@@ -208,7 +208,7 @@ class Outcome:
 
 
 def check_outputs(name: str, folder: Path, *, overwrite: bool) -> None:
-    """Raise an error if an output file exists already."""
+    """Refuse files that are there already."""
     for ending in (".csv", "_summary.csv", "_claims.csv", ".png"):
         path = folder / f"{name}{ending}"
         if folder.is_dir():
@@ -266,7 +266,7 @@ def conduct_paper(
 
 
 def record_of(name: str, extent: Extent, *, complete: bool) -> dict[str, object]:
-    """The run record of a table."""
+    """How a table was made."""
     card = gpu_names()[0] if extent.device == "gpu" else ""
     return {
         "command": "experiment",

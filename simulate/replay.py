@@ -1,4 +1,4 @@
-"""Predict the time of one of several shards by replaying recorded messages; not a measurement."""
+"""How long one of several shards would take, by messages heard before: a prediction, no measurement."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from outbid.assignment.shards.communicator import Alone, Communicator, Virtual, 
 from outbid.assignment.shards.search import Work, found
 
 MESSAGE = 25e-6
-"""Assumed seconds for a message between GPUs of one host, from Python."""
+"""Seconds of a message between GPUs of one host, from Python: assumed."""
 BYTES_A_SECOND = 200e9
-"""Assumed bandwidth between them, in one direction."""
+"""Between them, in one direction: assumed."""
 
 
 class Recorded(Virtual):
-    """A communicator that records the messages that the first shard receives."""
+    """Keeps what the first shard hears."""
 
     heard: list[NDArray] | None = None
 
@@ -32,7 +32,7 @@ class Recorded(Virtual):
 
 
 class Replayed(Communicator):
-    """A communicator that replays recorded messages to the first shard."""
+    """The first shard by itself, which hears what it heard before."""
 
     def __init__(self, size: int, heard: list[NDArray]) -> None:
         super().__init__(0, size)
@@ -43,7 +43,7 @@ class Replayed(Communicator):
 
 
 class Predicted(NamedTuple):
-    """Predicted seconds, those of computation and of messages, and the solution."""
+    """Seconds, those of the shard itself and of its messages, and what it found."""
 
     seconds: float
     of_shard: float
@@ -52,14 +52,14 @@ class Predicted(NamedTuple):
 
 
 def timed_shard(blocks: Blocks, way: Communicator, work: Work) -> tuple[float, Found]:
-    """Seconds that a shard needs, without generating its block of costs."""
+    """Seconds of a shard without the making of its block."""
     start = time.perf_counter()
     answer = found(blocks, way, work)
     return time.perf_counter() - start - answer.stats["reading_seconds"], answer
 
 
 def predicted(blocks: Blocks, shards: int, work: Work) -> Predicted:
-    """Predicted seconds for this many shards, each on its own GPU.
+    """The seconds of so many shards, each on a GPU of its own.
 
     Shards that take turns find all messages. The first of them then works alone with these, so that nothing
     else uses its processor; for each message `MESSAGE` is added, and the time of the bytes it receives.

@@ -41,7 +41,7 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
     ("frame", "said"), [([], "no detections"), ([7] * 27, "All 27 detections are in frame 7")]
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
-    for name in ("calibrate", "gated_links"):
+    for name in ("learned_links", "gated_links"):
         monkeypatch.setattr(door, name, None)
     done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     assert done.exit_code == 0, done.output
@@ -58,7 +58,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     def no_more(*_, **__):
         raise SolverError("The work begins.")
 
-    for name in ("calibrate", "gated_links"):
+    for name in ("learned_links", "gated_links"):
         monkeypatch.setattr(door, name, no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)

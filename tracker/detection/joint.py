@@ -26,7 +26,8 @@ _KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
 _CLOSE = 3.0  # widths within which the weaker of two goes first
 _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
-_BLUR = (0.02, 0.5)  # share of the light by which the profile errs, least and most
+_CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
+_LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 
@@ -81,12 +82,18 @@ def fit(scene: Scene, sweeps: int) -> None:
 
 
 def find(
-    image: NDArray[np.float32], noise: Noise, optics: Optics, work: Work, rounds: int = ROUNDS
+    image: NDArray[np.float32],
+    noise: Noise,
+    optics: Optics,
+    work: Work,
+    rounds: int = ROUNDS,
+    most_blur: float = MOST_BLUR,
 ) -> tuple[Scene, NDArray[np.float64]]:
     """The fitted frame, and the significance of each of its spots.
 
-    Three rounds of fit, prune and add. Where the residual is wider than its noise should be, the camera's
-    noise is not what the model says, and significances are divided by that.
+    Three rounds of fit, prune and add, with the blur that is seen, up to `most_blur`. Where the residual is
+    wider than its noise should be, the camera's noise is not what the model says, and significances are
+    divided by that.
     """
     scene = Scene(image, noise, optics, work)
     begin(scene, LOW, pairs=True)
@@ -98,7 +105,7 @@ def find(
         for _ in range(2):
             scene.background()
             fit(scene, 2)
-        measure_blur(scene)
+        measure_blur(scene, most_blur)
         measure_wrong(scene)
         sample = [residual(scene, slab)[:, slab.core][:, ::2, ::2].ravel() for slab in scene.parts]
         spread = spread_below(np.concatenate(sample)) / _RESIDUAL_SPREAD
@@ -118,11 +125,30 @@ def misfit(scene: Scene) -> float | None:
     return float(np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0)))
 
 
-def measure_blur(scene: Scene) -> None:
-    """How much of its light the profile of a spot is wrong by, where that can be seen."""
+def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
+    """How much of its light the profile of a spot is wrong by, where that can be seen.
+
+    Merged spots of a crowd misfit as well, so more than a tenth counts only of bright spots by themselves.
+    """
     share = misfit(scene)
-    if share is not None:
-        scene.optics = scene.optics._replace(blur=float(np.clip(share, *_BLUR)))
+    if share is None:
+        return
+    clear = (scene.snr > _CLEAR) & ~_merged(scene)
+    if clear.sum() >= max(_FEWEST, 0.5 * (scene.snr > _SURE).sum()):
+        by_themselves = float(np.sqrt(max(float(np.median(scene.spots[clear, MISFIT])), 0.0)))
+    else:
+        by_themselves = 0.0
+    blur = max(min(share, _CROWD_BLUR), min(by_themselves, most), _LEAST_BLUR)
+    scene.optics = scene.optics._replace(blur=blur)
+
+
+def _merged(scene: Scene) -> NDArray[np.bool_]:
+    """(n,): whether another spot of half the amplitude is so near that it may be part of it."""
+    merged, height = np.zeros(len(scene.spots), dtype=bool), scene.spots[:, AMPLITUDE]
+    pairs = cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray")
+    for one, other in (pairs.T, pairs[:, ::-1].T):
+        merged[one[height[other] > 0.5 * height[one]]] = True
+    return merged
 
 
 def prune(scene: Scene, least: float) -> None:

@@ -24,6 +24,8 @@ _GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the 
 _MOST_GROW = 0.4
 _BODIES = 0.4
 """Share of the light of resolved ones that no common profile explains: bodies. Crowds have up to .35."""
+_SHARP = 0.1
+"""Largest blur where bodies are looked for: a larger one explains what the profile does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,5 +164,5 @@ def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Opti
     if optics.blur < _BODIES:
         return False
     optics = optics._replace(blur=BLUR)
-    share = [misfit(find(part, noise, optics, work, rounds=1)[0]) or 0.0 for part in parts[:_SHAPED]]
+    share = [misfit(find(part, noise, optics, work, 1, _SHARP)[0]) or 0.0 for part in parts[:_SHAPED]]
     return float(np.median(share)) > _BODIES
