@@ -22,6 +22,7 @@ REFUSED = {
     "cut_short/trajectories": "line 3: '1'; 9 numbers",
     "edge_in_the_first_line-spots.csv": "line 2",  # was left out
     "prefix_that_nothing_declares.xml": "line 4: the prefix 'dete'",  # was left out
+    "track_inside_a_track.xml": "line 34: a Track begins inside another",  # its edges were of the inner one
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
 }
 """What reading tracks says of each."""
@@ -50,6 +51,12 @@ def test_a_number_of_a_track_that_is_nan_is_none(name: str) -> None:
     """The second reader refused it; but so pandas writes that a detection is in no track."""
     read = read_tracks(FOLDER / name)
     assert len(read.links) == {"track_that_is_nan.csv": 53, "parent_that_is_nan.parquet": 1}[name]
+
+
+def test_a_frame_of_imaris_without_rows_is_refused() -> None:
+    pytest.importorskip("h5py", reason="the extra imaris is missing")
+    with pytest.raises(InputError, match="TimePoint 2, Channel 0 holds less than the first one"):
+        list(open_images(FOLDER / "frame_without_rows.ims").frames())
 
 
 def test_a_piece_of_a_png_that_would_end_behind_the_file_is_refused() -> None:

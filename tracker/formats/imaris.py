@@ -72,7 +72,13 @@ class _Pixels:
         bounds = zip(inside, self.shape[2:], strict=True)
         box = tuple(slice(*part.indices(size)) for part, size in bounds)
         with damage_explained(self._source, "Imaris"):
-            return np.asarray(self._level[f"TimePoint {t}/Channel {c}/Data"][box])
+            found = np.asarray(self._level[f"TimePoint {t}/Channel {c}/Data"][box])
+            if found.shape != tuple(part.stop - part.start for part in box):
+                raise InputError(
+                    f"{self._source}: TimePoint {t}, Channel {c} holds less than the first one. "
+                    "The file may be damaged; save it anew from Imaris."
+                )
+            return found
 
 
 def _text(attributes: Any, name: str, missing: str) -> str:

@@ -106,10 +106,10 @@ class _Model:
         self._joins, self._track = array("q"), array("q")
         self._measures = {name: array("d") for name in _MEASURES}
         self._current, self._tracks, self._shown = -_MOST, set[int](), set[int]()
-        self._filters = False
+        self._filters, self._in_track = False, False
         self._root = ""
         refuse_if_too_large(path)
-        read_xml(path, self._begin)
+        read_xml(path, self._begin, end=self._end)
 
     def spots(
         self,
@@ -158,6 +158,11 @@ class _Model:
         elif name == "SpotsInFrame":
             self._frame_around = number(self._path, line, "SpotsInFrame", attributes, "frame")
         elif name == "Track":
+            if self._in_track:
+                raise InputError(
+                    f"{self._path}, line {line}: a Track begins inside another. Export it again."
+                )
+            self._in_track = True
             numbered = "TRACK_ID" in attributes
             self._current = self._whole("Track", attributes, "TRACK_ID", line) if numbered else -_MOST
             self._tracks.add(self._current)
@@ -174,6 +179,10 @@ class _Model:
             self._declares_spot_features = name == "SpotFeatures"
         elif name == "Model":
             self.unit = attributes.get("spatialunits")
+
+    def _end(self, name: str) -> None:
+        if name == "Track":
+            self._in_track, self._current = False, -_MOST
 
     def _spot(self, attributes: Mapping[str, str], line: int) -> None:
         what = f"spot {attributes.get('ID', '')[:20]}".strip()
