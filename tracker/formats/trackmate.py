@@ -159,9 +159,7 @@ class _Model:
             self._frame_around = number(self._path, line, "SpotsInFrame", attributes, "frame")
         elif name == "Track":
             if self._in_track:
-                raise InputError(
-                    f"{self._path}, line {line}: a Track begins inside another. Export it again."
-                )
+                raise InputError(f"{self._path}, line {line}: a Track is inside another. Export it again.")
             self._in_track = True
             numbered = "TRACK_ID" in attributes
             self._current = self._whole("Track", attributes, "TRACK_ID", line) if numbered else -_MOST
