@@ -22,7 +22,11 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'outbid[t
 pytestmark = pytest.mark.timeout(400)
 CASES = 170
 """Of each format, always the same."""
-OPEN: set[tuple[str, int]] = set()
+OPEN = {
+    ("csv", 400002905),  # a byte order mark before a number within the file: read as that number
+    ("tiff", 400006077),  # one strip where rows per strip ask for nine: all rows are there, libtiff reads one
+    ("tiff", 400006089),  # a tag with two values where one is asked for, which libtiff refuses
+}
 """Cases in which the second reader differs, and which of both is right is not decided."""
 BRANCHES = 90
 """Percent of the readers' branches that these cases reach at least."""

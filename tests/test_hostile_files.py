@@ -22,7 +22,7 @@ REFUSED = {
     "cut_short/trajectories": "line 3: '1'; 9 numbers",
     "edge_in_the_first_line-spots.csv": "line 2",  # was left out
     "prefix_that_nothing_declares.xml": "line 4: the prefix 'dete'",  # was left out
-    "track_inside_a_track.xml": "line 34: a Track is inside another",  # its edges were of the inner one
+    "track_inside_a_track.xml": "line 32: a Track is inside another",  # its edges were of the inner one
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
 }
 """What reading tracks says of each."""
