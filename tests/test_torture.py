@@ -46,7 +46,7 @@ def test_every_format_that_is_written_has_an_entry() -> None:
 
 
 OPEN = ["exit code -11: "]
-"""Seen in one of a thousand interrupted commands, in an interpreter that was forked; nothing is half or lost."""
+"""Of one in a thousand interrupted commands, in an interpreter that was forked; nothing is half or lost."""
 
 
 def test_the_record_holds_no_fault(repository: Path) -> None:
