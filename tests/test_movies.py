@@ -18,7 +18,10 @@ MOVIES = {  # what the file does not state; frames; tracks that live through all
 }
 
 
-@pytest.mark.parametrize("name", MOVIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly) if name == "colloids_png" else name for name in MOVIES],
+)
 def test_a_command_for_each_step(name: str, real_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="pillow is not installed: pip install 'outbid[images]'")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'outbid[report]'")
