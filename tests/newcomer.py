@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
 
 import measure  # noqa: E402
 
+REPOSITORY_NAME = "REPOSITORY"
+"""What the record says in place of the origin, whose path belongs to one machine."""
 OUTBID = "outbid/.venv/bin/outbid"
 OWN_TABLE = """\
 import csv, math, random
@@ -75,10 +78,10 @@ class Step(NamedTuple):
     folder: str = "."
 
 
-def steps(origin: str) -> list[Step]:
+def steps() -> list[Step]:
     """All commands in their order."""
     return [
-        Step("get it", f"git clone --quiet {origin} outbid"),
+        Step("get it", f"git clone --quiet {REPOSITORY_NAME} outbid"),
         Step("sample, tracked and scored", "make demo", "outbid"),
         Step("packages for reports", ".venv/bin/pip install --quiet '.[report]' pandas", "outbid"),
         Step("what is in my table?", f"{OUTBID} advise cells.csv"),
@@ -101,7 +104,7 @@ def main() -> None:
         exec(compile(OWN_TABLE.replace('"cells.csv"', repr(str(folder / "cells.csv"))), "own", "exec"), {})
         (folder / "mine.py").write_text(IN_PYTHON, "utf-8")
         (folder / "figure.py").write_text(A_FIGURE, "utf-8")
-        rows = [taken(number, step, folder) for number, step in enumerate(steps(given.origin))]
+        rows = [taken(number, step, folder, given.origin) for number, step in enumerate(steps())]
     record = {
         "commit": measure.commit(),
         "date": measure.today(),
@@ -111,14 +114,15 @@ def main() -> None:
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def taken(number: int, step: Step, folder: Path) -> dict[str, object]:
-    """Run a step; what it printed stands in NUMBER.txt."""
+def taken(number: int, step: Step, folder: Path, origin: str) -> dict[str, object]:
+    """Run a step, cloning from `origin`, and write what it printed into NUMBER.txt."""
     environment = {
         name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")
     }
+    command = step.command.replace(REPOSITORY_NAME, shlex.quote(origin))
     begin = time.perf_counter()
     done = subprocess.run(
-        step.command, shell=True, cwd=folder / step.folder, env=environment, check=False, text=True,
+        command, shell=True, cwd=folder / step.folder, env=environment, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     seconds = round(time.perf_counter() - begin, 1)
