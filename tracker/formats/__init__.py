@@ -1,9 +1,10 @@
-"""Files in and out: detections, tracks and run records, in the format that the suffix names.
+"""Read and write detections, tracks and run records; the suffix of a file names its format.
 
-One file a format. A further format is a module here with the functions of `csv`, and a line in `FORMATS`;
-one that is only read needs the functions that read, `recognises`, and a line in `READERS`. Where they apply,
-a module also has `RECORD_BESIDE`: the run record is a file beside the output; `foreign`, for an output that
-is a folder, see `outputs.refuse_output`; and `read_with`, the files that are read beside the one named.
+Each format is one module. To add a format that is read and written, write a module here with the functions of
+`csv` and add a line to `FORMATS`. A format that is only read needs the reading functions, `recognises`, and a
+line in `READERS`. A module may also define `RECORD_BESIDE` (the run record is a file beside the output),
+`foreign` (for an output that is a folder, see `outputs.refuse_output`) and `read_with` (the files that are
+read together with the named one).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FORMATS: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".isbi.xml": "isbi",
     ".xml": "trackmate", ".geff": "geff",
 }  # fmt: skip
-"""Module of this package by suffix; imported when a file asks for it. The first that fits counts."""
+"""Suffixes and the modules that read and write them, imported when needed; the first match counts."""
 
 READERS: Sequence[tuple[str, str]] = [
     ("*.parquet/", "parquet"), ("*.pq/", "parquet"),
@@ -43,22 +44,23 @@ READERS: Sequence[tuple[str, str]] = [
     ("*.xml", "isbi"), ("*spots.csv", "trackmate_csv"), ("*.npy", "npy"), ("*traj*", "myptv"),
     ("particles*", "myptv"), ("*.xlsx", "excel"), ("*.mastodon", "mastodon"), ("*.txt", "csv"),
 ]  # fmt: skip
-"""Modules that are asked before whether a file, or folder (``*/``), of such a name is theirs."""
+"""Modules that first check the content of a file, or folder (``*/``), whose name matches the pattern."""
 
 _Path = str | os.PathLike[str]
 
 
 def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    r"""Read where particles were seen; track numbers in the file are ignored.
+    r"""Read detections from a file; track numbers in it are ignored.
 
     Parameters
     ----------
     path : path-like
-        A table with columns frame, y, x and perhaps z, under these or other usual names; further columns of
-        numbers become features, by name. Positions are taken as they are, in the unit that the file states.
+        A table with columns frame, y, x and optionally z, under these or other usual names. Further numeric
+        columns become features of the same name. Positions are not converted: they stay in the unit of the
+        file.
     columns : mapping of str to str, optional
-        The column of frame, z, y, x, track_id or parent in a table that calls it otherwise, as in
-        ``{"z": "posZ"}``; an empty name is none: ``{"z": ""}`` reads positions in a plane.
+        Names of the columns for frame, z, y, x, track_id or parent, if the table uses other names: ``{"z":
+        "posZ"}``. An empty name means that there is no such column: ``{"z": ""}`` reads 2D positions.
 
     Returns
     -------
@@ -68,8 +70,8 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
     Raises
     ------
     InputError
-        If the file is missing, damaged or of an unknown format, or a value makes no sense; the message
-        names the line. If z, y, x are named in different ways, such as posZ, y, x.
+        If the file is missing, damaged or of an unknown format, or if a value is invalid; the message names
+        the line. Also if the columns of z, y and x follow different naming schemes, such as posZ, y, x.
     SettingsError
         If `columns` make no sense, or the file is no table.
     ResourceError
@@ -87,7 +89,7 @@ def read_detections(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> De
 
 
 def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """Read tracks: detections, and which follows which.
+    """Read tracks: detections and the links between them.
 
     Parameters
     ----------
@@ -98,19 +100,19 @@ def read_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> Tracks
     Returns
     -------
     Tracks
-        Numbered anew, in the order of their first detections; frames may be missing in a track.
+        Renumbered in the order of their first detections. A track may have gaps.
 
     Raises
     ------
     InputError, SettingsError, ResourceError
-        As `read_detections`; or if a track is in two places in one frame.
+        As `read_detections`; or if a track has two detections in one frame.
     """
     with _reading(path, columns) as (checked, form):
         return form.read_tracks(checked)
 
 
 def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
-    """Whether there are columns to be named, and the file is a table, which takes them.
+    """Whether the caller named columns and the file is a table, in which columns can be named.
 
     Raises
     ------
@@ -122,19 +124,19 @@ def takes_columns(path: _Path, columns: Mapping[str, str]) -> bool:
 
 
 def holds_tracks(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> bool:
-    """Whether the file states which detections belong together.
+    """Whether the file contains tracks.
 
     Raises
     ------
     InputError
-        As `read_detections`, as far as the file's head shows.
+        As `read_detections`, for errors that show at the beginning of the file.
     """
     with _reading(path, columns) as (checked, form):
         return form.holds_tracks(checked)
 
 
 def read_record(path: _Path) -> dict[str, Any]:
-    """Read how a file was made.
+    """Read the run record of a file: how the file was made.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def read_record(path: _Path) -> dict[str, Any]:
 
 
 def input_of(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
-    """What a run record says of an input: its name, the SHA-256 of its content, and its columns if named."""
+    """The entry of an input in a run record: its name, the SHA-256 of its content, and any columns named."""
     named = {"columns": text_of_columns(columns)} if columns else {}
     with _reading_errors_explained(Path(path)):
         return {"name": Path(path).name, "sha256": sha256_of(Path(path)), **named}
@@ -180,19 +182,20 @@ def write_detections(
         Its suffix chooses the format: .csv, .tsv or .parquet. The file appears whole or not at all.
     detections : Detections
     record : mapping, optional
-        How they were made: plain data. It goes inside a Parquet file, and beside a CSV as ``name.csv.json``.
+        How the data were made, as plain data. It is stored inside a Parquet file, or beside a CSV as
+        ``name.csv.json``.
     overwrite : bool
-        Whether an existing output may be replaced, and the run record beside it.
+        Whether an existing output, and the run record beside it, may be replaced.
 
     Raises
     ------
     SettingsError
-        If the output or a record beside it exists, its folder does not, or the suffix is unknown. What is
-        no output or record of Outbid is not replaced at all.
+        If the output or its record already exists, the folder does not exist, or the suffix is unknown. A
+        file that Outbid did not write is never replaced.
     InputError
-        If the name of a feature would be read back as something else.
+        If a feature has a name that Outbid would read back as another column.
     OSError
-        If the disk is full or read-only; what was there is unchanged.
+        If the disk is full or read-only; an earlier output is then unchanged.
     """
     _output(path, overwrite).write_detections(Path(path), detections, record, overwrite)
 
@@ -200,14 +203,14 @@ def write_detections(
 def write_tracks(
     path: _Path, tracks: Tracks, *, record: Mapping[str, object] | None = None, overwrite: bool = False
 ) -> None:
-    """Write tracks: track_id, frame, z, y, x, parent (if tracks divide), features, measures of the links.
+    """Write tracks: columns track_id, frame, z, y, x, parent (if tracks divide), features, link measures.
 
     Parameters
     ----------
     path, record, overwrite
         As for `write_detections`.
     tracks : Tracks
-        Cost, margin and probability of a link stand in the row of the detection that it reaches.
+        The cost, margin and probability of a link are in the row of its later detection.
 
     Raises
     ------
@@ -231,7 +234,7 @@ def write_tracks(
 
 
 def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
-    """Complain about an input now that could not be read later.
+    """Raise an error now if an input cannot be read later.
 
     Raises
     ------
@@ -245,14 +248,14 @@ def check_input(path: _Path, *, columns: Mapping[str, str] = AS_NAMED) -> None:
 
 
 def check_output(path: _Path, *, overwrite: bool = False, inputs: Iterable[_Path] = ()) -> None:
-    """Complain about an output now that could not be written later.
+    """Raise an error now if an output cannot be written later.
 
     Parameters
     ----------
     path, overwrite
         As for `write_detections`.
     inputs : iterable of path-like
-        What the output is made of: it never takes the place of one.
+        Files from which the output is made; the output must not replace any of them.
 
     Raises
     ------
@@ -280,7 +283,7 @@ def _output(path: _Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Format
 
 
 def _read_with(path: Path) -> list[Path]:
-    """An input, and the files that are read with it."""
+    """An input file and the files that are read together with it."""
     form: object = None
     if path.is_file() or path.is_dir():
         with suppress(InputError, OSError):  # reading it says so
@@ -291,7 +294,7 @@ def _read_with(path: Path) -> list[Path]:
 
 @contextmanager
 def _reading(path: _Path, columns: Mapping[str, str] = AS_NAMED) -> Iterator[tuple[Path, Reader]]:
-    """The file and its format, once it is sure that there is something to read."""
+    """The file and its format, after a check that the file exists and is readable."""
     file, columns = Path(path), checked_columns(columns)
     with _reading_errors_explained(file):
         if not file.exists():
@@ -336,7 +339,7 @@ def _reader(path: Path, columns: Mapping[str, str]) -> Reader | None:
 
 
 def _form(name: str, columns: Mapping[str, str]) -> Reader:
-    """The format of a module, with the columns that the caller names if it is one of tables."""
+    """The format of a module; formats of tables also get the columns that the caller named."""
     module = import_module(f".{name}", __package__)
     if columns and _is_table(module):
         return ByColumns(cast(TableReader, module), columns)
@@ -348,7 +351,7 @@ def _is_table(form: object) -> bool:
 
 
 def format_of(path: _Path) -> str | None:
-    """The module in `FORMATS` of a file with that name; None if no suffix fits."""
+    """The module in `FORMATS` for a file name; None if no suffix matches."""
     return _by_suffix(Path(path))
 
 

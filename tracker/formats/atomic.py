@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all, also when the process is killed or the disk is full."""
+"""Atomic writes: an output is complete or absent, even if the process is killed or the disk is full."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def write_whole(
     overwrite: bool,
     beside: tuple[Path, bytes | None] | None = None,
 ) -> None:
-    """Write a file, and perhaps its run record beside it, so that neither is ever seen in part.
+    """Write a file and, optionally, its run record, so that other programs never see an incomplete file.
 
-    One that is there keeps its mode.
+    A file that is replaced keeps its permissions.
 
     Parameters
     ----------
     path : Path
     write : callable
-        Given the open file, writes the content.
+        Writes the content to the open file that it is given.
     overwrite : bool
-        Whether a file may be there already.
+        Whether an existing file may be replaced.
     beside : (Path, bytes or None), optional
-        The record and its content; None removes one that is left of an earlier output.
+        Path and content of the record; with None, the record of an earlier output is removed.
 
     Raises
     ------
@@ -45,10 +45,11 @@ def write_whole(
 
     Notes
     -----
-    Both are complete on the disk under temporary names before either gets its own. Two renames are not
-    one, so their order decides what a crash between them leaves. A new output gets its record first: a
-    file that is there has its record. An old output loses its record first: no file is ever seen
-    with the record of another run. Signals, which raise at once while `write` runs, wait for the renames.
+    Both files are first written completely under temporary names and then renamed. A crash may occur between
+    the two renames, so their order matters. For a new output the record is renamed first: an output that
+    exists has its record. For an old output the old record is removed first: an output never stands beside
+    the record of another run. While `write` runs, a signal raises at once; during the renames it is held
+    back.
     """
     refuse = partial(refuse_output, path, overwrite=overwrite, record=None if beside is None else beside[0])
     target = path.resolve()  # a symbolic link stays one
@@ -63,7 +64,7 @@ def write_whole(
         with disturbed():
             end_if_asked()
             stack.enter_context(alone_in(target.parent))
-        refuse()  # another run may have been faster
+        refuse()  # another run may have written it meanwhile
         if second is not None and (target.exists() or content is None):
             second.unlink(missing_ok=True)
             _sync_folder(second.parent)
@@ -81,13 +82,13 @@ def write_whole_folder(
     overwrite: bool,
     foreign: Callable[[Path], str | None],
 ) -> None:
-    """Write a folder, as `write_whole` does a file.
+    """Write a folder atomically, as `write_whole` writes a file.
 
     Parameters
     ----------
     path : Path
     write : callable
-        Given a folder that is not there yet, makes and fills it.
+        Creates the folder whose path it is given, and fills it.
     overwrite, foreign
         As for `refuse_output`.
 
@@ -100,9 +101,9 @@ def write_whole_folder(
 
     Notes
     -----
-    A folder that is there is moved away first, into the temporary one. A process that is killed between the
-    two moves leaves nothing at `path`; the next run to it puts back what was there. Signals, which raise at
-    once while `write` runs, wait for the moves.
+    An existing folder is first moved into the temporary one. If the process is killed between the two moves,
+    nothing is left at `path`, and the next run that writes there restores the old folder. While `write` runs,
+    a signal raises at once; during the moves it is held back.
     """
     refuse = partial(refuse_output, path, overwrite=overwrite, foreign=foreign)
     target = path.resolve()
@@ -124,7 +125,7 @@ def write_whole_folder(
 
 
 def move_whole(whole: Path, path: Path, *, overwrite: bool) -> None:
-    """Give a file that is complete and on the disk its name, on the same disk; a mode is kept.
+    """Rename a file that is completely on the disk to its final name; permissions are kept.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def move_whole(whole: Path, path: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def _written(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
-    """A temporary file beside `final`, written and on the disk; gone afterwards, unless it was moved."""
+    """A temporary file beside `final`, flushed to the disk; removed afterwards unless it was renamed."""
     with staged(final, partial(Path.touch, exist_ok=False)) as temporary:
         with temporary.open("r+b") as file:
             if final.exists():
@@ -155,7 +156,7 @@ def _written(final: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]
 
 
 def _sync(folder: Path) -> None:
-    """Have the files of a folder on the disk."""
+    """Flush the files of a folder to the disk."""
     for file in [folder, *folder.rglob("*")] if os.name == "posix" else ():
         handle = os.open(file, os.O_RDONLY)
         try:
@@ -165,7 +166,7 @@ def _sync(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Flush the entries of a folder to the disk, so that they survive a power cut."""
     if os.name != "posix":  # elsewhere a folder cannot be opened
         return
     handle = os.open(folder, os.O_RDONLY)

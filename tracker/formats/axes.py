@@ -1,4 +1,4 @@
-"""Which columns of a table are z, y and x: recognised by how their names write the axis."""
+"""Recognise the columns of z, y and x in a table by their names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..errors import InputError
 from .units import LENGTHS
 
 WORDS = ("position", "pos", "coordinate", "coord", "center", "centre", "centroid", "location", "loc")
-"""What may stand before an axis, or behind it: ``position_x``, ``posX``, ``x_center``."""
+"""Words that may precede or follow the letter of an axis: ``position_x``, ``posX``, ``x_center``."""
 
 SPECIAL: Mapping[str, str] = {"cell_row": "y", "cell_col": "x"}
-"""Names that hold no letter of an axis."""
+"""Column names of an axis that do not contain its letter."""
 
 _UNIT = "|".join(sorted(map(re.escape, LENGTHS), key=len, reverse=True))
 _IN_BRACKETS = re.compile(rf"(.*\S)\s*[\[(]\s*({_UNIT})\s*[\])]", re.IGNORECASE)
@@ -25,11 +25,11 @@ _DEPTH = re.compile(
     r"z|z?(depth|slice|plane|section|height|layer|level|stack|elevation|altitude|focus)|[^dv]z"
     r"|z(.|index|idx|mean|median|step|val|value|coords?)"
 )
-"""Parts of names that may mean z."""
+"""Parts of column names that may mean z."""
 
 
 class Place(NamedTuple):
-    """What the name of a column says of a position."""
+    """The axis, naming scheme and unit that the name of a coordinate column states."""
 
     axis: str
     """``z``, ``y`` or ``x``."""
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def place_of(name: str) -> Place | None:
-    """What a name says of a position; None if it is not the name of one.
+    """Parse the name of a coordinate column; None for any other name.
 
     Examples
     --------
@@ -66,15 +66,16 @@ def place_of(name: str) -> Place | None:
 
 
 def axes_of(names: Sequence[str]) -> dict[str, str]:
-    """The column for each of z, y, x that a table has.
+    """The coordinate columns of a table, by axis.
 
-    Columns that are named in one way go together: of several sets, the one with most axes is taken, then the
-    one whose names are shortest. What it lacks comes from the others; see `mixed_styles`.
+    Columns with the same naming scheme form a set. Of several sets, the one with the most axes is chosen,
+    then the one with the shortest names. An axis missing from it is taken from another set; see
+    `mixed_styles`.
 
     Raises
     ------
     InputError
-        If names differ in case, spaces or underscores only.
+        If two names differ only in case, spaces or underscores.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def axes_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def _the_one(spelled: Sequence[str]) -> str:
-    """The column that is meant by names of one place: the only one, or the one in small letters."""
+    """Of several columns for the same axis and scheme: the only one, or the one in lower case."""
     if len(spelled) == 1:
         return spelled[0]
     small = [name for name in spelled if name == "_".join(name.lower().split())]
@@ -110,7 +111,7 @@ def _the_one(spelled: Sequence[str]) -> str:
 
 
 def _napari_axes(names: Sequence[str]) -> dict[str, str]:
-    """The axes of a layer of points as napari saves it: the last three or two of ``axis-0``, ``axis-1``, …"""
+    """The axes of a points layer saved by napari: the last three or two of ``axis-0``, ``axis-1``, …"""
     axes = [name for name in names if _NAPARI.fullmatch(name)]
     if axes != [f"axis-{k}" for k in range(len(axes))] or len(axes) not in (3, 4) or "shape-type" in names:
         return {}
@@ -118,19 +119,19 @@ def _napari_axes(names: Sequence[str]) -> dict[str, str]:
 
 
 def frame_of_napari(axes: Mapping[str, str]) -> str | None:
-    """The column of frames that goes with such axes; None with others."""
+    """The frame column that belongs to napari's axes; None for other axes."""
     return "axis-0" if _NAPARI.fullmatch(axes.get("x", "")) else None
 
 
 def mixed_styles(axes: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """A sentence on axes that are named in different ways, and so may be in different units; else empty.
+    """A warning if the axes follow different naming schemes, and so may differ in unit; else empty.
 
     Parameters
     ----------
     axes : mapping of str to str
-        Column by axis, as `axes_of` finds them.
+        Columns by axis, as `axes_of` returns them.
     given : mapping of str to str
-        Columns that the caller has named; they may be of any style.
+        Columns that the caller named; their naming scheme is not checked.
 
     Examples
     --------
@@ -162,7 +163,7 @@ If it is z: --columns z=posZ (Python: columns=); if there is no z: --columns z=
 
 
 def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
-    """Columns that may hold a coordinate and are none of the axes; none where the caller has named those.
+    """Columns that look like coordinates but are not used as axes; empty for axes that the caller named.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def unused_axes(names: Iterable[str], axes: Mapping[str, str], given: Mapping[st
 
 
 def unit_in_names(axes: Iterable[str]) -> str | None:
-    """The unit that the names of axes state, if it is one.
+    """The unit that the column names state; None if they state none, or several.
 
     Examples
     --------
@@ -199,6 +200,6 @@ def _may_be_depth(name: str) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names as a list in a sentence."""
+    """Format names as a list within a sentence."""
     quoted = [repr(name[:40]) for name in names[:6]] + (["others"] if len(names) > 6 else [])
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -1,4 +1,4 @@
-"""Chunks of zarr arrays: those that would unpack to more than their array declares, and those not stored."""
+"""Check the chunks of zarr arrays: chunks larger than declared, and chunks that are missing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .memory import refuse_if_larger_than_memory
 
 _SLACK = 1 << 16
 _TEXT = 64
-"""Old files declare arrays of texts as 4 bytes each: so many times that is allowed."""
+"""Old files declare strings as 4 bytes each; chunks of strings may be larger by this factor."""
 _MOST_ABSENT = 100_000
-"""Chunks that may be left out; zarr looks for each of them."""
+"""Largest number of missing chunks that is accepted; zarr searches for each of them."""
 
 
 def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
-    """Compare what the chunks hold with what the array's metadata declare.
+    """Compare the size of each chunk with the size that the metadata of its array declare.
 
-    Blosc states the size in its head, and zlib and gzip are unpacked so far and no further. Of other codecs
-    the packed size is compared: at the 1000 times that deflate reaches, a chunk that is no larger than it
-    declares can do little harm.
+    Blosc states the unpacked size in its header. Data of zlib and gzip are unpacked up to the declared size
+    and no further. For other codecs the packed size is compared: deflate compresses at most about 1000 times,
+    so a chunk whose packed size does not exceed the declared size can do little harm.
 
     Parameters
     ----------
@@ -33,19 +33,19 @@ def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
     meta : mapping
         Content of its .zarray or zarr.json.
     width : int
-        Bytes of a value.
+        Bytes of one value.
 
     Raises
     ------
     InputError
         Naming the chunk.
     ResourceError
-        If a single chunk, as declared, does not fit the memory.
+        If one chunk of the declared size does not fit into memory.
     """
     grid = _grid(meta)
     if grid is None:
-        return  # zarr says what is wrong
-    refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # a chunk is whole in memory
+        return  # zarr reports the error
+    refuse_if_larger_than_memory(array, float(math.prod(grid)) * width)  # zarr holds a whole chunk in memory
     most = _TEXT * math.prod(grid) * width + _SLACK
     names = set(_codecs(meta))
     needed = math.prod(grid) * width if "sharding_indexed" not in names else 0
@@ -72,23 +72,23 @@ def refuse_bombs(array: Path, meta: Mapping[str, Any], width: int) -> None:
 
 
 def absent_chunks(group: Any) -> dict[str, Any]:
-    """Arrays of a zarr group of which chunks are not stored, by their names.
+    """Names of the arrays in a zarr group that lack stored chunks.
 
-    Zarr from 3.2 on can raise at such a chunk instead (``read_missing_chunks``).
+    Zarr 3.2 and later can raise an error at such a chunk instead (``read_missing_chunks``).
     """
     arrays = ((name, found) for name, found in group.members(max_depth=None) if hasattr(found, "nchunks"))
     return {name: array for name, array in arrays if array.nchunks_initialized < array.nchunks}
 
 
 def declare_no_fill(folder: Path) -> None:
-    """State of all arrays of a folder, in zarr v2, that no chunk was left out: one that is absent is lost."""
+    """Mark all arrays of a zarr v2 folder as complete, so that readers take an absent chunk for lost."""
     for file in folder.rglob(".zarray"):
         stated = json.loads(file.read_bytes())
         file.write_text(json.dumps(stated | {"fill_value": None}, indent=2))
 
 
 def _grid(meta: Mapping[str, Any]) -> list[int] | None:
-    """Lengths of a chunk, in either format of zarr."""
+    """Shape of a chunk, for zarr v2 and v3."""
     grid: Any = meta.get("chunks") or meta
     for key in () if grid is not meta else ("chunk_grid", "configuration", "chunk_shape"):
         grid = grid.get(key) if isinstance(grid, Mapping) else None
@@ -98,7 +98,7 @@ def _grid(meta: Mapping[str, Any]) -> list[int] | None:
 
 
 def _codecs(meta: Mapping[str, Any]) -> Iterator[str]:
-    """Names of what the chunks are packed with, in either format of zarr."""
+    """Names of the codecs of the chunks, for zarr v2 and v3."""
     packed = meta.get("compressor")
     if isinstance(packed, Mapping):
         yield str(packed.get("id"))
@@ -108,7 +108,7 @@ def _codecs(meta: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
-    """Complain of a chunk of blosc that is cut short: blosc reads on in the memory behind it."""
+    """Refuse a truncated blosc chunk: blosc would read memory beyond its end."""
     if "blosc" not in codecs:
         return
     with chunk.open("rb") as file:
@@ -123,7 +123,7 @@ def _refuse_cut_blosc(chunk: Path, codecs: set[str], needed: int) -> None:
 
 
 def _unpacked(chunk: Path, codecs: set[str], most: int) -> int:
-    """Bytes that a chunk unpacks to, as far as that can be found without unpacking more than `most`."""
+    """Unpacked size of a chunk in bytes, determined without unpacking more than `most` bytes."""
     with chunk.open("rb") as file:
         if "blosc" in codecs:
             head = file.read(16)
@@ -133,5 +133,5 @@ def _unpacked(chunk: Path, codecs: set[str], most: int) -> int:
             try:
                 return len(unpack.decompress(file.read(), most + 1))
             except zlib.error:
-                return 0  # zarr says what is wrong
+                return 0  # zarr reports the error
     return 0

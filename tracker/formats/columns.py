@@ -1,4 +1,4 @@
-"""Which column of a table is which: our own names, and those of other tracking software."""
+"""Recognise the columns of a table by the names that Outbid and other tracking software use."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "track_id": ("track_id", "trackid", "track", "particle", "trajectory", "tracklet_id", "id_of_track"),
     "parent": ("parent", "parent_track_id", "parent_track", "parent_id"),
 }
-"""Names that each role goes by, the preferred one first, as `plain` spells them; for z, y, x see `axes`."""
+"""Names of the column for each role, as `plain` spells them, preferred first; for z, y, x see `axes`."""
 
 NEEDED = ("frame", "y", "x")
-"""Roles without which there are no detections; without z they lie in a plane."""
+"""Roles that every table of detections needs; without z, the detections are 2D."""
 
 _NUMBERED = re.compile(rf"(parent|{'|'.join(LINK_MEASURES)})(_[2-9]|_[1-9]\d+)?")
 _NAMELESS = re.compile(r"\s*|unnamed: \d+", re.IGNORECASE)  # the latter is pandas' index
 _GIVEN = re.compile(rf"\s*({'|'.join(ALIASES)})\s*=")
 AS_NAMED: Mapping[str, str] = {}
-"""No columns that a caller names: all are found by their names."""
+"""The caller named no columns; all are recognised by name."""
 
 
 def plain(name: str) -> str:
@@ -49,12 +49,12 @@ def is_nameless(name: str) -> bool:
 
 
 def columns_from(texts: Iterable[str]) -> dict[str, str]:
-    """Columns by role, from ``role=name`` texts in which several may stand, separated by commas.
+    """Parse columns by role from texts of the form ``role=name,role=name``.
 
     Raises
     ------
     SettingsError
-        If a text is no such list, or a role or a column stands there twice.
+        If a text has another form, or a role or column occurs twice.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def columns_from(texts: Iterable[str]) -> dict[str, str]:
 
 
 def text_of_columns(columns: Mapping[str, str]) -> str:
-    """What `columns_from` reads.
+    """Format columns as the text that `columns_from` parses.
 
     Examples
     --------
@@ -93,12 +93,12 @@ def text_of_columns(columns: Mapping[str, str]) -> str:
 
 
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """The columns that a caller names.
+    """Check the columns that a caller named.
 
     Raises
     ------
     SettingsError
-        If a role is unknown, or two have one column.
+        If a role is unknown, or two roles have the same column.
     """
     unknown = [role for role in columns if role not in ALIASES]
     if unknown:
@@ -114,22 +114,22 @@ def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
 def roles_of(names: Sequence[str], given: Mapping[str, str] = AS_NAMED) -> dict[str, str]:
     """The column for each role that the table has: ``{"frame": "FRAME", "x": "POSITION_X", …}``.
 
-    Besides the roles of `ALIASES` there are those of `LINK_MEASURES`; ``parent_2``,
-    ``link_cost_2`` and so on for the second link that reaches a detection (a merge); and ``node`` with
-    ``node_parent`` where every detection has a number and names the one before it.
+    Further roles are those of `LINK_MEASURES`; ``parent_2``, ``link_cost_2`` and so on for the second link to
+    the same detection (a merge); and ``node`` with ``node_parent`` in tables in which each detection has a
+    number and names the number of its predecessor.
 
     Parameters
     ----------
     names : sequence of str
         All columns.
     given : mapping of str to str
-        Columns by role that the caller names; an empty name is none.
+        Columns by role that the caller named; an empty name means that there is no such column.
 
     Raises
     ------
     InputError
-        If two columns have the same name, or names that differ in case or spaces only; or a column that is
-        given is not there.
+        If two columns have the same name, or names that differ only in case or spaces; or if a column that
+        the caller named does not exist.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def roles_of(names: Sequence[str], given: Mapping[str, str] = AS_NAMED) -> dict[
 
 
 def _column_given(name: str, role: str, names: Sequence[str]) -> str:
-    """The column that a caller calls so, or writes almost so."""
+    """The column with this name, or else with nearly this name."""
     like = [other for other in names if plain(other) == plain(name)]
     if name in names or len(like) == 1:
         return name if name in names else like[0]
@@ -176,7 +176,7 @@ def _column_given(name: str, role: str, names: Sequence[str]) -> str:
 
 
 def _column_called(alias: str, by_plain: Mapping[str, list[str]]) -> str | None:
-    """The column of a name, however it is spelled."""
+    """The column with this name, whatever its case, spaces and underscores."""
     spelled = by_plain.get(alias, [])
     if alias in spelled:
         return alias
@@ -188,13 +188,13 @@ def _column_called(alias: str, by_plain: Mapping[str, list[str]]) -> str | None:
 
 
 def _read_parents(roles: dict[str, str], names: Sequence[str], by_plain: Mapping[str, list[str]]) -> None:
-    """What columns parent and id mean differs from program to program."""
-    if "Position X" in names and "parent" in roles:  # in Imaris' tables the parent of a spot is its track
+    """The meaning of the columns parent and id differs from program to program."""
+    if "Position X" in names and "parent" in roles:  # in tables of Imaris, the parent of a spot is its track
         parent = roles.pop("parent")
         roles.setdefault("track_id", parent)
     if "track_id" not in roles and {"id", "root", "parent"} <= set(
         by_plain
-    ):  # in btrack's the ID is a track's
+    ):  # in tables of btrack, the ID is the track's
         roles["track_id"] = by_plain["id"][0]
     if roles.get("parent") == "parent_id" and "id" in names:
         del roles["parent"]
@@ -202,7 +202,7 @@ def _read_parents(roles: dict[str, str], names: Sequence[str], by_plain: Mapping
 
 
 def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
-    """Columns that say something of a detection besides where it is: no role, no identity, no nameless one.
+    """Columns that become features: without a role, with a name, and without track numbers.
 
     Examples
     --------
@@ -211,9 +211,9 @@ def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
     ['id', 'time', 'mass']
     """
     kept = {name for role, name in roles.items() if role != "node"}
-    # A second column of track numbers must not pass as a feature: what is known of identities is no hint.
+    # A second column of track numbers must not become a feature: features may influence the links.
     identity = {*ALIASES["track_id"], *ALIASES["parent"]}
-    # Nor one that has the name of ours and is not the one that is meant; nor napari's numbers of rows.
+    # Nor may a column with one of our names that is not in use, nor the row numbers of napari.
     other = {"frame", "z", "y", "x"} if roles else set()
     other |= {"index"} if frame_of_napari(roles) else set()
     dropped = kept | other
@@ -221,7 +221,7 @@ def feature_names(names: Iterable[str], roles: Mapping[str, str]) -> list[str]:
 
 
 def missing_roles(roles: Mapping[str, str], names: Sequence[str]) -> str:
-    """A sentence on what a table lacks to be read as detections; empty if it lacks nothing.
+    """A message naming the columns that a table of detections lacks; empty if it lacks none.
 
     Examples
     --------
@@ -243,5 +243,5 @@ or name them: --columns frame=NAME,y=NAME (Python: columns=).
 
 
 def _shown(names: Sequence[str]) -> str:
-    """The columns of a table, or the first of them, for a message."""
+    """The column names of a table for a message, at most the first few."""
     return ", ".join(repr(name[:40]) for name in names[:12]) + (", …" if len(names) > 12 else "")

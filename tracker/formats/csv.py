@@ -1,8 +1,8 @@
-"""CSV and TSV: our own tables, and those that TrackMate, Imaris, trackpy and others export.
+"""CSV and TSV: tables of Outbid, and tables exported by TrackMate, Imaris, trackpy and others.
 
-Read right whatever the separator (comma, semicolon, tab), the decimal mark (point, or comma beside another
-separator), the encoding (UTF-8, UTF-16, with or without a mark) and the lines above the header.
-The run record stands beside the file, as ``tracks.csv.json``.
+The reader detects the separator (comma, semicolon, tab), the decimal mark (point, or comma with another
+separator), the encoding (UTF-8 or UTF-16, with or without a byte order mark) and skips lines above the
+header. The run record is a file beside the table: ``tracks.csv.json``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .records import record_beside, to_stand_beside, unit_beside
 RECORD_BESIDE = True
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL = r"^\s*[+-]?0[xX]"
-"""What pyarrow takes for a whole number, but who writes a table does not mean as one."""
+"""Text that pyarrow parses as a whole number although authors of tables do not mean one."""
 _BLANK = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"]
 
 
@@ -92,13 +92,13 @@ def _write(
         form = pyarrow.csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
         pyarrow.csv.write_csv(rows, file, form)
 
-    # The columns have no place for a unit, so it stands with the record.
+    # A CSV table has no field for the unit, so the record states it.
     beside = to_stand_beside(path, record, unit)
     write_whole(path, write, overwrite=overwrite, beside=beside)
 
 
 def _floats_distinct_from_integers(rows: pa.Table) -> pa.Table:
-    """Features that are real numbers but happen to be whole, as 1.0: else they are read back as integers."""
+    """Write real features whose values are all whole as 1.0: otherwise they are read back as integers."""
     known = roles_of(rows.column_names)
     for index, name in enumerate(rows.column_names):
         column = rows[name]
@@ -114,7 +114,7 @@ def _floats_distinct_from_integers(rows: pa.Table) -> pa.Table:
 
 
 def _head(path: Path) -> bytes:
-    """The file's beginning as UTF-8, cut after a whole line."""
+    """The first MiB of the file, as UTF-8."""
     with path.open("rb") as file:
         head = file.read(1 << 20)
     return as_utf8(head[: len(head) & ~1], path)
@@ -146,7 +146,7 @@ def _roles(layout: Layout, path: Path, columns: Mapping[str, str]) -> dict[str, 
 
 
 def _refuse_if_too_large(path: Path) -> None:
-    """Predict the memory from the length of the first lines: the text, and twice 8 bytes for each number."""
+    """Check the memory, estimated from the first lines: the text, and twice 8 bytes for each number."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(1 << 16)
@@ -174,7 +174,7 @@ def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) ->
 
 
 def _converted(body: pa.Buffer, layout: Layout, types: Mapping[str, pa.DataType], quoted: bool) -> pa.Table:
-    """The rows with columns of these types, and others of the type that their values show."""
+    """Parse the rows; columns without a given type get the type of their values."""
     return pyarrow.csv.read_csv(
         pa.BufferReader(body),
         pyarrow.csv.ReadOptions(column_names=layout.names),
@@ -186,12 +186,12 @@ def _converted(body: pa.Buffer, layout: Layout, types: Mapping[str, pa.DataType]
 
 
 def _reals(roles: Mapping[str, str]) -> list[str]:
-    """Columns of real numbers, also where all of them are whole: -0 is no integer."""
+    """Columns that contain real numbers, even if all are whole: -0 is not an integer."""
     return [name for role, name in roles.items() if role in ("z", "y", "x") or role.startswith(LINK_MEASURES)]
 
 
 def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every row, slowly: to say where something is wrong."""
+    """Yield line number and fields of every row; slow, used only to locate an error."""
     lines = io.TextIOWrapper(io.BytesIO(text[layout.start :]), "latin-1", newline="")
     reader = csv.reader(lines, delimiter=layout.separator)
     line = layout.line
@@ -205,7 +205,7 @@ def _records(text: bytes, layout: Layout, path: Path) -> Iterator[tuple[int, lis
 
 
 def _complaint(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path, reason: str) -> InputError:
-    """The first row that has too many or too few fields, or no number where one is needed."""
+    """Report the first row with too many or too few fields, or without a number where one is needed."""
     places = [layout.names.index(name) for name in _reals(roles)]
     to_point = str.maketrans({layout.decimal: ".", ".": layout.decimal})
     for line, fields in _records(text, layout, path):

@@ -1,4 +1,4 @@
-"""How a CSV file is laid out: encoding, separator, header, and where its rows begin."""
+"""Detect the layout of a CSV file: encoding, separator, header and first row."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _DECIMAL_COMMA = re.compile(rb"[;\t\r\n]\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*[;\t\
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the table is in a file of UTF-8 text.
+    """Position and format of the table within UTF-8 text.
 
     Parameters
     ----------
     names : list of str
-        Column names, as many as a row has fields.
+        Column names, one for each field of a row.
     header : int
-        Number of the line with the names; the file's first line is 1.
+        Line number of the column names; the first line of the file is 1.
     start : int
-        Byte at which the first row begins.
+        Byte offset of the first row.
     line : int
-        Number of the line that begins there.
+        Line number of the first row.
     separator, decimal : str
         One character each.
     unit : str or None
-        Unit of the positions, if lines under the header state it.
+        Unit of the positions, if the lines below the header state one.
     """
 
     names: list[str]
@@ -50,7 +50,7 @@ class Layout:
 
 
 def as_utf8(content: bytes, path: Path) -> bytes:
-    """The file's text as UTF-8 without a byte order mark; UTF-16 is recognised with or without its mark.
+    """Convert text to UTF-8 without a byte order mark; UTF-16 is recognised with or without its mark.
 
     Examples
     --------
@@ -86,16 +86,16 @@ def as_utf8(content: bytes, path: Path) -> bytes:
 
 
 def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
-    """Find separator, header and first row, with the columns by role that the caller names.
+    """Find the separator, the header and the first row, given the columns that the caller named.
 
-    The header is the first line in which some separator sets apart columns for frame, y and x: that
-    passes over the lines that Imaris writes above it. Three lines without a number under a
-    header of TrackMate are more of its header.
+    The header is the first line that contains columns for frame, y and x when split at some separator. Lines
+    above it, as Imaris writes, are skipped. Three lines without numbers below a header of TrackMate belong to
+    the header.
 
     Raises
     ------
     InputError
-        If there is no such line; the message says what stands in the first one.
+        If there is no such line; the message quotes the first line.
     """
     lines = list(islice(_first_lines(text), _MOST_PREAMBLE + 4))
     for number, (_, line) in enumerate(lines[:_MOST_PREAMBLE]):
@@ -107,20 +107,20 @@ def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
 
 
 def fields_of(line: str, separator: str) -> list[str]:
-    """The fields of a line, without the spaces around them."""
+    """Split a line into fields, without surrounding spaces."""
     try:
         return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
-    except csv.Error:  # a field of 128 KiB is none
+    except csv.Error:  # a field of 128 KiB is no header
         return []
 
 
 def _separator_of(line: str) -> str:
-    """Comma, semicolon or tab, whichever makes most fields."""
+    """The separator (comma, semicolon or tab) that gives the most fields."""
     return max(",;\t", key=lambda mark: len(fields_of(line, mark)))
 
 
 def _is_header(names: list[str], columns: Mapping[str, str]) -> bool:
-    once = list(dict.fromkeys(names))  # that a name stands twice is reported when the rows are read
+    once = list(dict.fromkeys(names))  # duplicate names are reported when the rows are read
     spelled = set(map(plain, once))
     if not all(plain(name) in spelled for name in columns.values() if name):
         return False
@@ -131,7 +131,7 @@ def _is_header(names: list[str], columns: Mapping[str, str]) -> bool:
 
 
 def _first_lines(text: bytes) -> Iterator[tuple[int, str]]:
-    """Start and content of each line in the head of the file."""
+    """Offset and content of each line at the beginning of the file."""
     for found in _LINE.finditer(text[:_HEAD]):
         if found.group():
             line = found.group().rstrip(b"\r\n")
@@ -155,7 +155,7 @@ def _below_header(
 
 
 def _names_things(row: list[str], names: list[str]) -> bool:
-    """Whether a line under the header has a field for each column and no number among them."""
+    """Whether a line below the header has a field for each column, none of them a number."""
     return len(row) == len(names) and not any(_NUMBER.fullmatch(field) for field in row)
 
 

@@ -1,9 +1,9 @@
-"""Cell Tracking Challenge: a folder of label images and a table of tracks; detections are their centroids.
+"""Cell Tracking Challenge: label images and a table of tracks; detections are centroids of labels.
 
-Either ``mask000.tif`` … with ``res_track.txt`` (a result) or ``man_track000.tif`` … with ``man_track.txt``
-(the truth). Rows of the table are: label, first frame, last frame, parent (0 for none). Where an object is
-missing in a frame of its track, the track has a gap. An image that is missing in the frames of the tracks,
-and a parent that ends later than its child begins, are errors.
+The folder holds either ``mask000.tif`` … with ``res_track.txt`` (a result) or ``man_track000.tif`` … with
+``man_track.txt`` (the truth). Rows of the table are: label, first frame, last frame, parent (0 for none). A
+track has a gap in frames whose image lacks its label. It is an error if the image of a frame of some track is
+missing, or if a parent ends after its child begins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IMAGE = re.compile(r"(?:mask|man_track)([0-9]+)\.tiff?")
 
 
 def recognises(path: Path) -> bool:
-    """Whether it is a folder with such images and a table, or the table in it."""
+    """Whether the path is a folder with such images and a table, or the table in such a folder."""
     folder = path if path.is_dir() else path.parent
     return path.name in (*_TABLES, folder.name) and any((folder / name).is_file() for name in _TABLES)
 
@@ -52,7 +52,7 @@ def read_tracks(path: Path) -> Tracks:
             f"{path}: label {label[row]} is in frame {detections.frame[row]}, outside frames "
             f"{first[place[row]]} to {last[place[row]]} of its row. Fix the table."
         )
-    # A parent may be in the table and in no image: then the child has none that could be linked.
+    # A parent may be in the table but in no image: then its child gets no link to it.
     parent = np.where(np.isin(table[:, 3], label) & (table[:, 3] > 0), table[:, 3], -1)
     try:
         return Tracks.from_track_ids(detections, label, parent[place])
@@ -66,18 +66,18 @@ def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked al
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: the format cannot store one."""
     return
 
 
 def _read(path: Path) -> tuple[Detections, NDArray[np.int64]]:
-    """The centroids, and the label of each."""
+    """Centroids of all labels, with the label of each."""
     images = _images(path if path.is_dir() else path.parent)
     _refuse_missing(path, images)
     frames, labels, places, sizes = [], [], [], []
     for frame, file in sorted(images.items()):
         movie = open_movie(file)
-        if movie.frame_count > 1:  # in a folder of stacks the axis that nobody names is z
+        if movie.frame_count > 1:  # in a folder of stacks, an unnamed axis is z
             movie = open_movie(file, axes=movie.axes.replace("T", "Z"))
         label, place, size = centroids(next(movie.frames()))
         frames.append(np.full(len(label), frame))
@@ -107,7 +107,7 @@ def _images(folder: Path) -> dict[int, Path]:
 
 
 def _refuse_missing(path: Path, images: dict[int, Path]) -> None:
-    """Complain about frames of the tracks without an image: a frame in which nothing was seen has one."""
+    """Refuse frames of tracks without an image: even an empty frame needs one."""
     table = _table(path)
     if not len(table):
         return
@@ -125,7 +125,7 @@ def _refuse_missing(path: Path, images: dict[int, Path]) -> None:
 
 
 def _table(path: Path) -> NDArray[np.int64]:
-    """(n, 4) label, first frame, last frame, parent, by label."""
+    """(n, 4) label, first frame, last frame and parent, sorted by label."""
     folder = path if path.is_dir() else path.parent
     file = path if path.is_file() else next(folder / name for name in _TABLES if (folder / name).is_file())
     rows = []

@@ -1,4 +1,4 @@
-"""CZI, Zeiss' images, read by czifile: tiles of planes, put together to frames when they are asked for."""
+"""Zeiss CZI images, read by czifile; frames are assembled from tiles when they are needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METRES_TO_MICROMETRES = 1e6
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """A block of pixels: where it begins and how far it reaches along each axis, and what reads it."""
+    """A block of pixels: its start and length along each axis, and its reader."""
 
     place: dict[str, tuple[int, int]]
     scene: int
@@ -33,7 +33,7 @@ class _Tile:
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """The tiles of a scene as one array; pyramids of lower resolution are left out.
+    """The tiles of a scene as one array; only full resolution is read.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 class _Pixels:
-    """(T, C, Z, Y, X, S): tiles are read when they are indexed."""
+    """Array (T, C, Z, Y, X, S) that reads tiles when it is indexed."""
 
     def __init__(self, held: Held, source: str, tiles: Sequence[_Tile]) -> None:
         self._held, self._source, self._tiles = held, source, sorted(tiles, key=lambda tile: tile.mosaic)
@@ -96,7 +96,7 @@ class _Pixels:
 
     def __getitem__(self, where: tuple[int, int, slice, slice, slice, slice]) -> NDArray:
         t, c = where[0] + self._start[0], where[1] + self._start[1]
-        if (t, c) not in self._by_plane:  # zeros would look like an image
+        if (t, c) not in self._by_plane:  # zeros would look like image data
             raise InputError(
                 f"{self._source}: of {self.shape[0]} frames, number {where[0]} is not stored for channel "
                 f"{where[1]}. Copy the file again, or give the frames that are there."
@@ -110,7 +110,7 @@ class _Pixels:
         return found[where[2:]]
 
     def _paint(self, tile: _Tile, t: int, c: int, planes: slice, found: NDArray) -> None:
-        """Write a tile where it belongs, unless it lies in none of these planes."""
+        """Copy a tile into the planes, if it lies within them."""
         place = [tile.place.get(axis, (0, 1)) for axis in _LETTERS]
         inside = [start - least for (start, _), least in zip(place, self._start, strict=True)][2:]
         wanted = range(*planes.indices(found.shape[0]))
@@ -127,12 +127,12 @@ class _Pixels:
 
 
 def _is_whole(entry: Any) -> bool:
-    """Whether it is of full resolution."""
+    """Whether the entry has full resolution."""
     return int(entry.pyramid_type) == 0 and tuple(entry.shape) == tuple(entry.stored_shape)
 
 
 def _tile(entry: Any) -> _Tile:
-    """What an entry of the directory says, in the words of either generation of czifile."""
+    """Parse an entry of the directory, from an older or newer version of czifile."""
     dtype = np.dtype(entry.dtype)
     dtype = dtype if dtype.subdtype is None else dtype.subdtype[0]
     if hasattr(entry, "dims"):
@@ -161,12 +161,12 @@ class _Facts:
 
 
 def _facts(text: str) -> _Facts:
-    """Voxel, interval and channels from the XML of the file."""
+    """Voxel size, frame interval and channel names from the XML of the file."""
     from defusedxml import ElementTree
 
     try:
         root = ElementTree.fromstring(text, forbid_dtd=True)
-    except Exception:  # pixels can be read without what describes them
+    except Exception:  # the pixels are readable without metadata
         return _Facts()
     found = {
         each.get("Id"): float(value.text)

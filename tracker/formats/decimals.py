@@ -1,4 +1,4 @@
-"""Numbers as files write them: plain decimal, and not all that Python's own syntax allows."""
+"""Parse numbers in files: plain decimal notation only, a subset of Python's syntax."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..errors import InputError
 
 
 def decimal(text: str) -> float:
-    """A number, perhaps infinite or not a number.
+    """Parse a number; infinity and NaN are allowed.
 
     Raises
     ------
     ValueError
-        If it is none: Python's underscores and the digits of other scripts are not for data.
+        If the text is not a number; Python's underscores and digits of other scripts are refused.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def whole(text: str) -> int:
     Raises
     ------
     ValueError
-        As `decimal`; or if it is not whole, or of more than 63 bits.
+        As `decimal`; or if the number is not whole or needs more than 63 bits.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def whole(text: str) -> int:
 
 
 def row_of(path: Path, number: int, line: str, least: int, most: int | None = None) -> list[float]:
-    """The numbers that begin a line of text, `least` of them, of no more than `most` fields.
+    """Parse the first `least` numbers of a line of at most `most` fields.
 
     Raises
     ------

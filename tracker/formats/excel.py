@@ -1,4 +1,4 @@
-"""Excel's .xlsx: the table on the first sheet, with a header in its first row that is not empty."""
+"""Excel .xlsx: the table on the first sheet; the first non-empty row is the header."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .memory import refuse_if_larger_than_memory
 
 TAKES_COLUMNS = True
 _SWELLS = 10
-"""Bytes of memory for a byte of XML: a cell becomes a few objects."""
+"""Bytes of memory per byte of XML: each cell becomes several objects."""
 _ROW = re.compile(rb"""<(?:\w+:)?row\b[^>]*?\sr=["'](\d{1,9})["']""")
-"""The number that a row states."""
+"""Pattern of the row number in the XML."""
 _HEAD = 4096
-"""Bytes in which a document type stands, if there is one."""
+"""Number of bytes at the start of a part that are searched for a document type."""
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - as other tables
-    """Whether the file is a zipped workbook."""
+    """Whether the file is an Excel workbook."""
     return path.is_file() and zipfile.is_zipfile(path)
 
 
@@ -68,7 +68,7 @@ def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
 
 
 def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
-    """Header, rows that are not empty, and the number of the first of them, as Excel counts."""
+    """The header, the non-empty rows below it, and Excel's number of the first of these."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -87,7 +87,7 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
         book.close()
     except (OutbidError, MemoryError):
         raise
-    except Exception as error:  # openpyxl, zlib and the XML parsers raise anything about damaged parts
+    except Exception as error:  # openpyxl, zlib and XML parsers raise many kinds of errors at damaged parts
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{path} is damaged or no workbook: {reason}. Save it again in Excel.") from None
     if not kept:
@@ -98,7 +98,7 @@ def _cells(path: Path) -> tuple[list[str], list[tuple[object, ...]], int]:
 
 
 def _refuse_harmful(path: Path) -> None:
-    """Complain about parts that would not fit the memory, or declare entities, before they are unpacked."""
+    """Refuse parts that do not fit into memory or declare entities, before they are unpacked."""
     with zipfile.ZipFile(path) as archive:
         refuse_if_larger_than_memory(path, _SWELLS * sum(info.file_size for info in archive.infolist()))
         for info in archive.infolist():
@@ -113,7 +113,7 @@ def _refuse_harmful(path: Path) -> None:
 
 
 def _refuse_rows_out_of_order(path: Path, sheet: bytes) -> None:
-    """Complain of a sheet whose rows do not follow each other: openpyxl leaves out those that go back."""
+    """Refuse a sheet whose row numbers decrease: openpyxl would skip those rows."""
     last = 0
     for row in map(int, _ROW.findall(sheet)):
         if row <= last:
@@ -122,7 +122,7 @@ def _refuse_rows_out_of_order(path: Path, sheet: bytes) -> None:
 
 
 def _column(values: list[object]) -> pa.Array:
-    """Numbers as numbers; else text, which the reader refuses where a number is needed."""
+    """Convert a cell to a number or to text; text is refused later where a number is needed."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):

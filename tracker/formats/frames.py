@@ -1,4 +1,4 @@
-"""`Images`: the frames of a movie of any file, read one by one."""
+"""`Images`: the frames of a movie in any image format, read one by one."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from .stacks import WHOLE, Box
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """The frames of a movie, read one by one, and what is known of them.
+    """The frames of a movie, read one by one, with their metadata.
 
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     axes : str
-        Axes of what a file holds, in its order, for example ``"TZYX"``; C and S are channels.
+        Axes of the array in the file, in order, for example ``"TZYX"``; C and S are channels.
     sizes : tuple of int
-        Length of each of the axes.
+        Length of each axis.
     frame_count : int
     spacing : tuple of 3 float
         Size of a voxel along z, y, x, in `unit`.
     unit : str
     interval : float or None
-        Seconds from frame to frame, where the file states it.
+        Seconds between frames, if the file states it.
     read : callable
-        Given the numbers of frames and the part of each along z, y, x: the frames.
+        Function of frame numbers and a box along z, y, x that yields the frames.
     channel : int
         The channel that is read.
     doubts : tuple of str
-        Sentences about what had to be guessed, and how to set it.
+        Sentences that say which metadata were guessed and how to set them.
     scene : int or None
-        Which of several images is read, where that was chosen.
+        Number of the image that is read, if the caller chose one of several.
     scenes, channels : tuple of str
-        What each of several images is, where none was chosen; and the names of channels, if any.
+        Descriptions of the images, if there are several and the caller chose none; and names of the channels,
+        if any.
     levels : tuple of tuple of int
-        Sizes at each level of resolution, where there are several.
+        Sizes at each level of resolution, if there are several.
     """
 
     name: str
@@ -62,26 +63,26 @@ class Images:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Voxels of a frame along z, y, x; z is 1 in 2D."""
+        """Shape of a frame along z, y, x; z is 1 in 2D."""
         size = dict(zip(self.axes, self.sizes, strict=True))
         return size.get("Z", 1), size["Y"], size["X"]
 
     def frames(self, numbers: Sequence[int] | None = None, box: Box = WHOLE) -> Iterator[NDArray]:
-        """Each frame as (z, y, x) array, of the type that the file has.
+        """Yield each frame as a (z, y, x) array with the dtype of the file.
 
         Parameters
         ----------
         numbers : sequence of int, optional
-            Of the frames, from 0 up; all by default.
+            Frame numbers, counted from 0; by default all frames.
         box : 3 slices
-            The part along z, y, x that is read.
+            The region along z, y, x that is read.
 
         Raises
         ------
         InputError
-            If an image is damaged, or not like the first one.
+            If an image is damaged, or differs from the first one in size or type.
         SettingsError
-            If there is no frame of a number.
+            If a frame number does not exist.
         """
         chosen = range(self.frame_count) if numbers is None else numbers
         for number in numbers if numbers is not None else ():
@@ -90,7 +91,7 @@ class Images:
         yield from self.read(chosen, box)
 
     def lazy(self) -> Any:
-        """(T, Z, Y, X) dask array, a chunk a frame, which is read when it is computed.
+        """(T, Z, Y, X) dask array with one chunk per frame; a frame is read when its chunk is computed.
 
         Raises
         ------
@@ -110,7 +111,7 @@ class Images:
             return next(self.frames([block_id[0]]))[None]
 
         chunks = ((1,) * self.frame_count, *((size,) for size in self.shape))
-        arrays: Any = lazily  # its functions have no types
+        arrays: Any = lazily  # dask's functions have no type annotations
         return arrays.map_blocks(
             block, chunks=chunks, dtype=first.dtype, meta=np.empty((0,) * len(shape), first.dtype)
         )

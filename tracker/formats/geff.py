@@ -1,7 +1,7 @@
 """GEFF, the graph exchange file format: a folder of zarr arrays (https://liveimagetrackingtools.org/geff).
 
-Needs the extra: pip install 'outbid[geff]'. Read are versions 0.1 to 1, also inside a zarr container;
-written is version 1 in zarr v2, with all chunks and no fill value. The run record stands in ``extra``.
+Needs the extra: pip install 'outbid[geff]'. Outbid reads versions 0.1 to 1, also inside a zarr container. It
+writes version 1 in zarr v2, with all chunks and no fill value. The run record is stored in ``extra``.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def _tracks(path: Path) -> Tracks:
     frame = _frames(path, nodes, time)
     listed = metadata.get("axes") or ()
     unit = next((axis.get("unit") for axis in listed if axes.get(axis.get("name")) == "x"), None)
-    # In the order of the metadata: that of the folder differs from machine to machine.
+    # Use the order in the metadata: the order in the folder differs from machine to machine.
     order = [name for name in metadata.get("node_props_metadata", ()) if name in nodes]
     features = {
         name: nodes[name]
         for name in dict.fromkeys([*order, *sorted(nodes)])
         if name not in axes and nodes[name].dtype.kind in "biuf" and nodes[name].ndim == 1
-        if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # the frame once more
+        if name.lower() not in _FRAME or not np.array_equal(nodes[name], frame)  # duplicates the frame
     }
     measures = {name: of_edge[name] for name in LINK_MEASURES if name in of_edge}
     _refuse_lost(path, absent, listed, {*axes, time})
@@ -95,17 +95,17 @@ def _tracks(path: Path) -> Tracks:
 def _refuse_lost(
     path: Path, absent: Mapping[str, Any], axes: Iterable[Mapping[str, Any]], needed: set[str]
 ) -> None:
-    """Complain about chunks that are not stored, where a lost one would look the same.
+    """Refuse missing chunks that cannot be distinguished from lost ones.
 
-    zarr leaves out a chunk that holds nothing but the fill value, and reads a lost chunk as such a one. The
-    metadata of an axis state its range: only where that is one value, the value is known.
+    zarr does not store chunks that contain only the fill value, so a lost chunk is read as fill values. The
+    metadata of an axis state its range; a missing chunk is accepted only if this range is a single value.
     """
     constant = {axis["name"]: axis["min"] for axis in axes if axis.get("min") is not None
                 if axis.get("min") == axis.get("max")}  # fmt: skip
     for name, array in absent.items():
         group, *_, last = name.split("/")
         of = _property_of(name)
-        numbers = last == "ids" and (group == "edges" or array.shape[0] > 1)  # a single node may be number 0
+        numbers = last == "ids" and (group == "edges" or array.shape[0] > 1)  # a single node may be 0
         position = group == "nodes" and last == "values" and of in needed
         if numbers or (position and constant.get(of) != array.fill_value) or array.fill_value is None:
             count = array.nchunks - array.nchunks_initialized
@@ -116,19 +116,19 @@ def _refuse_lost(
 
 
 def _say_filled(path: Path, absent: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Say which of these properties are read as their fill value, in part or as a whole."""
+    """Log which properties are read as their fill value, wholly or in part."""
     for name, array in absent.items():
         if _property_of(name) in {*names}:
             _LOG.warning("%s: chunks of %s are not stored: read as %s", path, name, array.fill_value)
 
 
 def _property_of(name: str) -> str:
-    """Of an array called nodes/props/x/values: x."""
+    """Name of a property from the path of its array: nodes/props/x/values gives x."""
     return name.split("/")[2] if name.count("/") > 2 else ""
 
 
 class _Read(NamedTuple):
-    """Numbers, properties, links and their properties; arrays of which the store lacks chunks, by name."""
+    """Node numbers, properties, links and link properties; and names of arrays that lack chunks."""
 
     node: NDArray[np.int64]
     nodes: dict[str, NDArray]
@@ -166,11 +166,11 @@ def _whole(ids: NDArray) -> NDArray[np.int64]:
 
 
 def _read_old(where: Path) -> _Read:
-    """Layouts before 1.0, which the package does not read: no types declared, "attrs" for "props"."""
+    """Read layouts before 1.0, which the package geff cannot read: "attrs" for "props", no types."""
     import zarr
     from zarr.core.buffer import default_buffer_prototype
 
-    # Arrays of texts may be declared as <i4 filled with "", at which zarr stumbles: corrected in a copy.
+    # Arrays of strings may be declared as <i4 with fill value "", which zarr refuses; fix it in a copy.
     store, prototype = zarr.storage.MemoryStore(), default_buffer_prototype()
     for file in where.rglob("*"):
         if file.is_file():
@@ -198,7 +198,7 @@ def _read_old(where: Path) -> _Read:
 
 
 def _text_type(array: Path, metadata: Mapping[str, Any]) -> str:
-    """The type of an array of texts, by the size of its first chunk: 4 bytes a character."""
+    """The dtype of an array of strings, from the size of its first chunk: 4 bytes per character."""
     import numcodecs
 
     chunk = next((file for file in sorted(array.iterdir()) if not file.name.startswith(".")), None)
@@ -209,7 +209,7 @@ def _text_type(array: Path, metadata: Mapping[str, Any]) -> str:
 
 
 def _axes(path: Path, metadata: Mapping[str, Any], nodes: Mapping[str, NDArray]) -> dict[str, str]:
-    """Which property is which of t, z, y, x: by the display hints, the type, and the name's last letter."""
+    """The properties for t, z, y, x, from display hints, axis types, or the last letter of the name."""
     hints = metadata.get("display_hints") or {}
     by_hint = {"display_time": "t", "display_depth": "z", "display_vertical": "y", "display_horizontal": "x"}
     roles = {hints[hint]: axis for hint, axis in by_hint.items() if isinstance(hints.get(hint), str)}
@@ -232,7 +232,7 @@ def _axes(path: Path, metadata: Mapping[str, Any], nodes: Mapping[str, NDArray])
 
 
 def _time(nodes: Mapping[str, NDArray], axis: str) -> str:
-    """What numbers the frames: the axis of time, or a property called so where that is in minutes."""
+    """The property with frame numbers: the time axis, or property frame if the axis has an unusual name."""
     named = [name for name in nodes if name.lower() in _FRAME and nodes[name].dtype.kind in "iu"]
     return named[0] if axis.lower() not in _TIME and named else axis
 

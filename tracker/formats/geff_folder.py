@@ -1,7 +1,7 @@
-"""The folder of a GEFF, looked at before zarr opens it: what it states, and that all of it is harmless.
+"""Check the folder of a GEFF before zarr opens it: its metadata, and that reading it is safe.
 
-No link leads out of it, no array is decoded by code that could run a program, all arrays fit the memory.
-What zarr, numcodecs and geff raise all the same about metadata that make no sense becomes an InputError.
+A folder is safe if no symbolic link leads out of it, no codec could execute code, and all arrays fit into
+memory. Errors that zarr, numcodecs and geff still raise about invalid metadata become an InputError.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _HARMLESS = {
     "blosc", "zstd", "lz4", "zlib", "gzip", "bz2", "lzma", "shuffle", "delta", "vlen-utf8", "bytes", "crc32c",
     "transpose", "sharding_indexed", "default", "v2",
 }  # fmt: skip
-"""Codecs that run no program."""
+"""Codecs that cannot execute code."""
 _FILES = (".zattrs", "zarr.json")
 _PART = re.compile(
     r"((nodes|edges)/(ids/|(props|attrs)/([^/]+/((values|missing|data)/)?)?)?)?"
     r"(\.z[a-z]+|zarr\.json|(c/)?\d+([./]\d+)*|c)"
 )
-"""Names of files in a GEFF: metadata and chunks."""
+"""Patterns of file names in a GEFF: metadata and chunks."""
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn whatever is raised about a damaged folder into an InputError, with the folder and the reason."""
+    """Turn any error about a damaged folder into an InputError that names the folder and the reason."""
     try:
         yield
     except InputError as error:
@@ -50,20 +50,20 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def inside(path: Path) -> Iterator[Path]:
-    """The folder and the folders in it: a GEFF may lie in a container."""
+    """The folder and its subfolders: a GEFF may be inside a container."""
     yield path
     yield from (child for child in sorted(path.iterdir()) if child.is_dir())
 
 
 def checked(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The folder with the graph, at `path` or one below, and its metadata, once all of it is harmless.
+    """The folder of the graph, `path` or one inside it, and its metadata, after all safety checks.
 
     Raises
     ------
     InputError
-        If there is no graph or several, or a link or an array could do harm.
+        If there is not exactly one graph, or if a symbolic link or array is unsafe.
     ResourceError
-        If the arrays do not fit the memory.
+        If the arrays do not fit into memory.
     """
     found = {folder: metadata for folder in inside(path) if (metadata := metadata_of(folder)) is not None}
     if len(found) != 1:
@@ -86,7 +86,7 @@ def checked(path: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def metadata_of(folder: Path) -> dict[str, Any] | None:
-    """What the folder states of its graph; None if it has none."""
+    """The metadata of the graph in the folder; None if there is none."""
     for name in _FILES:
         if (folder / name).is_file():
             attributes = _json(folder / name)
@@ -99,7 +99,7 @@ def metadata_of(folder: Path) -> dict[str, Any] | None:
 
 
 def foreign(path: Path) -> str | None:
-    """Why a folder is no GEFF, so that more than one would be lost with it; None if it is one and no more."""
+    """Why a folder must not be replaced: it is no GEFF or holds other files; None if it may be."""
     try:
         metadata = metadata_of(path)
     except (InputError, OSError):
@@ -112,7 +112,7 @@ def foreign(path: Path) -> str | None:
 
 
 def row_count(array: Path) -> int:
-    """Rows that an array declares.
+    """Number of rows that an array declares.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _arrays(file: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Folder and metadata of the arrays that a file describes; consolidated metadata describe many."""
+    """Folders and metadata of the arrays that a metadata file describes (many if consolidated)."""
     stated = _json(file)
     many = stated if file.name == ".zmetadata" else _mapping(stated.get("consolidated_metadata"))
     for name, one in _mapping(many.get("metadata")).items():
@@ -152,7 +152,7 @@ def _arrays(file: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _size_if_harmless(array: Path, metadata: Mapping[str, Any]) -> float:
-    """Bytes that an array takes, after a look at how it is decoded."""
+    """Size of an array in bytes, after a check of its codecs."""
     if metadata.get("node_type") == "group":
         return 0.0
     codecs = [metadata.get("compressor"), *_listed(array, metadata, "filters")]

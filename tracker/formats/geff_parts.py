@@ -1,7 +1,7 @@
-"""GEFF of a Parquet table of tracks, a group of rows at a time: the memory does not grow with the table.
+"""Convert a Parquet table of tracks to GEFF in groups of rows, with memory independent of the table.
 
-What is kept is, for each track, where its last detection stands. The graph is that of `geff_write`; its links
-are in the order of the detections that they reach, and not of those that they leave.
+Between groups, only the row of the last detection of each track is kept. The graph equals that of
+`geff_write`, except that links are sorted by target, not by source.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .parquet import RECORD, files_of, rows_between
 
 _ID = "track_id"
 _CHUNK = 1 << 18
-"""Rows of a chunk: two megabytes of numbers, before they are packed."""
+"""Rows of a chunk: two megabytes of uncompressed numbers."""
 
 
 class Piece(NamedTuple):
-    """Some rows: detections, links to them as rows of the whole table, and measures of the links."""
+    """A group of rows: detections, links to them (as row numbers of the whole table), and link measures."""
 
     seen: Detections
     links: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def can_be_written_in_parts(source: Path) -> bool:
-    """Whether it is Parquet that Outbid wrote, of tracks without divisions and merges, numbered from 0 up."""
+    """Whether Outbid wrote this table, with tracks numbered from 0 and neither divisions nor merges."""
     if source.suffix not in (".parquet", ".pq"):
         return False
     most = rows = 0
@@ -48,7 +48,7 @@ def can_be_written_in_parts(source: Path) -> bool:
         try:
             about = pa.parquet.read_metadata(part)
         except (pa.ArrowException, OSError, ValueError):
-            return False  # reading it says what is wrong
+            return False  # the reader reports the error
         names = about.schema.names
         if RECORD not in (about.metadata or {}) or _ID not in names or "parent" in names:
             return False
@@ -63,7 +63,7 @@ def can_be_written_in_parts(source: Path) -> bool:
 
 
 def write_parts(source: Path, output: Path, record: Mapping[str, object] | None, *, overwrite: bool) -> int:
-    """Write a table as a graph, if `can_be_written_in_parts`; how many tracks it has.
+    """Write a table as a graph if `can_be_written_in_parts`; returns the number of tracks.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def write_parts(source: Path, output: Path, record: Mapping[str, object] | None,
     record : mapping, optional
         How the tracks were made.
     overwrite : bool
-        Whether the output may be there already.
+        Whether an existing output may be replaced.
 
     Raises
     ------
     InputError
-        If a track is in two places in one frame, or rows are not in the order of frames.
+        If a track has two detections in one frame, or the rows are not sorted by frame.
     """
     package()
     last = _LastRows()
@@ -109,18 +109,18 @@ def write_parts(source: Path, output: Path, record: Mapping[str, object] | None,
 
 
 class _LastRows:
-    """Row and frame of the last detection of each track so far."""
+    """The row and frame of the last detection of each track so far."""
 
     def __init__(self) -> None:
         self.row, self.frame = np.empty(0, np.int64), np.empty(0, np.int32)
 
     @property
     def count(self) -> int:
-        """Tracks that have a detection."""
+        """Number of tracks with a detection so far."""
         return int((self.row >= 0).sum())
 
     def before(self, track_id: NDArray[np.int64], frame: NDArray[np.int32], begin: int) -> NDArray[np.int64]:
-        """The row before each of these rows in its track, or -1; they count from `begin`."""
+        """Previous row in the same track for each new row, or -1; the new rows are numbered from `begin`."""
         more = max(int(track_id.max(initial=-1)) + 1 - len(self.row), 0)
         self.row = np.concatenate([self.row, np.full(more, -1)])
         self.frame = np.concatenate([self.frame, np.zeros(more, np.int32)])
@@ -141,21 +141,21 @@ class _LastRows:
 
 
 class _Limits:
-    """Least and largest value along each axis, which the metadata of a graph state."""
+    """The range of each axis, for the metadata of the graph."""
 
     def __init__(self) -> None:
         self.low: dict[str, float] = {}
         self.high: dict[str, float] = {}
 
     def add(self, seen: Detections) -> None:
-        """Look at more detections."""
+        """Extend the ranges by more detections."""
         for name, values in {"t": seen.frame, **dict(zip("zyx", seen.position.T, strict=True))}.items():
             if len(values):
                 self.low[name] = min(self.low.get(name, np.inf), values.min().item())
                 self.high[name] = max(self.high.get(name, -np.inf), values.max().item())
 
     def put(self, group: Any) -> None:
-        """Write them."""
+        """Write the ranges into the metadata."""
         stated = dict(group.attrs["geff"])
         stated["axes"] = [
             {**axis, "min": self.low.get(axis["name"]), "max": self.high.get(axis["name"])}
@@ -165,7 +165,7 @@ class _Limits:
 
 
 def _pieces(source: Path, last: _LastRows) -> Iterator[Piece]:
-    """The rows of all groups of all parts."""
+    """Yield the row groups of all parts."""
     begin = 0
     for part in files_of(source):
         with pa.parquet.ParquetFile(part, page_checksum_verification=True) as file:
@@ -184,7 +184,7 @@ def _pieces(source: Path, last: _LastRows) -> Iterator[Piece]:
 
 
 def _in_equal_chunks(group: Any) -> None:
-    """Give all arrays chunks of one length: they were made for the rows, or the links, of the first piece."""
+    """Set the chunk length of all arrays, which was chosen for the first group of rows or links."""
     arrays = [(name, of) for name, of in group.members(max_depth=None) if hasattr(of, "chunks")]
     for name, array in arrays:
         values = array[:]
@@ -196,7 +196,7 @@ def _in_equal_chunks(group: Any) -> None:
 
 
 def _append(group: Any, piece: Piece, begin: int) -> None:
-    """Add rows to all arrays of a graph."""
+    """Append rows to all arrays of a graph."""
     ids = np.arange(begin, begin + len(piece.seen), dtype=np.uint64)
     more: dict[str, NDArray] = {"nodes/ids": ids, "edges/ids": piece.links.astype(np.uint64)}
     more |= {f"nodes/props/{name}/values": of for name, of in arrays_of(piece.seen).items()}

@@ -1,4 +1,4 @@
-"""GEFF written: version 1 in zarr v2, with all chunks and no fill value; the run record in ``extra``."""
+"""Write GEFF version 1 in zarr v2, with all chunks and no fill value; the run record is in ``extra``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_detections(
 def write_tracks(path: Path, tracks: Tracks, record: Mapping[str, object] | None, overwrite: bool) -> None:
     """See `outbid.formats.write_tracks`."""
     package()
-    arrays_of(tracks.detections)  # says what cannot be written
+    arrays_of(tracks.detections)  # refuses what cannot be written
 
     def write(folder: Path) -> None:
         import zarr
@@ -50,7 +50,7 @@ def new_graph(
     *,
     edges: tuple[NDArray[np.int64], Mapping[str, NDArray]],
 ) -> None:
-    """Make a graph with detections as nodes, and the edges with their measures.
+    """Make a graph whose nodes are detections and whose edges are links with their measures.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def new_graph(
             "extra": {} if record is None else {"outbid": json.loads(record_bytes(record))},
         }
     )  # fmt: skip
-    with undisturbed():  # zarr's threads would go on writing into a folder that is being removed
+    with undisturbed():  # otherwise zarr's threads might write into a folder that is being removed
         write_arrays(
             folder,
             np.arange(len(seen), dtype=np.uint64),
@@ -87,7 +87,7 @@ def arrays_of(seen: Detections) -> dict[str, NDArray]:
     Raises
     ------
     InputError
-        If a frame is negative, or a feature has a name that no array can have.
+        If a frame is negative, or the name of a feature cannot be the name of an array.
     """
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")

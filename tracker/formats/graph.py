@@ -1,4 +1,4 @@
-"""Between numbered detections with links between the numbers, as graph formats have them, and Tracks."""
+"""Convert between Tracks and the numbered detections and edges of graph formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN = ["track_id", "frame", "z", "y", "x", "parent", *LINK_MEASURES]
 
 
 def is_feature(name: str) -> bool:
-    """Whether a measurement can be carried along under this name without passing for something else.
+    """Whether a feature may have this name without being read back as another column.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def is_feature(name: str) -> bool:
 
 
 def refuse_hidden(features: Mapping[str, NDArray]) -> None:
-    """Complain about features that would not be read back under their names, or hold no numbers.
+    """Refuse features that would not be read back under their names, or that are not numeric.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def detections_of(
     unit: str | None,
     features: Mapping[str, NDArray] | None = None,
 ) -> Detections:
-    """Detections in any order, (N,) and (N, 3), with the features that can be carried along.
+    """Detections from frames (N,) and positions (N, 3) in any order, with the features that can be kept.
 
     Raises
     ------
     InputError
-        Naming the file, if a frame is negative or fractional or a position is not finite.
+        If a frame is negative or fractional, or a position is not finite; the message names the file.
     """
     if len(frame) and np.nanmin(frame) < 0:
         raise InputError(f"{path}: frame {np.nanmin(frame)} is negative. Number the frames from 0 up.")
@@ -81,7 +81,7 @@ def tracks_of(
     features: Mapping[str, NDArray] | None = None,
     measures: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Tracks:
-    """Tracks from numbered detections and the numbers that each edge joins, in either direction.
+    """Tracks from numbered detections and undirected edges between their numbers.
 
     Parameters
     ----------
@@ -90,16 +90,16 @@ def tracks_of(
     node : (N,) int64 array
         Number of each detection.
     frame, position, unit, features
-        As for `detections_of`, in the order of `node`.
+        As in `detections_of`, in the order of `node`.
     edges : (E, 2) int64 array
-        Numbers of the detections that follow each other; an edge that is there twice counts once.
+        Pairs of detection numbers; duplicate edges count once.
     measures : mapping of str to (E,) array, optional
-        Those of `LINK_MEASURES` that are known.
+        Link measures of `LINK_MEASURES`, as far as known.
 
     Raises
     ------
     InputError
-        If a number is there twice or not at all, or an edge stays within a frame.
+        If a number is missing or occurs twice, or an edge joins detections of the same frame.
     """
     detections = detections_of(path, frame, position, unit, features)
     number = node[np.argsort(frame, kind="stable")]
@@ -129,7 +129,7 @@ def tracks_of(
 
 
 def families(tracks: Tracks) -> NDArray[np.int64]:
-    """(N,) int64: which detections are connected, over divisions and merges too, numbered by the first.
+    """(N,) int64 number of the connected component of each detection, across divisions and merges.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def families(tracks: Tracks) -> NDArray[np.int64]:
     >>> families(Tracks(seen, np.array([[0, 1], [0, 2]]))).tolist()
     [0, 0, 0, 1]
     """
-    from scipy import sparse  # a tenth of a second, which most commands need not wait for
+    from scipy import sparse  # imported here: it takes a tenth of a second, which most commands do not need
 
     count = len(tracks.detections)
     source, target = tracks.links.T

@@ -1,4 +1,4 @@
-"""HDF5, read by h5py: each data set of numbers over two axes or more is a scene."""
+"""HDF5 images, read by h5py: each numeric data set with at least two axes is a scene."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .tiff_scenes import refuse_scene
 SUFFIXES = (".h5", ".hdf5", ".he5")
 _MOST_AXES = 6
 _HEAP = re.compile(rb"GCOL\x01\x00\x00\x00(.{8})", re.DOTALL)
-"""Where a collection of texts begins, and how long it is."""
+"""Signature and length of a collection of strings (a global heap)."""
 _LOOKED_AT = 1 << 26
-"""Bytes in which such collections are looked for; what stands later is believed."""
+"""Number of bytes searched for such collections; later ones are not checked."""
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """A data set of the file.
+    """Read a data set of the file.
 
     Raises
     ------
     InputError
         If the file is damaged or has no image.
     SettingsError
-        If there is no such scene, or a level is chosen: the format has none.
+        If there is no such scene, or if a level is chosen, which the format does not have.
     ResourceError
         If h5py is missing.
     """
@@ -52,12 +52,12 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 def opened(source: str) -> Any:
-    """A file of HDF5, open for reading.
+    """Open an HDF5 file for reading.
 
     Raises
     ------
     InputError
-        If it is none.
+        If the file is not HDF5.
     ResourceError
         If h5py is missing.
     """
@@ -71,9 +71,10 @@ def opened(source: str) -> Any:
 
 
 def _refuse_damaged_heaps(path: Path) -> None:
-    """Complain of texts whose sizes make no sense: HDF5 2.0 goes round for ever, or reads behind them.
+    """Refuse strings with invalid sizes, at which HDF5 2.0 loops forever or reads beyond them.
 
-    Texts of attributes stand in collections: each object is its number, its uses, its size and its bytes.
+    Strings of attributes are stored in collections. Each object has a number, a reference count, a size and
+    data.
     """
     with path.open("rb") as file:
         content = file.read(_LOOKED_AT)
@@ -82,7 +83,7 @@ def _refuse_damaged_heaps(path: Path) -> None:
         while place + 16 <= end <= len(content):
             number = int.from_bytes(content[place : place + 2], "little")
             size = int.from_bytes(content[place + 8 : place + 16], "little")
-            step = size if number == 0 else 16 + -(-size // 8) * 8  # what is free counts its own head
+            step = size if number == 0 else 16 + -(-size // 8) * 8  # free space counts its header
             if step < 16 or place + step > end:
                 raise InputError(f"{path} is damaged at byte {place}: a text of {size} bytes. Copy it again.")
             place += step
@@ -94,7 +95,7 @@ def _is_image(each: Any) -> bool:
 
 
 def _axes(data: Any) -> str:
-    """The letters of the labels of dimensions, or of an attribute; Q for those that nothing names."""
+    """Axis letters from dimension labels or an attribute; Q for unnamed axes."""
     # Not by data.dims: HDF5's own function for them crashes on a damaged attribute.
     named = data.attrs.get("DIMENSION_LABELS")
     labels = [""] * len(data.shape) if named is None else [_text(each) for each in np.ravel(named)]
@@ -112,7 +113,7 @@ def _text(label: object) -> str:
 
 
 def letters(labels: list[Any], count: int) -> str:
-    """Axes from the names of dimensions: their first letters, if those are of TZCYX; the last two are Y, X.
+    """Axis letters from dimension names: their first letters if among TZCYX; the last two are Y and X.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def letters(labels: list[Any], count: int) -> str:
 
 
 def _spacing(data: Any) -> tuple[tuple[float, float, float], bool]:
-    """Size of a voxel as ImageJ writes it beside the data."""
+    """Voxel size from the attribute that ImageJ writes."""
     sizes = np.asarray(data.attrs.get("element_size_um", ()), dtype=np.float64).ravel()
     if len(sizes) != 3 or not (sizes > 0).all():
         return (1.0, 1.0, 1.0), False

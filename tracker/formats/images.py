@@ -1,4 +1,4 @@
-"""Movies as images: a TIFF file, or a folder with an image for each frame (TIFF, PNG); read one by one."""
+"""Read a movie frame by frame from a TIFF file or from a folder with one image per frame (TIFF, PNG)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .tiff import Header, look_at_tiff, planes_by_frame
 from .tiff_scenes import refuse_scene
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-"""How such a file begins."""
+"""First bytes of a PNG file."""
 _LOG = logging.getLogger("outbid")
 SUFFIXES = (".tif", ".tiff", ".btf", ".png")
-"""Of images that are read."""
+"""Suffixes of the images that are read."""
 _COPIES = 24
-"""Bytes needed to work on a voxel: a few copies in single precision."""
+"""Bytes of working memory per voxel: several copies in single precision."""
 
 
 @dataclass(frozen=True)
 class _Files:
-    """One file with all frames, or a file for each, and how a file is read."""
+    """One file with all frames, or one file per frame, and its reader."""
 
     files: tuple[Path, ...]
     axes: str
@@ -41,7 +41,7 @@ class _Files:
     scene: int | None
 
     def read(self, numbers: Sequence[int], box: Box) -> Iterator[NDArray]:
-        """The part of each frame."""
+        """Yield this region of each frame."""
         for frame in self._whole(numbers):
             yield frame[box]
 
@@ -60,7 +60,7 @@ class _Files:
             yield grey(planes.reshape(self._shape))
 
     def _image(self, path: Path) -> NDArray:
-        """An image that is a frame by itself."""
+        """Read an image that is a whole frame."""
         header = _header(path, self.scene)
         if header.sizes != self.sizes:
             raise InputError(
@@ -90,30 +90,30 @@ def open_movie(
     scene: int | None = None,
     spacing: tuple[float, float, float] | None = None,
 ) -> Images:
-    """Look at a TIFF file, or a folder with an image for each frame in the order of their numbers.
+    """Open a TIFF file, or a folder with one image per frame, sorted by the numbers in their names.
 
     Parameters
     ----------
     path : Path
     axes : str, optional
-        What the file's axes are, where it does not name them or is wrong: letters of TZCYX, in its order.
-        An axis that has no name is time, or z in a folder of stacks.
+        Axes of the array, as letters of TZCYX in order, if the file names none or names them wrongly. By
+        default an unnamed axis is time, or z in a folder of stacks.
     channel : int
-        Which channel to read where there are several.
+        Channel to read, if there are several.
     scene : int, optional
-        Which image to read where a file has several, from 0 up. Without it, images of one kind that were
-        written one by one are frames; of images that the file names, the first is read, and `Images.doubts`
+        Number of the image to read, from 0, if a file has several. By default, unnamed images of the same
+        size and type are the frames of one movie; of named images the first is read, and `Images.doubts`
         lists all.
     spacing : tuple of 3 float, optional
-        Size of a voxel along z, y, x, instead of what the file states.
+        Voxel size along z, y, x; replaces the size that the file states.
 
     Raises
     ------
     InputError
-        If there is no image, it is cut short, its axes make no sense, or a file has several images that do
-        not fit together.
+        If there is no image, if it is truncated, if its axes are invalid, or if a file has several images of
+        different size or type and none was chosen.
     ResourceError
-        If a frame does not fit the memory, or a package is missing that the format needs.
+        If a frame does not fit into memory, or a package that the format needs is missing.
     SettingsError
         If `axes`, `channel` or `scene` do not fit the file.
     """
@@ -176,7 +176,7 @@ def _header(path: Path, scene: int | None) -> Header:
 
 
 def _images_in(folder: Path) -> tuple[Path, ...]:
-    """The images of a folder in the order of their numbers; where there are several kinds, the commonest."""
+    """The images of a folder, sorted by number; of several suffixes, only the most frequent one."""
     images = sorted((file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES), key=_natural)
     if not images:
         inside = next((file.parent for kind in SUFFIXES for file in sorted(folder.glob(f"*/*{kind}"))), None)
@@ -190,7 +190,7 @@ def _images_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Frame 10 comes after frame 9."""
+    """Sort key of a file name, by which frame 10 follows frame 9."""
     parts = re.split(r"(\d+)", path.name)
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
@@ -208,13 +208,13 @@ def _look_at_png(path: Path) -> Header:
 
 
 def _refuse_cut_png(path: Path) -> None:
-    """Complain of a piece that would end behind the file: Pillow takes memory for all that is declared."""
+    """Refuse a PNG chunk that would end beyond the file: Pillow allocates the declared size."""
     size, place = path.stat().st_size, len(_PNG)
     with path.open("rb") as file:
         while place + 8 <= size:
             file.seek(place)
             length, kind = struct.unpack(">I4s", file.read(8))
-            place += 12 + length  # and length, name and checksum
+            place += 12 + length  # plus length, type and checksum
             if place > size:
                 raise InputError(
                     f"{path} is cut short: a piece would end at byte {place} of {size}. Copy it again."

@@ -1,4 +1,4 @@
-"""Imaris' images (.ims), which are HDF5, read by h5py: resolution levels, times, channels."""
+"""Imaris images (.ims, based on HDF5), read by h5py: resolution levels, time points and channels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SUFFIXES = (".ims",)
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """The image of the file at a level of resolution.
+    """Read the image of the file at a level of resolution.
 
     Raises
     ------
     InputError
-        If the file is damaged or of Imaris before version 5.5.
+        If the file is damaged or was written by a version of Imaris before 5.5.
     SettingsError
         If there is no such scene or level.
     ResourceError
@@ -56,7 +56,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 class _Pixels:
-    """(T, C, Z, Y, X) of a level; each frame is a data set of its own, filled up to whole chunks."""
+    """Array (T, C, Z, Y, X) of a level; each frame is a separate data set, padded to whole chunks."""
 
     def __init__(self, file: Any, source: str, level: int) -> None:
         self._source, self._level = source, file[f"DataSet/ResolutionLevel {level}"]
@@ -82,7 +82,7 @@ class _Pixels:
 
 
 def _text(attributes: Any, name: str, missing: str) -> str:
-    """An attribute: Imaris writes texts as arrays of single letters."""
+    """Read an attribute; Imaris writes strings as arrays of single characters."""
     if name not in attributes:
         return missing
     return (
@@ -91,7 +91,7 @@ def _text(attributes: Any, name: str, missing: str) -> str:
 
 
 def _interval(attributes: Any) -> float | None:
-    """Mean of the seconds between the stated times."""
+    """Mean time in seconds between the stated time points."""
     try:
         stated = (f"TimePoint{number}" for number in range(1, len(attributes) + 1))
         times = [datetime.fromisoformat(_text(attributes, name, "")) for name in stated if name in attributes]

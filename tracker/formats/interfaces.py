@@ -1,4 +1,4 @@
-"""What the module of a format offers to `outbid.formats`."""
+"""The functions that the module of a format provides for `outbid.formats`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..tracks import Tracks
 
 
 class Reader(Protocol):
-    """What the module of a format that is read offers; paths are checked before."""
+    """Functions of a format that can be read; `outbid.formats` checks paths before it calls them."""
 
     def recognises(self, path: Path) -> bool: ...
     def read_detections(self, path: Path) -> Detections: ...
@@ -22,7 +22,7 @@ class Reader(Protocol):
 
 
 class TableReader(Protocol):
-    """What the module of a table offers whose columns a caller may name; it says so by TAKES_COLUMNS."""
+    """Functions of a table format whose columns a caller may name; it defines TAKES_COLUMNS."""
 
     def recognises(self, path: Path, columns: Mapping[str, str]) -> bool: ...
     def read_detections(self, path: Path, columns: Mapping[str, str]) -> Detections: ...
@@ -33,7 +33,7 @@ class TableReader(Protocol):
 
 @dataclass(frozen=True)
 class ByColumns:
-    """A format of tables, with the columns that the caller names."""
+    """A table format together with the columns that the caller named."""
 
     form: TableReader
     columns: Mapping[str, str]
@@ -55,7 +55,7 @@ class ByColumns:
 
 
 class Format(Reader, Protocol):
-    """What the module of a format that is also written offers."""
+    """Functions of a format that can also be written."""
 
     def write_detections(
         self, path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool

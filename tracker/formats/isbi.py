@@ -1,10 +1,10 @@
-"""ISBI XML: one element for each particle, with its detections; and what TrackMate and Icy export alike.
+"""ISBI XML, with one element per particle, and the similar XML exports of TrackMate and Icy.
 
-Read are ``<root><TrackContestISBI2012><particle><detection t x y z/>`` of the particle tracking
+The reader accepts ``<root><TrackContestISBI2012><particle><detection t x y z/>`` of the particle tracking
 challenge (Chenouard et al., Nat. Methods 11, 281, 2014), TrackMate's simple
-``<Tracks><particle><detection/>`` and Icy's ``<trackgroup><track><detection/>``. The format knows
-neither divisions nor features: they are left out when writing. The run record stands beside the
-file, as ``tracks.isbi.xml.json``.
+``<Tracks><particle><detection/>`` and Icy's ``<trackgroup><track><detection/>``. The format has neither
+divisions nor features, so the writer leaves them out. The run record is a file beside the output:
+``tracks.isbi.xml.json``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTICLE = ("particle", "track")
 
 
 def recognises(path: Path) -> bool:
-    """Whether the file is of this format, by its outermost element."""
+    """Whether the root element is that of this format."""
     return root_of(path) in _ROOTS
 
 
@@ -51,7 +51,7 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.formats.holds_tracks`: whether some particle is seen twice."""
+    """See `outbid.formats.holds_tracks`: whether some particle has two detections."""
     count = 0
 
     def begin(name: str, *_: object) -> None:
@@ -67,7 +67,7 @@ def holds_tracks(path: Path) -> bool:
 def write_detections(
     path: Path, detections: Detections, record: Mapping[str, object] | None, overwrite: bool
 ) -> None:
-    """See `outbid.formats.write_detections`: every detection is a particle of its own."""
+    """See `outbid.formats.write_detections`: each detection becomes a separate particle."""
     write_tracks(path, Tracks(detections, np.empty((0, 2), dtype=np.int64)), record, overwrite)
 
 
@@ -104,7 +104,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> tuple[Detections, np.ndarray]:
-    """The detections, and the number of each one's particle."""
+    """The detections, and the particle number of each."""
     values, particle = array("d"), array("q")
     count, current = 0, -1
     inside = False

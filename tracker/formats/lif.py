@@ -1,4 +1,4 @@
-"""LIF, Leica's images, read by liffile plane by plane."""
+"""Leica LIF images, read by liffile plane by plane."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _METRES_TO_MICROMETRES = 1e6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """An image of the file.
+    """Read an image of the file.
 
     Raises
     ------
     InputError
         If the file is damaged or has no image.
     SettingsError
-        If there is no such scene, or a level is chosen: the format has none.
+        If there is no such scene, or if a level is chosen, which the format does not have.
     ResourceError
         If liffile is missing.
     """
@@ -57,12 +57,12 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 def _step(values: NDArray) -> float | None:
-    """Mean difference of coordinates, if there are two."""
+    """Mean spacing of coordinates, if there are at least two."""
     return float(values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else None
 
 
 class _Pixels:
-    """An image of the file as an array; its planes are read when they are indexed."""
+    """An image of the file as an array that reads planes when it is indexed."""
 
     def __init__(self, held: Held, image: Any, source: str) -> None:
         self._held, self._image, self._source = held, image, source

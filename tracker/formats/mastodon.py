@@ -1,11 +1,11 @@
-"""Mastodon's projects: a zip archive with the graph of spots and links as Java writes it, ``model.raw``.
+"""Mastodon projects: a zip archive whose ``model.raw`` holds the graph of spots and links.
 
-The stream is Java's serialisation, of which only blocks of plain data are looked at: nothing is ever made
-from the classes that it names. In them are, one after the other: the count of spots (int32); of each
-spot x, y, z (float64), frame (int32), the covariance's six values and the square of the bounding radius
-(float64), all with the lowest byte first; the count of links (int32, highest byte first); and of each link
-source, target and its places at either (int32, highest byte first). Labels and tags follow; they are left
-out. Read from the files; no specification is known.
+The stream is a Java serialisation. The reader uses its blocks of plain data only and never creates objects of
+the classes that it names. The blocks contain, in this order: the number of spots (int32); for each spot x, y,
+z (float64), frame (int32), six values of the covariance and the squared bounding radius (float64), all
+little-endian; the number of links (int32, big-endian); and for each link its source, its target and its index
+at each of them (int32, big-endian). Labels and tags follow and are ignored. This layout was derived from
+files, as no specification is known.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .memory import refuse_if_larger_than_memory
 _SPOT = np.dtype([("place", "<f8", 3), ("frame", "<i4"), ("covariance", "<f8", 6), ("radius2", "<f8")])
 _LINK = np.dtype([("ends", ">i4", 2), ("places", ">i4", 2)])
 _JAVA = b"\xac\xed\x00\x05"
-_SHORT, _LONG = 0x77, 0x7A  # kinds of blocks, with a length of one byte or of four
+_SHORT, _LONG = 0x77, 0x7A  # block types, with a length of one byte or of four
 
 
 def recognises(path: Path) -> bool:
-    """Whether it is a file: the suffix is nobody else's."""
+    """Whether the path is a file; only Mastodon uses the suffix."""
     return path.is_file()
 
 
@@ -55,7 +55,7 @@ def holds_tracks(path: Path) -> bool:
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: the format cannot store one."""
     return
 
 
@@ -65,14 +65,14 @@ def _columns(spots: NDArray) -> tuple[NDArray[np.float64], dict[str, NDArray]]:
 
 
 def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
-    """Spots, (n, 2) links between their numbers, and the unit."""
+    """Spots, (n, 2) links between spot numbers, and the unit."""
     try:
         with zipfile.ZipFile(path) as archive:
             model = _member(archive, path, "model.raw")
             project = _member(archive, path, "project.xml")
     except (InputError, ResourceError):
         raise
-    except Exception as error:  # zipfile and zlib raise anything about bytes that make no sense
+    except Exception as error:  # zipfile and zlib raise many kinds of errors at damaged data
         raise InputError(f"{path} is a damaged archive: {error}. Copy it again.") from None
     data = _blocks(model, path)
     spots, after = _counted(data, 0, _SPOT, "spots", path)
@@ -81,18 +81,18 @@ def _read(path: Path) -> tuple[NDArray, NDArray[np.int64], str | None]:
 
 
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
-    """One file of the archive, in memory; no more of it than it declares is unpacked."""
+    """Unpack one file of the archive into memory, at most to its declared size."""
     try:
         info = archive.getinfo(name)
     except KeyError:
         raise InputError(f"{path} is an archive without {name}: no project of Mastodon. Check it.") from None
     refuse_if_larger_than_memory(path, 3.0 * info.file_size)
     with archive.open(info) as member:
-        return member.read(info.file_size)  # a bare read() would unpack all that a bomb holds
+        return member.read(info.file_size)  # a plain read() would unpack a whole zip bomb
 
 
 def _blocks(model: bytes, path: Path) -> bytes:
-    """The plain data of a Java stream, up to its first object."""
+    """The plain data of a Java stream before its first object."""
     if not model.startswith(_JAVA):
         raise InputError(f"{path}: model.raw is no stream of Java. Save the project again.")
     parts, place = [], len(_JAVA)
@@ -109,7 +109,7 @@ def _blocks(model: bytes, path: Path) -> bytes:
 
 
 def _counted(data: bytes, place: int, kind: np.dtype, what: str, path: Path) -> tuple[NDArray, int]:
-    """The array at a place that begins with its length, and the place behind it."""
+    """Read an array that is preceded by its length; returns the array and the offset after it."""
     if place + 4 > len(data):
         raise InputError(f"{path}: model.raw ends before its {what}. Copy the project again.")
     (count,) = struct.unpack_from(">i", data, place)
@@ -126,5 +126,5 @@ def _unit(project: bytes, path: Path) -> str | None:
 
     try:
         return ElementTree.fromstring(project, forbid_dtd=True).findtext("SpaceUnits")
-    except Exception as error:  # a parse error, or one of the attacks that defusedxml knows
+    except Exception as error:  # a parse error, or an attack that defusedxml detects
         raise InputError(f"{path}: project.xml cannot be read ({error}). Save the project again.") from None

@@ -1,4 +1,4 @@
-"""Matrices of numbers, as ``numpy.save`` writes them: costs of pairs, or points."""
+"""Matrices saved by ``numpy.save``: costs of pairs, or points."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .memory import free_memory
 from .npy import header_of
 
 _SHARE = 0.8
-"""Of the free memory that a matrix may take."""
+"""Share of the free memory that a matrix may take."""
 
 
 def read_matrix(path: Path) -> NDArray:
-    """Read rows and columns of numbers.
+    """Read a matrix into memory.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def read_matrix(path: Path) -> NDArray:
     Raises
     ------
     InputError
-        If there is no such array in it.
+        If the file does not contain such an array.
     ResourceError
         If it does not fit into memory.
     """
@@ -47,7 +47,7 @@ def read_matrix(path: Path) -> NDArray:
 
 
 def mapped_matrix(path: Path) -> NDArray:
-    """Rows and columns of numbers that are read from the file where they are used.
+    """Open a matrix as a memory map, which is read from the file where it is used.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def mapped_matrix(path: Path) -> NDArray:
         raise InputError(f"{path} is no .npy file. Save the matrix with numpy.save, or give two point sets.")
     header_of(path)
     try:
-        # A header that promises more than the file holds is refused before memory is taken.
+        # Refuse a header that declares more data than the file holds, before memory is allocated.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, OverflowError) as error:
         raise _unreadable(path, error) from None

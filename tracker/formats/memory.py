@@ -1,4 +1,4 @@
-"""Whether what a file promises fits the memory, asked before it is read."""
+"""Check that the declared content of a file fits into memory before it is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REMEDY = "Split it by frames, or take a machine with more memory."
 
 
 def free_memory() -> int:
-    """Bytes that can be had without swapping; what the system caches counts as free."""
+    """Bytes available without swapping; the system's file cache counts as free."""
     try:
         with Path("/proc/meminfo").open() as lines:
             available = next(line for line in lines if line.startswith("MemAvailable"))
@@ -23,12 +23,12 @@ def free_memory() -> int:
 
 
 def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
-    """Complain if `needed` bytes are more than 0.8 of the free memory.
+    """Refuse a file that needs more than 0.8 of the free memory.
 
     Raises
     ------
     ResourceError
-        With the size that reading would take.
+        The message states the memory needed.
     """
     free = free_memory()
     if needed > _SHARE * free:
@@ -39,7 +39,7 @@ def refuse_if_larger_than_memory(path: Path | str, needed: float) -> None:
 
 
 def larger_than_memory(path: Path) -> ResourceError:
-    """The complaint about a file whose reading has run out of memory."""
+    """The error for a file that exhausted the memory while it was read."""
     files = path.rglob("*") if path.is_dir() else [path]
     size = sum(file.stat().st_size for file in files if file.is_file())
     return ResourceError(

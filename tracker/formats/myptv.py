@@ -1,6 +1,7 @@
 """MyPTV: text without a header, ``trajectories``, ``smoothed_trajectories`` and ``particles``.
 
-Columns are track number (-1 for none; not in ``particles``), x, y, z in mm, more, and the frame at the end.
+The columns are: track number (-1 for none; not in ``particles``), x, y, z in mm, further values, and the
+frame.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from ..tracks import Tracks
 from .decimals import decimal, row_of
 from .graph import detections_of
 
-_COUNTS = {8: 0, 9: 1, 11: 1}  # columns of a file, and how many stand before x
+_COUNTS = {8: 0, 9: 1, 11: 1}  # number of columns of each kind of file, and how many precede x
 
 
 def recognises(path: Path) -> bool:
-    """Whether the first line has as many numbers as one of the kinds."""
+    """Whether the first line has as many numbers as one of the kinds of file."""
     if not path.is_file() or path.suffix:
         return False
     with path.open("rb") as file:
@@ -57,7 +58,7 @@ def holds_tracks(path: Path) -> bool:
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: the format cannot store one."""
     return
 
 

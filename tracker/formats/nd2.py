@@ -1,4 +1,4 @@
-"""ND2, Nikon's images, read by the package nd2 when their planes are asked for."""
+"""Nikon ND2 images, read by the package nd2, plane by plane when needed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SUFFIXES = (".nd2",)
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """One position of the stage, of all times, planes and channels.
+    """Read one stage position with all times, planes and channels.
 
     Raises
     ------
     InputError
         If the file is damaged.
     SettingsError
-        If there is no such scene, or a level is chosen: the format has none.
+        If there is no such scene, or if a level is chosen, which the format does not have.
     ResourceError
         If nd2 is missing.
     """
@@ -54,7 +54,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 def _interval(loops: list[Any]) -> float | None:
-    """Seconds from a time to the next, as the experiment was planned or measured."""
+    """Seconds between time points, as planned or measured."""
     for loop in loops:
         if loop.type in ("TimeLoop", "NETimeLoop"):
             parameters = loop.parameters
@@ -66,5 +66,5 @@ def _interval(loops: list[Any]) -> float | None:
 
 
 def _z_is_known(loops: list[Any]) -> bool:
-    """Whether the distance of planes was stated."""
+    """Whether the file states the distance between planes."""
     return any(loop.type == "ZStackLoop" and loop.parameters.stepUm for loop in loops)

@@ -1,4 +1,4 @@
-"""NumPy's .npy: the array of a tracks layer in napari, rows of track number, frame, (z,) y, x."""
+"""NumPy .npy: the array of a napari tracks layer, with rows of track number, frame, (z,) y, x."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .memory import refuse_if_larger_than_memory
 
 
 def recognises(path: Path) -> bool:
-    """Whether the file begins as NumPy's do."""
+    """Whether the file begins with NumPy's signature."""
     with path.open("rb") as file:
         return file.read(6) == b"\x93NUMPY"
 
@@ -48,17 +48,17 @@ def holds_tracks(path: Path) -> bool:  # noqa: ARG001 - every format is asked al
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001
-    """See `outbid.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: the format cannot store one."""
     return
 
 
 def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of an array of plain values, by the head of its file.
+    """Shape and dtype of an array, from the header of its file.
 
     Raises
     ------
     InputError
-        If the head is damaged, or the array holds objects.
+        If the header is damaged, or the array holds Python objects.
     """
     try:
         with path.open("rb") as file:
@@ -67,7 +67,7 @@ def header_of(path: Path) -> tuple[tuple[int, ...], np.dtype]:
             shape, _, dtype = head[version](file)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist. Check the name.") from None
-    except Exception as error:  # the header is Python's syntax, and raises anything
+    except Exception as error:  # a Python literal; parsing may raise anything
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InputError(f"{path} is damaged: {reason}. Save the array again.") from None
     if dtype.hasobject:

@@ -1,8 +1,9 @@
-"""OpenPTV: a folder with a file for each frame, ``rt_is.10001`` (points) and ``ptv_is.10001`` (links).
+"""OpenPTV: a folder with files ``rt_is.10001`` (points) and ``ptv_is.10001`` (links) for each frame.
 
-Both begin with the count of rows. Rows of rt_is are: number, x, y, z, and the targets in four cameras; rows
-of ptv_is are: row in the frame before, row in the frame after (negative for none), x, y, z. A folder is
-read whole, a file for itself; where a frame has both, tracks come from ptv_is. Positions are in mm.
+Both kinds of file begin with the number of rows. A row of rt_is contains: number, x, y, z, and the targets in
+four cameras. A row of ptv_is contains: row in the previous frame, row in the next frame (negative for none),
+x, y, z. A folder is read with all its frames, a file as a single frame. If a frame has both files, tracks are
+read from ptv_is. Positions are in mm.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NAME = re.compile(r"(rt_is|ptv_is)\.([0-9]{1,9})")
 
 
 def recognises(path: Path) -> bool:
-    """Whether it is such a file, or a folder that has one."""
+    """Whether the path is such a file, or a folder that contains one."""
     if path.is_dir():
         return any(_NAME.fullmatch(file.name) for file in path.iterdir())
     return _NAME.fullmatch(path.name) is not None
@@ -49,7 +50,7 @@ def read_tracks(path: Path) -> Tracks:
     first = dict(zip(tables, np.cumsum([0, *map(len, tables.values())]).tolist(), strict=False))
     edges = [np.empty((0, 2), dtype=np.int64)]
     for frame, rows in tables.items():
-        if frame + 1 not in tables:  # the file of the next frame may be elsewhere
+        if frame + 1 not in tables:  # the file of the next frame may be missing
             continue
         follower = _whole(path, frame, rows[:, 1])
         source = np.nonzero(follower >= 0)[0]
@@ -65,18 +66,18 @@ def read_tracks(path: Path) -> Tracks:
 
 
 def holds_tracks(path: Path) -> bool:
-    """See `outbid.formats.holds_tracks`: whether there are links of every frame."""
+    """See `outbid.formats.holds_tracks`: whether every frame has a file of links."""
     points, linked = _files(path)
     return bool(linked) and set(points) <= set(linked)
 
 
 def read_record(path: Path) -> None:  # noqa: ARG001 - every format is asked alike
-    """See `outbid.formats.read_record`: there is no place for one."""
+    """See `outbid.formats.read_record`: the format cannot store one."""
     return
 
 
 def _files(path: Path) -> tuple[dict[int, Path], dict[int, Path]]:
-    """The files of points and of links, by frame."""
+    """Files of points and files of links, by frame."""
     found: dict[str, dict[int, Path]] = {"rt_is": {}, "ptv_is": {}}
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         name = _NAME.fullmatch(file.name)
@@ -86,7 +87,7 @@ def _files(path: Path) -> tuple[dict[int, Path], dict[int, Path]]:
 
 
 def _whole(path: Path, frame: int, number: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Numbers of rows, negative for none."""
+    """Check row numbers in a file of links; a negative number means no link."""
     wrong = ~(np.isfinite(number) & (number == np.rint(number)) & (np.abs(number) < _MOST_ROWS))
     if wrong.any():
         raise InputError(
@@ -97,7 +98,7 @@ def _whole(path: Path, frame: int, number: NDArray[np.float64]) -> NDArray[np.in
 
 
 def _rows(path: Path, least: int) -> NDArray[np.float64]:
-    """(n, `least`) numbers that begin the rows under the count."""
+    """(n, `least`) first numbers of all rows after the row count."""
     lines = path.read_text("ascii", "replace").splitlines()
     count = lines[0].strip() if lines else ""
     if not count.isdigit():

@@ -1,4 +1,4 @@
-"""The one door of all outputs: what may be written where, before anything is."""
+"""Checks of all outputs before anything is written: which path may be written or replaced."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ def refuse_output(
     record: Path | None = None,
     foreign: Callable[[Path], str | None] | None = None,
 ) -> None:
-    """Complain if nothing may be written at `path`; what killed runs left beside it is removed first.
+    """Refuse an output path that must not be written; remove leftovers of killed runs beside it first.
 
     Parameters
     ----------
     path : Path
     overwrite : bool
-        Whether an output may be there already.
+        Whether an existing output may be replaced.
     inputs : iterable of Path
-        What the output is made of: it never takes the place of one.
+        Files from which the output is made; the output must not replace any of them.
     record : Path, optional
-        The run record that will be written or removed beside it: a part of the output.
+        The run record that will be written or removed beside the output, of which it is a part.
     foreign : callable, optional
-        The output is a folder. Says why one that is there is no earlier output, or None if it is one.
+        For an output that is a folder: returns why an existing folder is not an earlier output, or None if it
+        is one.
 
     Raises
     ------
     SettingsError
-        If the folder is missing, or something is there that may not be replaced.
+        If the parent folder is missing, or something exists that must not be replaced.
     """
     if not path.parent.is_dir():
         raise SettingsError(f"There is no folder {path.parent} for the output. Make it first.")
@@ -64,12 +65,12 @@ def refuse_output(
 
 
 def refuse_one_for_two(outputs: Mapping[str, Path | None]) -> None:
-    """Complain if two options name the same file, also through links.
+    """Refuse two options that name the same file, also through symbolic links.
 
     Raises
     ------
     SettingsError
-        If so.
+        If they do.
     """
     paths = [(option, path) for option, path in outputs.items() if path is not None]
     for (option, path), (other, same) in combinations(paths, 2):
@@ -78,7 +79,7 @@ def refuse_one_for_two(outputs: Mapping[str, Path | None]) -> None:
 
 
 def _end_of_links(path: Path) -> Path:
-    """The file or folder that an output will be."""
+    """The path of an output, with symbolic links resolved."""
     try:
         target = path.resolve()
     except (OSError, RuntimeError):
@@ -89,7 +90,7 @@ def _end_of_links(path: Path) -> Path:
 
 
 def _refuse_an_input(path: Path, inputs: Iterable[Path]) -> None:
-    """Complain if what is at `path` is an input, or stands in one, or one stands in it."""
+    """Refuse an output that is an input, lies inside one, or contains one."""
     if not path.exists():
         return
     target = path.resolve()

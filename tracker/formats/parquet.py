@@ -1,4 +1,4 @@
-"""Parquet: the same table as in CSV, faster and smaller; the run record is inside, and so is the unit."""
+"""Parquet: the same table as CSV, smaller and faster; the run record and the unit are inside the file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .records import record_bytes, record_from
 
 RECORD = b"outbid"
 PARTS = "part-*.parquet"
-"""The files of a table in parts, which is a folder whose name ends like a file's."""
+"""Pattern of the files of a table in parts, which is a folder with a name such as tracks.parquet."""
 
 TAKES_COLUMNS = True
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file, or the parts of a folder, in their order."""
+    """The file itself, or the parts in a folder, sorted."""
     return sorted(path.glob(PARTS)) if path.is_dir() else [path]
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001 - all readers take them
-    """Whether it is a folder of parts."""
+    """Whether the path is a folder of parts."""
     return path.is_dir() and next(path.glob(PARTS), None) is not None
 
 
@@ -75,7 +75,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def row_count(path: Path) -> int:
-    """How many rows a file has, or all parts, by their own account."""
+    """Number of rows that a file, or all parts of a table, declare."""
     count = 0
     for part in files_of(path):
         with _opened(part) as file:
@@ -84,12 +84,12 @@ def row_count(path: Path) -> int:
 
 
 def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """Some rows of a file or of all parts; only the groups that hold them are read.
+    """Read a range of rows from a file or its parts; only the row groups that contain them are read.
 
     Raises
     ------
     InputError
-        As `read_detections`; or if there are fewer rows.
+        As `read_detections`; or if the table has fewer rows.
     """
     pieces: list[pa.Table] = []
     before = 0
@@ -115,12 +115,12 @@ def rows_between(path: Path, begin: int, end: int, columns: Mapping[str, str] = 
 def frames_in(
     path: Path, columns: Mapping[str, str] = AS_NAMED
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The frames of a file or of all parts that hold rows, and how many rows each holds.
+    """The frames that have rows in a file or its parts, and the number of rows of each.
 
     Raises
     ------
     InputError
-        If there is no such column, or the frames decrease.
+        If there is no frame column, or if frames decrease from one row to the next.
     """
     frames, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for part in files_of(path):
@@ -140,7 +140,7 @@ def frames_in(
 
 
 def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_NAMED) -> Iterator[Detections]:
-    """The detections of a file, about so many at a time, and whole frames always.
+    """Yield the detections of a file in chunks of about this many, always with whole frames.
 
     Raises
     ------
@@ -172,10 +172,10 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
 def _whole_frames(
     path: Path, schema: pa.Schema, columns: Mapping[str, str], rows: pa.Table, before: int
 ) -> tuple[Detections | None, pa.Table, int]:
-    """The rows of all frames but the last, the rows that are left, and how many came before those."""
+    """Detections of all frames but the last, the rows of the last, and the number of rows before it."""
     found = _rows(path, rows, schema, columns, before)
     if missing_roles(found.roles, schema.names) or len(rows) == 0:
-        table.detections_of(found)  # says what is missing
+        table.detections_of(found)  # reports what is missing
         return None, rows, before
     frame = rows[found.roles["frame"]]
     falls = pc.less(frame[1:], frame[:-1]).fill_null(False)
@@ -209,7 +209,7 @@ def _opened(path: Path) -> pa.parquet.ParquetFile:
 
 
 def _refuse_other_count(path: Path, rows: int, declared: int) -> None:
-    """Compare the rows that were read, whose count its groups declare, with the count for the whole file."""
+    """Compare the number of rows read with the number that the file declares."""
     if rows != declared:
         raise InputError(
             f"{path} is damaged: it declares {declared} rows, and {rows} can be read. Write it again."
@@ -229,7 +229,7 @@ def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
         with _opened(part) as file:
             schema = file.schema_arrow
             wanted = _wanted(schema, path, columns)
-            # A few bytes can stand for millions of equal values: the count of rows gives the size.
+            # A few bytes can encode millions of equal values, so the size follows from the number of rows.
             refuse_if_larger_than_memory(path, count * max(len(wanted), 1) * 16)
             try:
                 pieces.append(file.read(wanted))
@@ -248,7 +248,7 @@ def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
 def _rows(
     path: Path, rows: pa.Table, schema: pa.Schema, columns: Mapping[str, str], before: int = 0
 ) -> table.Rows:
-    """Rows of a file, of which so many stand before them."""
+    """Wrap rows of a file, which are preceded by `before` other rows."""
 
     def cell(row: int, column: str) -> str:
         value = rows[column][row].as_py()
@@ -259,7 +259,7 @@ def _rows(
 
 
 def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[str]:
-    """Names of the columns that are read."""
+    """Names of the columns to be read."""
     roles = _roles(schema.names, path, columns)
     names = [*roles.values(), *feature_names(schema.names, roles)]
     named = {roles[role] for role in columns if role in roles}
@@ -267,7 +267,7 @@ def _wanted(schema: pa.Schema, path: Path, columns: Mapping[str, str]) -> list[s
 
 
 def _may_matter(kind: pa.DataType) -> bool:
-    """Numbers, and text that may stand where a number belongs or state a unit; nothing nested or binary."""
+    """Whether a column is read: numbers and text (for units and error messages), nothing nested or binary."""
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 

@@ -1,10 +1,10 @@
-"""Footers of Parquet files put together, so that threads can pack the row groups of one file.
+"""Merge the footers of Parquet files, so that threads can compress row groups of one file in parallel.
 
-Each group is packed as a small file of its own; its bytes are copied, and what its footer says of it goes to
-the one footer, with the places where it now stands. Footers are in Thrift's compact protocol
-(https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md), fields by number as in
-https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift. A field that is not
-changed here is copied as it is, whatever it means.
+Each row group is first written as a separate small file. Its bytes are copied into the output, and its entry
+in the small footer moves to the common footer with corrected offsets. Footers use Thrift's compact protocol
+(https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md), with the field numbers of
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift. Fields that need no
+change are copied unread.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any
 MAGIC = b"PAR1"
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _ROWS, _GROUPS, _NOTES = 3, 4, 5
-"""Fields of a footer: count of rows, row groups, keys with values."""
+"""Fields of a footer: number of rows, row groups, key-value metadata."""
 _COLUMNS, _GROUP_ROWS, _GROUP_PLACE, _NUMBER = 1, 3, 5, 7
 """Fields of a row group."""
 _CHUNK_PLACE, _CHUNK = 2, 3
 _PLACES = (9, 10, 11)
-"""Fields of a column: where data, index and dictionary begin."""
+"""Fields of a column: offsets of data, index and dictionary."""
 _MOST_NUMBERED = 1 << 15
-"""Groups that have numbers: those are of 16 bits."""
+"""Largest number of row groups with ordinals, which have 16 bits."""
 
 Struct = dict[int, tuple[int, Any]]
-"""Type and value of each field."""
+"""Fields of a struct: type and value by number."""
 
 
 @dataclass
 class Footer:
-    """The footer of a file to which groups are added."""
+    """The footer of a file to which row groups are added."""
 
     fields: Struct
 
     def add(self, group: Footer, place: int) -> None:
-        """Add the groups of a file whose first byte after the magic now stands at `place`."""
+        """Add the row groups of a small file whose data were copied to offset `place`."""
         for each in group.fields[_GROUPS][1][1]:
             listed = self.fields[_GROUPS][1][1]
             _move(each, place - len(MAGIC))
@@ -49,19 +49,19 @@ class Footer:
             self.fields[_ROWS] = (_I64, self.fields[_ROWS][1] + each[_GROUP_ROWS][1])
 
     def note(self, notes: Mapping[bytes, bytes]) -> None:
-        """Add keys with values."""
+        """Add key-value metadata."""
         _, listed = self.fields.setdefault(_NOTES, (_LIST, (_STRUCT, [])))[1]
         listed += [{1: (_BINARY, key), 2: (_BINARY, value)} for key, value in notes.items()]
 
     def to_bytes(self) -> bytes:
-        """The end of a file."""
+        """The last bytes of the file: footer, its length and the signature."""
         content = bytearray()
         _put_struct(content, dict(sorted(self.fields.items())))
         return bytes(content) + struct.pack("<I", len(content)) + MAGIC
 
 
 def footer_of(file: bytes | memoryview) -> tuple[Footer, int]:
-    """The footer of a whole file, and where it begins."""
+    """Parse the footer of a complete file; returns it and its offset."""
     size = struct.unpack("<I", file[-8:-4])[0]
     begin = len(file) - 8 - size
     return Footer(_Reader(bytes(file[begin:-8])).struct()), begin
@@ -80,7 +80,7 @@ def _move(group: Struct, by: int) -> None:
 
 
 class _Reader:
-    """Reads what one byte after the other says."""
+    """A reader of Thrift's compact protocol."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0
@@ -97,7 +97,7 @@ class _Reader:
     def _value(self, kind: int) -> Any:
         match kind:
             case 1 | 2:
-                return None  # the type is the value
+                return None  # for booleans, the type is the value
             case 3:
                 return self._take(1)
             case 4 | 5 | 6:

@@ -1,4 +1,4 @@
-"""Tables packed as Parquet by threads, a row group each, while another brings to the disk what is packed."""
+"""Write Parquet: threads compress one row group each, while another thread writes finished groups."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import pyarrow.parquet
 from .parquet_footer import MAGIC, footer_of
 
 GROUP = 1 << 20
-"""Rows that are packed as one group, and then brought to the disk."""
+"""Rows of a row group."""
 _THREADS = min(os.cpu_count() or 1, 4)
-"""Groups that are packed at the same time; each takes some seventy megabytes."""
+"""Row groups that are compressed at the same time; each needs about 70 MB."""
 
 
 @contextmanager
 def packed(file: BinaryIO, schema: pa.Schema) -> Iterator[tuple[Packer, Callable[[pa.Table], None]]]:
-    """What packs rows into a file, and its method that adds them.
+    """A context with a writer of Parquet; yields the method that adds rows.
 
-    The bytes are the same for any number of threads. What goes wrong in a thread is raised when more rows
-    are added, or at the end.
+    The output is byte-identical for any number of threads. An error in a thread is raised when more rows are
+    added, or at the end.
     """
     packer = Packer(file, schema)
     try:
@@ -36,14 +36,14 @@ def packed(file: BinaryIO, schema: pa.Schema) -> Iterator[tuple[Packer, Callable
 
 
 class Packer:
-    """Packs rows into a Parquet file.
+    """Writes rows into a Parquet file.
 
     Parameters
     ----------
     file : file
-        Open for writing, at its begin.
+        Open for writing, at its start.
     schema : pyarrow.Schema
-        Of the rows; its metadata are the file's.
+        Schema of the rows; its metadata become those of the file.
     """
 
     def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
@@ -55,7 +55,7 @@ class Packer:
         self._waiting.append(self._disk.submit(_put, file, MAGIC))
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows, in groups of `GROUP` and one of what is left."""
+        """Add rows, in groups of `GROUP` and a last, smaller one."""
         for begin in range(0, len(rows), GROUP):
             while len(self._waiting) > _THREADS or (self._waiting and self._waiting[0].done()):
                 self._waiting.popleft().result()
@@ -64,22 +64,22 @@ class Packer:
             self._waiting.append(self._disk.submit(self._write, packing, more))
 
     def note(self, notes: Mapping[bytes, bytes]) -> None:
-        """Add keys with values to the file's metadata."""
+        """Add key-value metadata to the file."""
         self._footer.note(notes)
 
     def finish(self) -> None:
-        """Wait until all is written, and write the footer."""
+        """Wait until all row groups are written, then write the footer."""
         while self._waiting:
             self._waiting.popleft().result()
         self._file.write(self._footer.to_bytes())
 
     def stop(self) -> None:
-        """End the threads; what is not packed is left out."""
+        """Stop the threads; row groups that are not compressed yet are discarded."""
         for pool in (self._pack, self._disk):
             pool.shutdown(cancel_futures=True)
 
     def _write(self, packing: Future[memoryview], more: bool) -> None:
-        """Write a group behind those before; and bring it to the disk, if more will follow."""
+        """Append a row group, and flush it to the disk if more will follow."""
         packed_group = packing.result()
         footer, end = footer_of(packed_group)
         _put(self._file, packed_group[len(MAGIC) : end])
@@ -94,7 +94,7 @@ def _put(file: BinaryIO, content: bytes | memoryview) -> None:
 
 
 def _file_of(rows: pa.Table | None, schema: pa.Schema) -> memoryview:
-    """A Parquet file of one group, or of none."""
+    """Encode one row group, or none, as a small Parquet file."""
     content = pa.BufferOutputStream()
     with _writer(content, schema) as output:
         if rows is not None:
@@ -103,11 +103,11 @@ def _file_of(rows: pa.Table | None, schema: pa.Schema) -> memoryview:
 
 
 def _writer(file: pa.NativeFile, schema: pa.Schema) -> pa.parquet.ParquetWriter:
-    """What writes tables to a file: whole numbers as differences, others byte by byte, text by a dictionary.
+    """A writer that encodes integers as differences, floats as byte streams and text by a dictionary.
 
-    Track numbers and frames grow slowly, and positions have bytes that repeat; against the usual dictionaries
-    that is half of the time and three quarters of the size. Least and largest values are written of what
-    readers skip rows by.
+    Track numbers and frames increase slowly, and positions have repeated bytes. Compared with the default
+    dictionaries, this takes half the time and gives three quarters of the size. Minimum and maximum are
+    stored for the columns by which readers skip rows.
     """
     types = {field.name: field.type for field in schema}
     encoding = {name: "DELTA_BINARY_PACKED" for name, of in types.items() if pa.types.is_integer(of)}

@@ -1,4 +1,4 @@
-"""A Parquet output that is made part by part, so that an interrupted run can go on."""
+"""A Parquet output that is written part by part, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ _WHOLE = "whole.parquet"
 
 
 class Parts:
-    """The parts of an output that are there, in a folder beside it with ``.parts`` after its name.
+    """The finished parts of an output, in a folder beside it with the suffix ``.parts``.
 
-    Each is a file of the columns that the input has not, quickly written. As a context, a thread writes the
-    output as they come; it stands in that folder until all are there.
+    Each part is a small file with the columns that the input lacks. Within a ``with`` block, a thread writes
+    the output from the parts as they arrive; the output stays in that folder until it is complete.
 
     Parameters
     ----------
     output : Path
-        The Parquet file that they will be.
+        The Parquet file that is made from the parts.
     record : mapping
-        Its run record; parts of a run with another one are never used.
+        Its run record; parts of a run with a different record are never used.
     overwrite, resume : bool
-        Whether the output may be there already, and whether parts of an earlier run may.
+        Whether an existing output may be replaced, and whether parts of an earlier run are used.
 
     Raises
     ------
     SettingsError
-        If the output may not be written; or there are parts that are not to be resumed, or none that can.
+        If the output must not be written; if there are parts but `resume` is false; or if `resume` is true
+        but there are no parts of the same run.
     """
 
     def __init__(self, output: Path, record: Mapping[str, object], *, overwrite: bool, resume: bool) -> None:
@@ -77,31 +78,31 @@ class Parts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop writing the output, unless it is complete; the parts stay, a folder without any does not."""
-        with suppress(Exception):  # what went wrong there was raised, or something else is being raised
+        """Stop writing an incomplete output; the parts are kept, and an empty folder is removed."""
+        with suppress(Exception):  # its error was raised before, or another error is being raised
             self._hand_over(None)
         self._pool.shutdown()
-        if not self._path(0).is_file():  # such as of an input that is refused at the first look
+        if not self._path(0).is_file():  # for example, after an input was refused at once
             shutil.rmtree(self.folder, ignore_errors=True)
         self._held.close()
 
     def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:
-        """Write the next part: the last rows of the tracks, with their track numbers in the whole movie.
+        """Write the next part: further rows of the tracks, with their track numbers in the whole movie.
 
-        What the rows hold beside the detections is kept in a file, and all goes to the output.
+        The columns that the input lacks go to the file of the part, all columns to the output.
         """
         self.facts.append(dict(facts))
         if self._adding is not None:
-            self._adding.result()  # stops here if the part before could not be written
+            self._adding.result()  # raises here if the previous part could not be written
         self._adding = self._pool.submit(timed_beside(self._add), number, tracks, track_id, self.facts[-1])
 
     def repeat(self, number: int, detections: Detections) -> NDArray[np.int64]:
-        """Bring a part that is there to the output, with its detections; returns its track numbers.
+        """Write an existing part to the output, with its detections; returns its track numbers.
 
         Raises
         ------
         InputError
-            If it has not so many rows.
+            If the part has a different number of rows.
         """
         own, rows = self._read(number), table.table_of_detections(detections)
         if len(own) != len(rows):
@@ -115,7 +116,7 @@ class Parts:
         return integers_of(own[0], -1)
 
     def join(self, report: Mapping[str, object]) -> None:
-        """Make the output of all parts and remove them; what is reported of the run goes to its record."""
+        """Complete the output and remove the parts; the report of the run is added to its record."""
         if self._adding is not None:
             self._adding.result()
         self._hand_over({**self._record, **report})
@@ -124,13 +125,13 @@ class Parts:
         shutil.rmtree(self.folder)
 
     def _hand_over(self, what: pa.Table | Mapping[str, object] | None) -> None:
-        """Give rows, the record or an end to the thread that writes the output."""
+        """Pass rows, the record or an end mark to the thread that writes the output."""
         while not self._writing.done():
             try:
                 return self._ready.put(what, timeout=0.5)
             except Full:
                 continue
-        return self._writing.result()  # says why, such as a disk that is full
+        return self._writing.result()  # raises the reason, such as a full disk
 
     def _add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: dict[str, Any]) -> None:
         """See `add`."""
@@ -149,7 +150,7 @@ class Parts:
         lap("waiting")
 
     def _write(self, file: BinaryIO) -> None:
-        """Write the output, part after part, as they come."""
+        """Write the output, part by part, as the parts arrive."""
         lap("waiting")
         rows = self._ready.get()
         empty = table.table_of_tracks(Tracks(Detections.from_table([], []), np.empty((0, 2), np.int64)))
@@ -176,12 +177,12 @@ class Parts:
 
 
 def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *, resume: bool) -> None:
-    """Hold a folder of parts, with the record of this run in it: that of an earlier run, or a new one.
+    """Lock a folder of parts with the record of this run: that of an earlier run, or a new one.
 
     Raises
     ------
     SettingsError
-        If there are parts that are not to be resumed or are of another run, or none that can.
+        If there are parts of another run, parts that must not be resumed, or none to resume.
     """
     content, run = record_bytes(record), folder / "run.json"
     remove_leftovers(folder)

@@ -1,4 +1,4 @@
-"""Run records: what made a file, as plain JSON beside it or inside it."""
+"""Run records: how a file was made, as plain JSON beside it or inside it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from ..errors import InputError
 
 _MARK = {"written_by": "outbid"}
-"""Stands in every record that is a file of its own: no other file is ever taken for one, and replaced."""
+"""A mark in every record that is a separate file, so that no other file is taken for one and replaced."""
 _LONGEST = 1 << 24
 _IN_ALL_COMMANDS = {"command", "version", "input"}
-"""What the records of version 0.1 have, which have no mark."""
+"""Keys of the records of version 0.1, which have no mark."""
 
 
 def record_bytes(record: Mapping[str, object]) -> bytes:
@@ -31,17 +31,17 @@ def record_bytes(record: Mapping[str, object]) -> bytes:
 
 
 def marked_bytes(record: Mapping[str, object]) -> bytes:
-    """The record as a file of its own holds it."""
+    """The content of a record that is a separate file."""
     return record_bytes(dict(record) | _MARK)
 
 
 def record_from(content: bytes, path: Path) -> dict[str, Any]:
-    """The record that `content`, read from `path`, holds.
+    """Parse the record in `content`, which was read from `path`.
 
     Raises
     ------
     InputError
-        If it is no JSON object.
+        If it is not a JSON object.
     """
     try:
         record = json.loads(content)
@@ -56,23 +56,23 @@ def record_from(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def record_path(path: Path) -> Path:
-    """Where the record of a file stands that cannot hold it."""
+    """The path of the record for a file that cannot contain it."""
     return path.with_name(path.name + ".json")
 
 
 def to_stand_beside(
     path: Path, record: Mapping[str, object] | None, unit: str = "pixel"
 ) -> tuple[Path, bytes | None]:
-    """Where the record of a file stands, and its content; None if there is nothing to say.
+    """Path and content of the record beside a file; the content is None if there is nothing to record.
 
-    A unit other than pixel, for which such a file has no place, stands with the record.
+    A unit other than pixel, which such a file cannot store, is added to the record.
     """
     known = dict(record or {}) | ({} if unit == "pixel" else {"unit": unit})
     return record_path(path), record_bytes(known | _MARK) if known else None
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file is a record that Outbid wrote, and so may be replaced."""
+    """Whether Outbid wrote this file as a record, so that it may be replaced."""
     try:
         if not path.is_file() or path.stat().st_size > _LONGEST:
             return False
@@ -83,13 +83,13 @@ def is_record(path: Path) -> bool:
 
 
 def record_beside(path: Path) -> dict[str, Any] | None:
-    """That record; None if there is none."""
+    """The record beside a file; None if there is none."""
     beside = record_path(path)
     return record_from(beside.read_bytes(), beside) if beside.is_file() else None
 
 
 def unit_beside(path: Path) -> str | None:
-    """The unit in that record; a record that cannot be read is no obstacle to reading the data."""
+    """The unit in the record beside a file; an unreadable record is ignored."""
     try:
         unit = (record_beside(path) or {}).get("unit")
     except (InputError, OSError):
@@ -98,7 +98,7 @@ def unit_beside(path: Path) -> str | None:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal; of a folder, of the names and contents of its files."""
+    """Hexadecimal SHA-256 of the content of a file, or of the names and contents of the files in a folder."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
@@ -108,7 +108,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _plain(value: object) -> object:
-    """The value with infinities as words, for which JSON has no numbers."""
+    """Replace infinities by words, since JSON has no numbers for them."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a reader of images finds: an array that is read piece by piece, with its axes and its voxels."""
+"""The result of an image reader: an array that is read piece by piece, with axes and voxel size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import InputError, OutbidError, ResourceError, SettingsError
 from .tiff_scenes import listed
 
 Box = tuple[slice, slice, slice]
-"""The part of a frame along z, y and x."""
+"""Region of a frame along z, y and x."""
 WHOLE: Box = (slice(None), slice(None), slice(None))
 
 
@@ -27,32 +27,32 @@ class Sliced(Protocol):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its values."""
+        """Dtype of the values."""
 
     def __getitem__(self, where: Any, /) -> Any:
-        """The values there, or what NumPy makes an array of them from."""
+        """The values at an index, as an array or anything that NumPy converts to one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """An image of several dimensions, and what its file states of it.
+    """A multi-dimensional image with its metadata.
 
     Parameters
     ----------
     array : Sliced
     axes : str
-        One letter an axis, of TZCYXS; others stand for axes that nothing names.
+        One letter of TZCYXS per axis; any other letter marks an unnamed axis.
     spacing : tuple of 3 float
         Size of a voxel along z, y, x, in `unit`.
     unit : str
     interval : float or None
         Seconds from frame to frame.
     depth : bool
-        Whether the distance of planes is stated.
+        Whether the file states the distance between planes.
     channels : tuple of str
-        Their names, as far as the file has some.
+        Names of the channels, if the file states them.
     scenes : tuple of str
-        What each of several images is, where none was chosen.
+        Descriptions of the images, if there are several and none was chosen.
     levels : tuple of tuple of int
         Sizes of each level of resolution.
     """
@@ -74,25 +74,25 @@ class Stack:
 
 
 def named_axes(name: str, stack: Any, given: str | None, *, several: bool = False) -> str:
-    """The axes with names for all; those that nothing names are time and z.
+    """Axes with all names filled in; unnamed axes become time and z.
 
     Parameters
     ----------
     name : str
         Of the file, for messages.
     stack : Stack or Header
-        With axes and sizes.
+        The image, of which axes and sizes are used.
     given : str, optional
-        What the caller says the axes are.
+        Axes as given by the caller.
     several : bool
         Whether each of several files is one frame.
 
     Raises
     ------
     SettingsError
-        If what is given makes no sense.
+        If the given axes are invalid.
     InputError
-        If it stays unclear what an axis is.
+        If the meaning of an axis remains unclear.
 
     Examples
     --------
@@ -113,10 +113,10 @@ def named_axes(name: str, stack: Any, given: str | None, *, several: bool = Fals
             )
     unknown = [axis for axis in named if axis not in "TZCYXS"]
     free = [axis for axis in ("ZT" if several or len(unknown) > 1 else "TZ") if axis not in named]
-    if unknown and len(unknown) <= len(free):  # T, Z from outside to inside
+    if unknown and len(unknown) <= len(free):  # from the outermost axis inwards: T, Z
         given_now = iter(sorted(free[: len(unknown)]))
         named = "".join(axis if axis in "TZCYXS" else next(given_now) for axis in named)
-    plain = named.removesuffix("S")  # a stack of 3 or 4 planes that was written without a word is called SYX
+    plain = named.removesuffix("S")  # a stack of 3 or 4 planes written without axes is read as SYX
     if {*plain} - {*"TZCYX"} or len(set(plain)) != len(plain) or not {"Y", "X"} <= set(plain):
         raise InputError(
             f"{name} has axes {named} of sizes {stack.sizes}, which do not say what they are. Name them with "
@@ -133,17 +133,17 @@ def doubts_of(
     axes: str | None = None,
     spacing: tuple[float, float, float] | None = None,
 ) -> Iterator[str]:
-    """What was neither given nor stated by the file, and may be wrong, as sentences.
+    """Sentences about metadata that were guessed, because neither the caller nor the file stated them.
 
     Parameters
     ----------
     stack : Stack or Header
     named : str
-        The axes that it is taken to have.
+        Its axes as they were interpreted.
     several : bool
         Whether each of several files is one frame.
     axes, spacing
-        As the caller gave them.
+        As given by the caller.
     """
     size = dict(zip(named, stack.sizes, strict=True))
     deep = size.get("Z", 1) > 1
@@ -163,7 +163,7 @@ def doubts_of(
 def frames_of(
     stack: Stack, named: str, channel: int, numbers: Sequence[int], box: Box = WHOLE
 ) -> Iterator[NDArray]:
-    """Frames of a channel as (z, y, x) arrays; only what lies within the box is read.
+    """Yield frames of a channel as (z, y, x) arrays; only the region in `box` is read.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def frames_of(
         Its axes, in any order.
     channel : int
     numbers : sequence of int
-        Of the frames.
+        Frame numbers.
     box : 3 slices
-        Along z, y, x.
+        Region along z, y, x.
 
     Examples
     --------
@@ -194,24 +194,24 @@ def frames_of(
 
 
 def explained(name: str, frames: Iterator[NDArray]) -> Iterator[NDArray]:
-    """Frames of a file whose damage shows when they are read.
+    """Yield frames, turning errors of a damaged file into an InputError.
 
     Raises
     ------
     InputError
-        If it does.
+        If a frame cannot be read.
     """
     with damage_explained(name, "images"):
         yield from frames
 
 
 def grey(samples: NDArray) -> NDArray:
-    """Colours as their mean, without what is beyond three: transparency."""
+    """Average the colour channels; a fourth one, transparency, is ignored."""
     return samples[..., 0] if samples.shape[-1] < 3 else samples[..., :3].mean(axis=-1, dtype=np.float32)
 
 
 class Held:
-    """A file that is closed when nothing refers to this any more, for frames are read as long as it does."""
+    """Keeps a file open as long as frames may be read: it is closed when this object is deleted."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -221,13 +221,13 @@ class Held:
 
 
 def missing(what: str, extra: str) -> ResourceError:
-    """The complaint that a package is missing, with the line that installs it."""
+    """The error about a missing package, with the command that installs it."""
     return ResourceError(f"{what} needs a package that is not installed: pip install 'outbid[{extra}]'.")
 
 
 @contextmanager
 def damage_explained(name: str, what: str) -> Iterator[None]:
-    """Let what a reader raises about bytes that make no sense become an InputError."""
+    """Turn errors of a reader at damaged data into an InputError."""
     try:
         yield
     except OutbidError:

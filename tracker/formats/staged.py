@@ -1,4 +1,4 @@
-"""Temporary names beside an output: locked while in use, removed by a later run if theirs was killed."""
+"""Temporary files beside an output: locked while in use, removed by a later run after a kill."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..errors import SettingsError
 
 _LOG = logging.getLogger("outbid")
 _ENDING = re.compile(r"(\.parts)?\.[0-9a-f]{8}\.(tmp|old)")
-"""Of temporary names: of an output, or of the folder of its parts."""
+"""Patterns of temporary names, for an output or its folder of parts."""
 _LOCKS = os.name == "posix"
-"""Elsewhere what is open cannot be moved: nothing is locked, and nothing removed."""
+"""Whether files are locked; on systems where open files cannot be moved, nothing is locked or removed."""
 _TRIES, _PAUSE = 100, 0.02
-"""How often, and after how many seconds, a folder is removed in which files still appear."""
+"""Attempts, and seconds between them, to remove a folder in which files still appear."""
 _STILL_WRITTEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
-"""What a removal meets there: new files, and names that are gone before they are removed."""
+"""Errors of a removal while files appear and vanish."""
 BEFORE, AFTER = "old", "new"
-"""What a folder that is being replaced, and the one that takes its place, are called in the temporary one."""
+"""Names, within the temporary folder, of the folder that is replaced and of its replacement."""
 
 
 def hold(path: Path) -> int:
@@ -35,18 +35,18 @@ def hold(path: Path) -> int:
     Returns
     -------
     int
-        A descriptor: the lock ends when it is closed, or when the process dies, however it does.
+        A file descriptor; the lock is released when it is closed or the process ends in any way.
 
     Raises
     ------
     BlockingIOError
-        If another process holds it, or has removed it.
+        If another process holds the lock, or has removed the file.
     OSError
         If this file system has no locks.
     """
-    from filelock import lock_descriptor  # only where something is written: it takes a while to import
+    from filelock import lock_descriptor  # imported only to write: the import takes a while
 
-    writes = path.is_file() and os.access(path, os.W_OK)  # NFS locks nothing that is opened for reading
+    writes = path.is_file() and os.access(path, os.W_OK)  # NFS cannot lock files that are opened for reading
     handle = os.open(path, os.O_RDWR if writes else os.O_RDONLY)
     try:
         if lock_descriptor(handle, blocking=False) and os.fstat(handle).st_nlink:
@@ -59,13 +59,13 @@ def hold(path: Path) -> int:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other run renames files in a folder: two renames are not one, and runs might mix."""
+    """Wait until no other run renames files in a folder, so that the renames of two runs do not mix."""
     from filelock import lock_descriptor
 
     handle = os.open(folder, os.O_RDONLY) if _LOCKS else None
     try:
         if handle is not None:
-            with suppress(OSError):  # this file system has no locks
+            with suppress(OSError):  # the file system has no locks
                 lock_descriptor(handle, blocking=True)
         yield
     finally:
@@ -75,9 +75,9 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def staged(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
-    """A temporary file or folder beside `final`, as `make` makes it; gone afterwards, unless it was moved.
+    """Context with a temporary file or folder made by `make`; it is removed at the end unless it was moved.
 
-    A folder may hold what was at `final`, as `BEFORE`; it goes back there if `AFTER` has not taken its place.
+    A temporary folder may contain the old output as `BEFORE`; it is restored unless `AFTER` has replaced it.
     """
     temporary, handle = _made(final, make)
     try:
@@ -90,12 +90,12 @@ def staged(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 @contextmanager
 def held_here(file: Path) -> Iterator[None]:
-    """Hold a file that names this process, and remove it in the end; one that is not held is of a killed run.
+    """Lock a file that names this process, and remove it at the end; an unlocked file is of a killed run.
 
     Raises
     ------
     SettingsError
-        If another process holds it; the message names that.
+        If another process holds the lock; the message names that process.
     """
     here = f"process {os.getpid()} on {platform.node()}"
     file.touch()
@@ -122,13 +122,13 @@ def held_here(file: Path) -> Iterator[None]:
 
 
 def remove_leftovers(final: Path) -> None:
-    """Remove what runs that were killed left beside `final`, and say so; put back what one had moved away."""
+    """Remove and report leftovers of killed runs beside `final`; restore an output moved away by one."""
     if not _LOCKS:
         return
     names = sorted(name for name in os.listdir(final.parent) if name.startswith(final.name))  # noqa: PTH208 - fast
     for found in filter(None, (_ENDING.fullmatch(name, len(final.name)) for name in names)):
         left, whole = final.with_name(found.string), final.with_name(final.name + (found[1] or ""))
-        with suppress(OSError):  # of a run that still lives, or of what cannot be locked or removed
+        with suppress(OSError):  # in use by a running process, or impossible to lock or remove
             handle = hold(left)
             try:
                 put_back = _discard(left, whole)
@@ -146,7 +146,7 @@ def _made(final: Path, make: Callable[[Path], object]) -> tuple[Path, int | None
         try:
             return temporary, hold(temporary) if _LOCKS else None
         except (BlockingIOError, FileNotFoundError):
-            continue  # another run took it for a leftover, before it was locked
+            continue  # another run removed it as a leftover before it was locked
         except OSError:
             return temporary, None
         except BaseException:
@@ -155,9 +155,9 @@ def _made(final: Path, make: Callable[[Path], object]) -> tuple[Path, int | None
 
 
 def _discard(temporary: Path, final: Path) -> bool:
-    """Remove it; whether something was put back before, for no folder may be lost between two moves."""
+    """Remove a leftover; returns whether an old output was restored first, so that none is lost."""
     before, after = temporary / BEFORE, temporary / AFTER
-    if temporary.suffix == ".old":  # version 0.1 had them side by side
+    if temporary.suffix == ".old":  # version 0.1 placed them side by side
         before, after = temporary, temporary.with_suffix(".tmp")
     put_back = before.is_dir() and after.is_dir() and not final.exists()
     if put_back:
@@ -170,7 +170,7 @@ def _discard(temporary: Path, final: Path) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder to which threads of an interrupted library may still write for a moment."""
+    """Remove a folder into which threads of an interrupted library may still write for a moment."""
     for _ in range(_TRIES):
         try:
             return shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Between a table as a file holds it, one row a detection, and Detections or Tracks."""
+"""Convert between tables with one row per detection and Detections or Tracks."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 @dataclass(frozen=True)
 class Rows:
-    """A table as a file holds it.
+    """A table as read from a file.
 
     Parameters
     ----------
     path : Path
         For messages.
     table : pyarrow.Table
-        Under the names of the file.
+        With the column names of the file.
     cell : callable
-        Says where a value stands and what the file reads there, given row and column:
+        Function of row and column that describes a value and its place:
         ``"line 7: x is 'abc'"``.
     unit : str or None
         Unit of the positions, if the file states it outside the table.
     given : mapping of str to str
-        Columns by role that the caller names.
+        Columns by role that the caller named.
     first : bool
-        Whether they are the file's first rows; then what is unusual about its columns is said.
+        Whether these are the first rows of the file; if so, unusual columns are reported.
     """
 
     path: Path
@@ -60,16 +60,16 @@ class Rows:
 
     @property
     def axes(self) -> dict[str, str]:
-        """The columns of z, y, x, as far as there are such."""
+        """The columns of z, y, x that the table has."""
         return {axis: self.roles[axis] for axis in "zyx" if axis in self.roles}
 
     def wrong(self, row: int, column: str, remedy: str) -> InputError:
-        """The complaint about one value."""
+        """The error about one value."""
         return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
 
 
 def detections_of(rows: Rows) -> Detections:
-    """The rows as detections, sorted by frame; identities are left out.
+    """Detections of the rows, sorted by frame; track numbers are ignored.
 
     Raises
     ------
@@ -80,12 +80,12 @@ def detections_of(rows: Rows) -> Detections:
 
 
 def tracks_of(rows: Rows) -> Tracks:
-    """The rows as tracks, from their track numbers and parents, or from numbered detections.
+    """Tracks of the rows, from track numbers and parents or from numbered detections.
 
     Raises
     ------
     InputError
-        As `detections_of`; or if there are no track numbers, or a track is in two places at once.
+        As `detections_of`; or if there are no track numbers, or a track has two detections in one frame.
     """
     if not holds_tracks(rows.roles):
         raise InputError(
@@ -107,24 +107,24 @@ def tracks_of(rows: Rows) -> Tracks:
 
 
 def holds_tracks(roles: dict[str, str]) -> bool:
-    """Whether a table with these roles states which detections belong together."""
+    """Whether a table with these roles contains tracks."""
     return "track_id" in roles or "node" in roles
 
 
 def table_of_detections(detections: Detections) -> pa.Table:
-    """The table that is written: see `outbid.tables`; it is read back as what it is.
+    """The table of detections to be written, see `outbid.tables`, after a check of the feature names.
 
     Raises
     ------
     InputError
-        If the name of a feature would be read back as something else.
+        If a feature has a name that would be read back as another column.
     """
     _refuse_what_is_read_otherwise(detections, [*tables.place_columns(detections)], [])
     return tables.table_of_detections(detections)
 
 
 def table_of_tracks(tracks: Tracks) -> pa.Table:
-    """The table that is written: see `outbid.tables`; it is read back as what it is.
+    """The table of tracks to be written, see `outbid.tables`, after a check of the feature names.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
 
 
 def _refuse_what_is_read_otherwise(detections: Detections, own: list[str], after: list[str]) -> None:
-    """Refuse negative frames, and features whose names mean something else to who reads the file."""
+    """Refuse negative frames, and features whose names would be read back as another column."""
     if len(detections) and detections.frame[0] < 0:
         raise InputError(f"Frame {detections.frame[0]} is negative. Number frames from 0 up to write them.")
     taken = roles_of([*own, *after])
@@ -151,7 +151,7 @@ def _refuse_what_is_read_otherwise(detections: Detections, own: list[str], after
 
 
 def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slice]:
-    """The detections, and the order of the file's rows in them."""
+    """The detections, and the order in which the rows of the file were sorted."""
     problem = missing_roles(rows.roles, rows.table.column_names) or mixed_styles(rows.axes, rows.given)
     if problem:
         raise InputError(f"{rows.path}: {problem}")
@@ -181,7 +181,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
 
 
 def _name_unused_axes(rows: Rows) -> None:
-    """Say which columns of numbers may be coordinates and are not used as such."""
+    """Log which numeric columns look like coordinates but are not used."""
     unused = [
         name
         for name in unused_axes(rows.table.column_names, rows.axes, rows.given)
@@ -215,7 +215,7 @@ def _unit(rows: Rows) -> str:
 
 
 def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
-    """A column of finite numbers."""
+    """Read a column of finite numbers."""
     column = rows.table[name]
     if not is_number(column.type):
         raise _no_numbers(rows, name, r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$")
@@ -228,7 +228,7 @@ def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
 
 
 def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
-    """A column of whole numbers, with `blank` where there is none."""
+    """Read a column of whole numbers; empty cells become `blank`."""
     column = rows.table[name]
     if not is_number(column.type):
         raise _no_numbers(rows, name, _WHOLE)
@@ -239,7 +239,7 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
         too_large = np.zeros(0, dtype=bool)
     else:
         values = floats_of(column)
-        # Above 2^53 a float has lost digits of the number that was meant.
+        # Above 2^53, a float may have lost digits of the intended number.
         given = ~np.isnan(values)
         too_large = given & ~((values == np.rint(values)) & (np.abs(values) < 2**53))
         column = pa.chunked_array([column_of(np.where(given & ~too_large, values, 0), ~given)])
@@ -250,7 +250,7 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
 
 
 def _no_numbers(rows: Rows, name: str, pattern: str) -> InputError:
-    """The complaint about a column that is not of numbers, naming the first value that is none."""
+    """The error about a non-numeric column; it names the first value that is not a number."""
     column = rows.table[name]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -262,7 +262,7 @@ def _no_numbers(rows: Rows, name: str, pattern: str) -> InputError:
 
 
 def _links_between_nodes(rows: Rows, order: NDArray[np.int64] | slice) -> NDArray[np.int64]:
-    """Links of a table in which every detection has a number and names the one before it."""
+    """Links of a table in which each detection has a number and names its predecessor."""
     node = _whole_numbers(rows, rows.roles["node"], blank=-1)[order]
     previous = _whole_numbers(rows, rows.roles["node_parent"], blank=-1)[order]
     by_number = np.argsort(node, kind="stable")
@@ -274,7 +274,7 @@ def _links_between_nodes(rows: Rows, order: NDArray[np.int64] | slice) -> NDArra
     child = np.nonzero(previous >= 0)[0]
     where = np.minimum(np.searchsorted(node, previous[child], sorter=by_number), max(len(node) - 1, 0))
     unknown = node[by_number[where]] != previous[child]
-    # 0 stands for none where no detection has that number.
+    # 0 means no predecessor if no detection has number 0.
     if (unknown & (previous[child] != 0)).any():
         lost = previous[child[np.argmax(unknown & (previous[child] != 0))]]
         raise InputError(f"No detection has the number {lost} that another names as its parent. Add its row.")
@@ -297,10 +297,11 @@ def _tracks_by_number(rows: Rows, detections: Detections, order: NDArray[np.int6
 
 
 def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:
-    """Whether a parent of 0 stands for none.
+    """Whether a parent of 0 means no parent.
 
-    It does where no track is called 0. Where one is, it still does if only that track names itself, and
-    a track that names 0 begins before 0 ends: then 0 cannot be the parent it is said to be.
+    It does if no track has number 0. If one has, it still does if this track names itself as its parent, and
+    no other track does so, and some track with parent 0 begins before track 0 ends: then track 0 cannot be
+    its parent.
     """
     zero = label == 0
     if not zero.any():
@@ -315,7 +316,7 @@ def _zero_means_none(frame: NDArray, label: NDArray, parent: NDArray) -> bool:
 def _of_links(
     rows: Rows, tracks: Tracks, order: NDArray[np.int64] | slice, name: str
 ) -> NDArray[np.float64] | None:
-    """What a column, and those numbered after it, say of each link by the detection that it reaches."""
+    """Values of a link measure from a column and its numbered successors, by the target of each link."""
     if name not in rows.table.column_names:
         return None
     rank = tables.rank_among_incoming(tracks)

@@ -1,7 +1,7 @@
-"""TIFF as ImageJ, OME software and tifffile write it: what a file states, and its planes frame by frame.
+"""TIFF as written by ImageJ, OME software and tifffile: metadata, and planes frame by frame.
 
-tifffile takes a file that was cut short for a shorter one and says so in a log only, so what the file
-declares is compared with what is there before anything is read.
+For a truncated file, tifffile only logs a warning and reads the remaining part. So the declared sizes are
+compared with the actual content before anything is read.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .tiff_scenes import Scene, planes_of, scene_of
 from .units import unit_of
 
 _DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
-"""Tags on which it depends what the bytes of an image mean."""
+"""Tags that determine how the bytes of an image are decoded."""
 _STRIPS_AND_TILES = {273, 324}
-"""Tags of where they stand: readers differ in which of both they believe."""
-_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # types of tags that hold whole numbers
-_WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # of types of tags
+"""Tags with the offsets of the data; readers differ in which of the two they use."""
+_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # tag types of whole numbers
+_WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # their sizes
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file states of itself.
+    """Metadata of a file.
 
-    `depth` is whether it states how far its planes are apart; `scenes` are those that there are, where
-    several are and none was chosen.
+    `depth`: whether the file states the distance between planes. `scenes`: all scenes, if there are several
+    and none was chosen.
     """
 
     axes: str
@@ -49,12 +49,12 @@ class Header:
 
 
 def look_at_tiff(path: Path, number: int | None = None) -> Header:
-    """Axes, sizes, voxel and interval of a scene; without a number, of all that the file is.
+    """Axes, sizes, voxel size and frame interval of a scene, or of the whole file if no number is given.
 
     Raises
     ------
     InputError
-        If the file is damaged or cut short, or holds images that do not fit together.
+        If the file is damaged or truncated, or holds images of different size or type.
     SettingsError
         If there is no scene of this number.
     """
@@ -77,11 +77,11 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
 
 
 class _opened:
-    """A TIFF file; what tifffile raises about a damaged one becomes an InputError."""
+    """Open a TIFF file; errors of tifffile about damaged data become an InputError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._unheard = logging.NullHandler()  # else Python prints what tifffile logs before our error
+        self._unheard = logging.NullHandler()  # keeps its log off the screen
 
     def __enter__(self) -> Any:
         import tifffile
@@ -89,7 +89,7 @@ class _opened:
         self._tiff = None
         logging.getLogger("tifffile").addHandler(self._unheard)
         try:
-            # Files that an OME header names may lie anywhere: only this one is opened.
+            # An OME header may name other files anywhere on the disk; only this file is opened.
             self._tiff = tifffile.TiffFile(self._path, _multifile=False)
             if not self._tiff.series:
                 raise InputError(f"{self._path} holds no image. Check where it was made.")
@@ -102,7 +102,7 @@ class _opened:
         logging.getLogger("tifffile").removeHandler(self._unheard)
         if self._tiff is not None:
             self._tiff.close()
-        # tifffile and the codecs raise anything about bytes that make no sense.
+        # tifffile and the codecs raise many kinds of errors at damaged data.
         if isinstance(error, Exception) and not isinstance(error, OutbidError | MemoryError):
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             if "requires the 'imagecodecs' package" in reason:
@@ -113,9 +113,9 @@ class _opened:
 
 
 def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
-    """Tags that decide how a page is read, by where the page is described.
+    """Tags that determine how each page is decoded, by the offset of the page.
 
-    The pages are followed from one to the next: the last says that it is the last, or the file is cut short.
+    The pages form a linked list. If the last page is not marked as such, the file is truncated.
     """
     size = path.stat().st_size
     found: dict[int, dict[int, int]] = {}
@@ -167,8 +167,8 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
 
 
 def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int]]) -> None:
-    """Complain of a page with other tags than the first of its series, by which all of them are read."""
-    if series.dataoffset is not None:  # their bytes are read as one
+    """Refuse a page whose tags differ from those of the first page, by which the whole series is decoded."""
+    if series.dataoffset is not None:  # their bytes are read as one block
         return
     first = pages.get(series.keyframe.offset)
     for index, page in enumerate(series.pages):
@@ -182,7 +182,7 @@ def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int
 
 
 def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
-    """Compare the images declared, and the bytes of each, with the file."""
+    """Compare the declared number of images, and their sizes in bytes, with the file."""
     size = path.stat().st_size
     declared = math.prod(series.shape)
     if tiff.is_imagej:
@@ -214,14 +214,14 @@ def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
             )
         ends = [o + n for o, n in zip(page.dataoffsets, page.databytecounts, strict=True)]
         stored = sum(page.databytecounts)
-        if 0 in page.databytecounts or 0 in page.dataoffsets:  # tifffile reads it as zeros
+        if 0 in page.databytecounts or 0 in page.dataoffsets:  # tifffile would read zeros
             raise InputError(f"{path}: a part of plane {index} is not stored. Copy the file again.")
         if max(ends, default=0) > size or (page.compression == 1 and stored < page.nbytes):
             raise InputError(f"{path} is cut short: plane {index} is not whole. Copy it again.")
 
 
 def _shape_in(description: str) -> tuple[int, ...]:
-    """The shape that tifffile writes into the first page."""
+    """The array shape that tifffile writes into the first page."""
     found = re.search(r'shape"?\s*[=:]\s*[\[(]([\d,\s]+)[\])]', description)
     return tuple(int(n) for n in found[1].split(",") if n.strip()) if found else ()
 
@@ -253,10 +253,10 @@ def _with_ome(header: Header, tiff: Any, scene: Scene, path: Path) -> Header:
 
     try:
         root = ElementTree.fromstring(tiff.ome_metadata or "", forbid_dtd=True)
-    except Exception as error:  # a parse error, or one of the attacks that defusedxml knows
+    except Exception as error:  # a parse error, or an attack that defusedxml detects
         raise InputError(f"{path}: its OME header cannot be read ({error}). Save the file again.") from None
     found = [dict(e.attrib) for e in root.iter() if e.tag.rpartition("}")[2] == "Pixels"]
-    place = scene.number if len(found) == len(tiff.series) else 0  # some may have no image in this file
+    place = scene.number if len(found) == len(tiff.series) else 0  # some planes may be in other files
     known = found[place] if found else {}
     needed = math.prod(int(known.get(f"Size{axis}", 1)) for axis in "TZCYX")
     if needed > math.prod(header.sizes):
@@ -283,7 +283,7 @@ def _positive(text: str | None) -> float | None:
 def planes_by_frame(
     path: Path, scene: int | None, axes: str, sizes: tuple[int, ...], channel: int, frames: Sequence[int]
 ) -> Iterator[NDArray]:
-    """The planes of each of these frames in the order of z, of one channel of a scene.
+    """Yield the planes of each given frame, sorted by z, for one channel of a scene.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def planes_by_frame(
 
 
 def _refuse_bombs(path: Path, pages: list[Any], size: int) -> None:
-    """Complain of planes of another size, or with more stored than they hold: some decoders unpack it all."""
+    """Refuse planes of a different size, or with more data than a plane holds, which some decoders unpack."""
     for page in pages:
         if page is None:
             continue

@@ -1,7 +1,7 @@
-"""Which images a TIFF file holds, and which of them are read: one, or all that are the frames of one movie.
+"""Choose which images of a TIFF file are read: a single one, or all that are frames of one movie.
 
-tifffile sorts the pages of a file into series and reads the first one. Here a series is a scene, no scene
-is left out without a word, and images that were written one by one are put together again.
+tifffile groups the pages of a file into series and reads the first one. Here each series is a scene. Scenes
+that are not read are reported, and images that were written one by one are joined to a movie.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from numpy.typing import NDArray
 from ..errors import InputError, SettingsError
 
 _BY_LIKENESS = {"generic", "uniform", "shaped"}
-"""Kinds of series that no header names as images of their own."""
+"""Kinds of series that are not named as separate images by a header."""
 _MOST_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is read of a file.
+    """The part of a file that is read.
 
     Parameters
     ----------
     series : tuple of tifffile.TiffPageSeries
-        Of one kind and size; several are the elements of a first axis, called I.
+        Series of one kind and size; several of them form a first axis, called I.
     number : int
-        Of the first of them.
+        Number of the first series.
     choice : tuple of str
-        What each of the file's scenes is, where there are more than `series` and nothing was chosen.
+        Descriptions of all scenes, if the file has more than `series` and none was chosen.
     """
 
     series: tuple[Any, ...]
@@ -54,20 +54,20 @@ class Scene:
 
 
 def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
-    """The scene of this number, or what a file is where none is given.
+    """The scene with this number; if none is given, all images that are frames of one movie.
 
     Raises
     ------
     SettingsError
         If there is no such scene.
     InputError
-        If nothing is chosen and images do not fit together, or some belong to no scene.
+        If no scene is chosen and the images differ in size or type, or some belong to no scene.
     """
     images = [one for one in tiff.series if not one.keyframe.is_reduced] or list(tiff.series)
     large = [
         one for one in tiff.series if one not in images and one.keyframe.shape == images[0].keyframe.shape
     ]
-    if large and number is None:  # it would be left out without a word
+    if large and number is None:  # otherwise it would be skipped silently
         raise InputError(
             f"{path} marks an image as a reduced one that is as large as the others (page "
             f"{large[0].keyframe.index}). Save the file again; to leave it out: --scene 0."
@@ -90,19 +90,19 @@ def scene_of(path: Path, tiff: Any, number: int | None) -> Scene:
 
 
 def refuse_scene(path: Path | str, number: int, count: int) -> None:
-    """Complain about the number of a scene that a file has not.
+    """Refuse the number of a scene that does not exist.
 
     Raises
     ------
     SettingsError
-        With the number of scenes.
+        The message states the number of scenes.
     """
     if not 0 <= number < count:
         raise SettingsError(f"There is no scene {number}: {path} has {count}, from 0 up.")
 
 
 def listed(choice: Sequence[str]) -> str:
-    """The first scenes with their numbers, for messages."""
+    """Descriptions of the first scenes with their numbers, for messages."""
     said = [f"scene {number}: {what}" for number, what in enumerate(choice[:_MOST_LISTED])]
     left = len(choice) - len(said)
     return "; ".join(said) + (f"; and {left} more" if left else "")
@@ -111,7 +111,7 @@ def listed(choice: Sequence[str]) -> str:
 def planes_of(
     tiff: Any, scene: Scene, planes: list[int], refuse: Callable[[list[Any], Any], None]
 ) -> NDArray:
-    """(planes, samples) of these planes, counted through all series of the scene.
+    """Read planes, numbered through all series of the scene, as a (planes, samples) array.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def planes_of(
     scene : Scene
     planes : list of int
     refuse : callable
-        Given the pages that are about to be decoded, and the one like which they should be.
+        Function that checks the pages to be decoded against a reference page.
     """
     first = scene.series[0]
     held = math.prod(first.shape[: len(first.axes.rstrip("S")) - 2])
@@ -130,7 +130,7 @@ def planes_of(
         if len(series.pages) >= held:
             refuse([series.pages[plane] for plane in own], series.keyframe)
             found = tiff.asarray(key=own, series=series)
-        else:  # planes that share a page
+        else:  # several planes in one page
             refuse(list(series.pages), series.keyframe)
             found = series.asarray().reshape(held, -1)[own]
         pieces.append(found.reshape(len(own), samples))
@@ -138,13 +138,13 @@ def planes_of(
 
 
 def _described(image: Any) -> str:
-    """Name, size and type."""
+    """A description of a series: name, size and type."""
     name = f"{str(image.name)[:40]!r} " if image.name else ""
     return f"{name}{' x '.join(map(str, image.shape))} {image.dtype}"
 
 
 def _refuse_unknown_pages(path: Path, tiff: Any, images: list[Any]) -> None:
-    """Complain about images that no scene has: the header states fewer than there are."""
+    """Refuse a file with images that belong to no scene because its header describes fewer."""
     count = len(tiff.pages)
     if count <= sum(len(one.pages) for one in tiff.series):
         return

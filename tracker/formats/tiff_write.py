@@ -1,4 +1,4 @@
-"""Writes a movie of images as OME-TIFF, plane by plane."""
+"""Write a movie as OME-TIFF, plane by plane."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .frames import Images
 
 _BIG = 2e9
-"""Voxels above which the file needs offsets of 64 bits."""
+"""Number of voxels above which the file needs 64-bit offsets."""
 
 
 def write_like(
     path: Path, frames: Iterable[NDArray], movie: Images, dtype: DTypeLike, overwrite: bool
 ) -> None:
-    """Write images of the shape, voxel size and number of those of a movie; the memory is that of one frame.
+    """Write images with the shape, voxel size and frame count of a movie, holding one frame in memory.
 
     Raises
     ------
@@ -47,5 +47,5 @@ def write_like(
 
 
 def _ome(unit: str) -> str:
-    """The sign of a unit in OME-XML."""
+    """The symbol of a unit in OME-XML."""
     return {"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}.get(unit, unit)

@@ -1,8 +1,8 @@
 """TrackMate's XML, versions 3 to 8, with gaps, divisions and merges.
 
-Read is what TrackMate shows: spots that no filter hides, and the links of the tracks that no filter hides.
-Written is a file that TrackMate opens, without an image; the run record stands in its log.
-Tinevez et al., Methods 115, 80, 2017.
+The reader returns what TrackMate shows: visible spots, and links of tracks that pass its filters. The writer
+makes a file that TrackMate opens, without an image; the run record is in its log. Tinevez et al., Methods
+115, 80, 2017.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .xml_stream import Enough, number, read_xml, refuse_if_too_large
 _PLACE = ("POSITION_Z", "POSITION_Y", "POSITION_X")
 _NO_FEATURE = {"ID", "name", "FRAME", "POSITION_T", "VISIBILITY", *_PLACE}
 _MOST = 2**53
-"""Numbers of spots and tracks are smaller, so that they are exact as floats."""
+"""Upper bound of spot and track numbers, which are then exact as floats."""
 _MEASURES = {name.upper(): name for name in LINK_MEASURES}
 
 
@@ -77,7 +77,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     pieces: list[str] = []
 
     def begin(name: str, *_: object) -> None:
-        if name == "Model":  # the log stands before it
+        if name == "Model":  # the log precedes it
             raise Enough
 
     read_xml(path, begin, lambda name, piece: pieces.append(piece) if name == "Log" else None)
@@ -87,17 +87,17 @@ def read_record(path: Path) -> dict[str, Any] | None:
     try:
         record, _ = json.JSONDecoder().raw_decode(after.strip())
     except (ValueError, RecursionError):
-        return record_from(after.encode(), path)  # says what is wrong
+        return record_from(after.encode(), path)  # reports the error
     return record if isinstance(record, dict) else None
 
 
 class _Model:
-    """What stands in the file, as columns that grow while it is read."""
+    """The content of the file, as columns that grow while it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.unit: str | None = None
-        self._names: dict[str, tuple[str, bool]] = {}  # of each declared feature: name for us, and if whole
+        self._names: dict[str, tuple[str, bool]] = {}  # name, and whether an integer
         self._declares_spot_features = False
         self._frame_around = -1.0
         self._ids, self._frames, self._visible = array("q"), array("d"), array("b")
@@ -114,7 +114,7 @@ class _Model:
     def spots(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], dict[str, NDArray]]:
-        """Number, frame, position and features of each spot that is shown."""
+        """Number, frame, position and features of each visible spot."""
         ids, count = np.array(self._ids), len(self._ids)
         shown = (np.array(self._visible, dtype=np.int8) != 0) | np.isin(ids, self.edges()[0])
         features = {}
@@ -128,7 +128,7 @@ class _Model:
         return ids.astype(np.int64)[shown], np.array(self._frames)[shown], place[shown], features
 
     def edges(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-        """Spot numbers at both ends of each link that is shown, and what is known of the link."""
+        """Spot numbers at both ends of each visible link, and its measures."""
         lost = sorted(self._shown - self._tracks)
         if lost:
             raise InputError(

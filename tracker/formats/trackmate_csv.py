@@ -1,6 +1,6 @@
-"""TrackMate's tables: spots with the edges beside them, as ``x-spots.csv`` and ``x-edges.csv``.
+"""TrackMate tables: spots in ``x-spots.csv`` and edges beside them in ``x-edges.csv``.
 
-The column of track numbers in the spots does not distinguish a division from a merge; the edges do.
+Track numbers of spots do not distinguish a division from a merge; the edges do.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TAKES_COLUMNS = True
 
 
 def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:  # noqa: ARG001
-    """Whether a table of edges stands beside the spots."""
+    """Whether there is a table of edges beside the spots."""
     return _edges_beside(path).is_file()
 
 
 def read_with(path: Path) -> list[Path]:
-    """Files that are read with the spots."""
+    """Files that are read together with the spots."""
     return [_edges_beside(path)]
 
 
@@ -82,9 +82,9 @@ def _is_number(field: str) -> bool:
 
 
 def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """(E, 2) spot numbers, and (E,) costs, NaN where there is none."""
+    """(E, 2) spot numbers and (E,) link costs, NaN where unknown."""
     text = as_utf8(path.read_bytes(), path).decode("utf-8", "replace")
-    rows = csv.reader(io.StringIO(text, newline=""))  # str.splitlines divides at other marks as well
+    rows = csv.reader(io.StringIO(text, newline=""))  # str.splitlines splits at other characters as well
     names = [plain(name) for name in next(rows, [])]
     if not set(_ENDS) <= set(names):
         raise InputError(f"{path} has no columns SPOT_SOURCE_ID and SPOT_TARGET_ID. Export the edges again.")
@@ -96,7 +96,7 @@ def _edges(path: Path) -> tuple[np.ndarray, np.ndarray]:
             ends.append((whole(row[source]), whole(row[target])))
             costs.append(decimal(row[cost_at]) if cost_at is not None else np.nan)
         except (ValueError, IndexError):
-            if line > 4 or any(map(_is_number, row)):  # lines under the header say what the columns are
+            if line > 4 or any(map(_is_number, row)):  # lines below the header explain the columns
                 raise InputError(
                     f"{path}, line {line}: {row[:6]} is no edge between spots. Fix it."
                 ) from None

@@ -1,4 +1,4 @@
-"""Writes TrackMate's XML: everything that TrackMate needs to open the file."""
+"""Write TrackMate XML with everything that TrackMate needs to open the file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from .frames import Images
 
 RECORD_MARK = "Run record of Outbid:"
-"""Stands in the log before the record."""
+"""Text that precedes the record in the log."""
 
-_VERSION = "7.14.0"  # of TrackMate, whose layout this is
+_VERSION = "7.14.0"  # version of TrackMate with this file layout
 _BASIC = {
     "QUALITY": ("Quality", "QUALITY"), "POSITION_X": ("X", "POSITION"), "POSITION_Y": ("Y", "POSITION"),
     "POSITION_Z": ("Z", "POSITION"), "POSITION_T": ("T", "TIME"), "FRAME": ("Frame", "NONE"),
     "RADIUS": ("Radius", "LENGTH"), "VISIBILITY": ("Visibility", "NONE"),
 }  # fmt: skip
 _TAKEN = {"ID", "name", *_BASIC} - {"QUALITY", "RADIUS"}
-_RADIUS = 2.5  # TrackMate draws a spot with it
+_RADIUS = 2.5  # default radius, with which TrackMate draws a spot
 _MEASURES = {
     "LINK_COST": ("Edge cost", "COST"),
     "LINK_MARGIN": ("Margin", "COST"),
@@ -58,19 +58,19 @@ def key_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Image:
-    """What the file states of the image under the tracks; lengths in the unit of the positions.
+    """Metadata of the image to which the tracks belong; lengths are in the unit of the positions.
 
     Parameters
     ----------
     folder, name : str
-        Where the image is; empty for none: then TrackMate makes an empty one.
+        Path of the image; if empty, TrackMate creates an empty image.
     shape : (int, int, int)
         Voxels along z, y, x.
     frames : int
     spacing : (float, float, float)
         Size of a voxel.
     interval : float
-        Time from a frame to the next.
+        Time between frames.
     clock : str
         Unit of time.
     """
@@ -88,17 +88,17 @@ def write_with_image(
     path: Path, tracks: Tracks, image: Path, movie: Images, *, record: Mapping[str, object] | None,
     overwrite: bool,
 ) -> None:  # fmt: skip
-    """Write tracks that TrackMate opens together with their image.
+    """Write tracks in a file that TrackMate opens together with their image.
 
     Parameters
     ----------
     path : Path
     tracks : Tracks
-        Positions in pixels are multiplied by the image's voxel size: TrackMate has them in its unit.
+        Positions in pixels are multiplied by the voxel size, because TrackMate expects physical units.
     image : Path
         The image file.
     movie : Images
-        What the image file states.
+        Metadata of the image file.
     record, overwrite
         As for `outbid.formats.write_tracks`.
     """
@@ -148,7 +148,7 @@ def write_model(
 def _record(record: Mapping[str, object] | None) -> str:
     if record is None:
         return ""
-    # In ASCII: XML has no place for control characters.
+    # In ASCII, since XML cannot contain control characters.
     return f"\n{RECORD_MARK}\n" + escape(json.dumps(json.loads(record_bytes(record)), sort_keys=True))
 
 
@@ -157,7 +157,7 @@ def _printable(text: str) -> str:
 
 
 def _columns(features: Mapping[str, NDArray]) -> dict[str, str]:
-    """The name of each feature by the attribute that it is written under."""
+    """Feature names by the XML attributes under which they are written."""
     columns: dict[str, str] = {}
     for name in features:
         key = key_of(name)
@@ -177,7 +177,7 @@ def _declarations(columns: Mapping[str, str], features: Mapping[str, NDArray]) -
 
     yield "    <FeatureDeclarations>\n      <SpotFeatures>\n"
     for key, (name, dimension) in _BASIC.items():
-        # What nothing is known of is no measurement when the file is read back.
+        # A feature declared without values is not read back as a measurement.
         if key not in ("QUALITY", "RADIUS"):
             yield declared(key, name, dimension, key in ("FRAME", "VISIBILITY"))
     for key, name in columns.items():
@@ -217,7 +217,7 @@ def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Ite
 
 
 def _text(value: float | int | bool) -> str:
-    """A number as Java reads it."""
+    """Format a number so that Java can parse it."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -226,7 +226,7 @@ def _text(value: float | int | bool) -> str:
 
 
 def _tracks(tracks: Tracks) -> Iterator[str]:
-    """One track for all that is connected, as TrackMate sees it; lone spots are in none."""
+    """One track per connected component, as in TrackMate; isolated spots have no track."""
     family = families(tracks)
     order = np.argsort(family[tracks.links[:, 0]], kind="stable")
     of = family[tracks.links[order, 0]]
@@ -251,7 +251,7 @@ def _tracks(tracks: Tracks) -> Iterator[str]:
 
 
 def _empty_image(seen: Detections) -> _Image:
-    """An image of the size of the data: TrackMate makes an empty one of it to show the tracks on."""
+    """Settings of an empty image with the extent of the data, on which TrackMate shows the tracks."""
     far = np.maximum(seen.position.max(axis=0, initial=0), 0)
     depth, height, width = np.minimum(np.floor(far) + 1, 2**31 - 1).astype(np.int64).tolist()
     return _Image("", "", (depth, height, width), int(seen.frame[-1]) + 1 if len(seen) else 1)

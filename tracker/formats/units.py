@@ -13,10 +13,10 @@ _SPELLED = {
     "millimeters": "millimeter", "millimetre": "millimeter", "millimetres": "millimeter",
     "vox": "pixel", "voxel": "pixel", "voxels": "pixel",
 }  # fmt: skip
-"""Further spellings that are understood in the names of columns."""
+"""Further spellings of units in column names."""
 
 LENGTHS = {name: name for name in {*_FULL.values(), *_SPELLED.values()}} | _FULL | _SPELLED
-"""Full name by what the name of a column may say."""
+"""Full names of units by their spellings in column names."""
 
 
 def unit_of(given: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What to do with a file that is of no format here: said in the error, so that nobody has to guess."""
+"""Advice in error messages about files of an unknown format."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ADVICE: Sequence[tuple[tuple[str, ...], str]] = [
     ),
     (("*_targets",), "They are places on one camera: give the rt_is files, which are in space."),
 ]  # fmt: skip
-"""Patterns of names in small letters, and what helps."""
+"""Patterns of lower-case file names, and the advice for each."""
 
 
 def advice(path: Path) -> str:
-    """What would help with a file or folder that no format recognises; empty if nothing is known.
+    """Advice for a file or folder that no format recognises; empty if there is none.
 
     Examples
     --------

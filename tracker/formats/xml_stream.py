@@ -1,4 +1,4 @@
-"""XML read from beginning to end, whatever its size; hostile files are refused."""
+"""Read XML as a stream, whatever its size, and refuse hostile files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .decimals import decimal
 from .memory import refuse_if_larger_than_memory
 
 _DEEPEST = 64
-"""Elements inside each other; the formats here need eight."""
+"""Largest nesting depth of elements; the supported formats need eight."""
 
 Begin = Callable[[str, Mapping[str, str], int], object]
 
 
 class Enough(Exception):
-    """Raised by a callback that needs no more of the file."""
+    """Raised by a callback to stop reading."""
 
 
 def refuse_if_too_large(path: Path) -> None:
-    """Complain about a file whose numbers would not fit the memory: they take no more than its text.
+    """Refuse a file whose numbers would not fit into memory; they need at most the size of its text.
 
     Raises
     ------
     ResourceError
-        With the size that reading would take.
+        The message states the memory needed.
     """
     refuse_if_larger_than_memory(path, path.stat().st_size)
 
@@ -51,16 +51,16 @@ def read_xml(
     begin : callable
         Raises `Enough` to stop.
     text : callable, optional
-        Given the name of the innermost element and a piece of its text.
+        Called with the name of the innermost element and a piece of its text.
     end : callable, optional
-        Given the name of every element where it ends.
+        Called with the name of every element at its end.
 
     Raises
     ------
     InputError
-        If the file is no XML, declares a document type or entities, or nests deeper than 64 elements.
+        If the file is not XML, declares a document type or entities, or nests elements more than 64 deep.
     """
-    # Entities, whether they explode or fetch files, can only be declared in a document type.
+    # Entities, which can explode or fetch files, can be declared only in a document type.
     parser = DefusedExpatParser(forbid_dtd=True)
     parser.setContentHandler(_Handler(path, begin, text, end))
     try:
@@ -80,12 +80,12 @@ def read_xml(
             f"{path}, line {error.getLineNumber()}: no well-formed XML ({error.getMessage()}). "
             "The file may be cut short; export it again."
         ) from None
-    except (SAXException, ValueError, LookupError) as error:  # encodings that are unknown
+    except (SAXException, ValueError, LookupError) as error:  # unknown encodings
         raise InputError(f"{path} cannot be read as XML: {error}. Save it as UTF-8.") from None
 
 
 def root_of(path: Path) -> str:
-    """Name of the outermost element.
+    """Name of the root element.
 
     Raises
     ------
@@ -103,12 +103,12 @@ def root_of(path: Path) -> str:
 
 
 def number(path: Path, line: int, what: str, attributes: Mapping[str, str], name: str) -> float:
-    """An attribute that must be there and be a number.
+    """Parse a required numeric attribute.
 
     Raises
     ------
     InputError
-        Naming the line, `what` and the attribute.
+        The message names the line, `what` and the attribute.
     """
     given = attributes.get(name)
     if given is None:
@@ -152,7 +152,7 @@ class _Handler(ContentHandler):
         self._begin(name, cast(Mapping[str, str], attrs), line)
 
     def _look_at_prefixes(self, names: tuple[str, ...], line: int) -> None:
-        """Complain of a prefix that nothing declares: what it is before would be left out."""
+        """Refuse an undeclared namespace prefix, whose elements or attributes would be ignored."""
         self._prefixes.update(name.removeprefix("xmlns:") for name in names if name.startswith("xmlns:"))
         unknown = {name.partition(":")[0] for name in names if ":" in name} - self._prefixes
         if unknown:

@@ -1,4 +1,4 @@
-"""Zarr, also by URL: OME-Zarr 0.4 and 0.5 with levels of resolution, and plain arrays; chunked or sharded."""
+"""Zarr images, from disk or URL: OME-Zarr 0.4 and 0.5, and plain arrays; chunked or sharded."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SECONDS = {"millisecond": 1e-3, "microsecond": 1e-6, "second": 1.0, "minute": 6
 
 
 def open_stack(source: str, scene: int | None, level: int) -> Stack:
-    """An image of the store at a level of resolution.
+    """Read an image of the store at a level of resolution.
 
     Raises
     ------
     InputError
-        If there is no image, or what describes it makes no sense.
+        If there is no image, or its metadata are invalid.
     SettingsError
         If there is no such scene or level.
     ResourceError
-        If zarr is missing, or what reads such a URL.
+        If zarr, or the package that reads such a URL, is missing.
     """
     node = _opened(source)
     with damage_explained(source, "Zarr"):
@@ -46,7 +46,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
 
 
 def recognises(source: str, is_folder: bool) -> bool:
-    """Whether a name, or a folder of any name, is of a store."""
+    """Whether a name is that of a zarr store, or a folder with any name contains one."""
     from pathlib import Path
 
     if ".zarr" in source.lower():
@@ -56,7 +56,7 @@ def recognises(source: str, is_folder: bool) -> bool:
 
 
 def _opened(source: str) -> Any:
-    """The group or array; read-only."""
+    """Open the group or array, read-only."""
     try:
         import zarr
     except ModuleNotFoundError:
@@ -73,7 +73,7 @@ def _opened(source: str) -> Any:
 
 
 def _images(node: Any) -> dict[str, Any]:
-    """What can be read by its name: arrays, and groups of levels."""
+    """Names of everything that can be read as an image: arrays, and groups with levels."""
     if hasattr(node, "dtype") or "multiscales" in _ome(node):
         return {node.path or node.name: node}
     found: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def _images(node: Any) -> dict[str, Any]:
 
 
 def _natural(key: str) -> tuple[bool, int, str]:
-    """10 comes after 9, and names after numbers."""
+    """Sort key by which 10 follows 9, and names follow numbers."""
     return not key.isdigit(), int(key) if key.isdigit() else 0, key
 
 
@@ -99,14 +99,14 @@ def _images_below(group: Any) -> dict[str, Any]:
 
 
 def _ome(node: Any) -> Mapping[str, Any]:
-    """What OME-Zarr states: since 0.5 below a key of its own."""
+    """The OME-Zarr metadata, which since version 0.5 are under a separate key."""
     attributes = dict(node.attrs)
     inner = attributes.get("ome")
     return inner if isinstance(inner, dict) else attributes
 
 
 def _plain(source: str, array: Any, level: int) -> Stack:
-    """An array by itself."""
+    """Read a plain array."""
     if level:
         raise SettingsError(f"{source} is one array and has no levels. Leave --level out.")
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or []
@@ -114,7 +114,7 @@ def _plain(source: str, array: Any, level: int) -> Stack:
 
 
 def _multiscale(source: str, group: Any, level: int) -> Stack:
-    """An image of OME-Zarr."""
+    """Read an image of OME-Zarr."""
     ome = _ome(group)
     stated = ome["multiscales"][0]
     levels = [group[each["path"]] for each in stated["datasets"]]
@@ -146,14 +146,14 @@ def _multiscale(source: str, group: Any, level: int) -> Stack:
 
 
 def _axis(stated: Any) -> tuple[str, str | None]:
-    """Letter and unit; before 0.4 an axis was a name only."""
+    """Letter and unit of an axis; before version 0.4, an axis was only a name."""
     name = stated if isinstance(stated, str) else str(stated["name"])
     unit = None if isinstance(stated, str) else stated.get("unit")
     return name[:1].upper(), unit
 
 
 def _scale(stated: Mapping[str, Any], count: int) -> list[float]:
-    """Product of the scales among its transformations."""
+    """Product of the scales among the coordinate transformations."""
     total = [1.0] * count
     for each in stated.get("coordinateTransformations") or []:
         if each.get("type") == "scale":
