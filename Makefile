@@ -115,8 +115,8 @@ gpu-bench:
 
 gpu-scaling:
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation .
-	$(PYTHON) tests/benchmarks/bench_gpu_shards.py --record --sizes 10000 14142 20000 60000 160000 \
-	  --movie 100 1000000
+	$(PYTHON) tests/benchmarks/bench_gpu_shards.py --record --least 10000 113137 \
+	  --sizes 10000 14142 20000 60000 160000 --movie 100 1000000
 
 # CuPy's own kernels are left out, as its nonzero, in which racecheck sees hazards. PARTS="gated movie" picks some.
 SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)

@@ -23,3 +23,16 @@ def limited(most: int) -> None:
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+
+def shard_of_gpu(rank: int, size: int, identity: tuple, costs: object, pipe: object) -> None:
+    """Find the matching of a matrix as the shard of one of several GPUs, each of a process."""
+    from outbid._arrays import cupy_module
+    from outbid.assignment.shards.blocks import ArrayBlocks
+    from outbid.assignment.shards.nccl import Nccl
+    from outbid.assignment.shards.search import Work, found
+
+    with cupy_module().cuda.Device(rank):
+        way = Nccl.of_process(rank, size, identity, rank)
+        answers = [found(ArrayBlocks(costs), way, Work(one, is_on_gpu=True)) for one in ("tree", "classical")]
+    pipe.send(answers)  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ SOURCES = (
 """Files whose change means that the record is renewed."""
 EXTENTS = {
     "gpu": {
-        "date-nagi-table1": Extent((500, 1000, 2000, 3000, 5000), 1, "gpu"),
+        "date-nagi-table1": Extent((500, 1000, 2000, 3000, 5000, 10_000), 1, "gpu"),
         "date-nagi-table2": Extent((1000, 2000, 3000, 4000, 5000), 3, "gpu"),
         "date-nagi-table3": Extent((5000, 10_000, 20_000), 1, "gpu"),
         "date-nagi-table4": Extent((10_000,), 1, "gpu"),
@@ -102,8 +102,10 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--only", nargs="*", help="names, the others are left as they are")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each of them")
+    parser.add_argument("--record", type=Path, default=RECORD, help="another one, where several run at once")
     chosen = parser.parse_args()
-    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    path: Path = chosen.record
+    record = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for name, extent in EXTENTS[chosen.device].items():
         if chosen.only and name not in chosen.only:
             continue
@@ -120,7 +122,7 @@ def main() -> None:
             **part,
         }
         record["sources"] = sources()
-        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

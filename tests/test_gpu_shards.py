@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from other_processes import shard_of_gpu
 from problems import FAMILIES, optional
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, Status, assign
@@ -13,8 +15,8 @@ from outbid._arrays import cupy_module, gpu_names, nccl_module, on_device, to_de
 from outbid.assignment.hungarian import Found
 from outbid.assignment.problem import on_gpu
 from outbid.assignment.shards.blocks import ArrayBlocks
-from outbid.assignment.shards.communicator import Communicator, ShardError, run_ranks
-from outbid.assignment.shards.nccl import Nccl
+from outbid.assignment.shards.communicator import Alone, Communicator, ShardError, Virtual, run_ranks
+from outbid.assignment.shards.nccl import Nccl, new_identity
 from outbid.assignment.shards.search import Work, found
 
 pytestmark = pytest.mark.gpu
@@ -100,14 +102,97 @@ def test_all_gpus_through_nccl(variant):
 @needs_nccl
 @pytest.mark.parametrize("solver", [*VARIANTS, "sparsified"])
 def test_a_problem_over_several_gpus(solver):
-    if len(gpu_names()) == 1:
-        pytest.skip("it needs two GPUs")
+    gpus = several_gpus()
     costs = np.random.default_rng(6).integers(0, 9000, (400, 400), dtype=np.int32)
     problem = AssignmentProblem(DenseCosts(costs))
-    answer = assign(problem, solver, devices=range(len(gpu_names())))
+    answer = assign(problem, solver, devices=range(gpus))
     assert answer.gap == 0
     if solver != "sparsified":
         assert_same(answer, assign(problem, solver))
+
+
+@needs_nccl
+def test_calls_between_gpus_return_what_virtual_shards_hear():
+    gpus = several_gpus()
+    rng = np.random.default_rng(7)
+    given = [rng.integers(-99, 99, (gpus, 5, 3)), rng.normal(size=(gpus, 4)), rng.integers(0, 9, (gpus, 1))]
+    given += [given[0].astype(np.int32), np.zeros((gpus, 0), np.int64)]
+
+    def calls(way: Communicator) -> list:
+        heard = []
+        with cupy_module().cuda.Device(way.rank):
+            for arrays in given:
+                for place in (np.asarray, to_device):
+                    heard += [getattr(way, name)(place(arrays[way.rank])) for name in ("gather", "least")]
+                    if arrays.dtype.kind == "i":
+                        heard.append(way.total(place(arrays[way.rank])))
+            return list(map(to_host, heard))
+
+    def virtual(way: Communicator) -> list:
+        heard = []
+        for arrays in given:
+            for _ in range(2):
+                heard += [way.gather(arrays[way.rank]), way.least(arrays[way.rank])]
+                if arrays.dtype.kind == "i":
+                    heard.append(way.total(arrays[way.rank]))
+        return heard
+
+    through_nccl = run_ranks(Nccl.of_host(list(range(gpus))), calls)
+    expected = run_ranks(Virtual.all_of(gpus), virtual)
+    for found_here, found_there in zip(through_nccl, expected, strict=True):
+        for one, other in zip(found_here, found_there, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+@needs_nccl
+@pytest.mark.parametrize("ranks", ["threads", "processes"])
+@pytest.mark.parametrize("family", ["uniform_integers", "real_uniform"])
+def test_gpus_of_their_own_find_what_one_finds_to_the_bit(family, ranks):
+    gpus = several_gpus()
+    costs = FAMILIES[family](np.random.default_rng(8), 301, 301)
+    both = [Work(variant.removeprefix("hungarian:"), is_on_gpu=True) for variant in VARIANTS]
+
+    def shard(way: Communicator) -> list[Found]:
+        with cupy_module().cuda.Device(way.rank):
+            return [found(ArrayBlocks(costs), way, work) for work in both]
+
+    expected = run_ranks([Alone()], shard)[0]
+    if ranks == "threads":
+        answers = run_ranks(Nccl.of_host(list(range(gpus))), shard)
+    else:
+        answers = of_processes(gpus, costs)
+    for of_rank in answers:
+        for one, other in zip(of_rank, expected, strict=True):
+            assert_same(one, other)
+
+
+def of_processes(gpus: int, costs: np.ndarray) -> list[list[Found]]:
+    """The answers of a process a GPU."""
+    context = get_context("spawn")
+    identity, pipes, processes = new_identity(), [], []
+    for rank in range(gpus):
+        here, there = context.Pipe()
+        given = (rank, gpus, identity, costs, there)
+        processes.append(context.Process(target=shard_of_gpu, args=given, daemon=True))
+        processes[-1].start()
+        there.close()
+        pipes.append(here)
+    try:
+        assert all(pipe.poll(60) for pipe in pipes)
+        return [pipe.recv() for pipe in pipes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def several_gpus() -> int:
+    """How many there are; the test is skipped if there is one."""
+    gpus = len(gpu_names())
+    if gpus == 1:
+        pytest.skip("it needs two GPUs")
+    return gpus
 
 
 @needs_nccl

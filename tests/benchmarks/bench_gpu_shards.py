@@ -1,52 +1,57 @@
 """Date & Nagi's Tables 4 and 5 on the GPUs there are: one matrix divided over 1, 2, 4, 8 … of them.
 
 Uniform integers in [0, 10n], each made where it is needed by a hash of its place, so that nobody holds the
-matrix. Weak scaling: n = 10,000 on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
+matrix. Weak scaling: `--least` on one GPU and sqrt(2) times as many for each doubling; strong scaling: n is
 fixed. `seconds` is the search with the initial reduction, without making the block; of `sparsified`, whose
-rows are read from main memory, with that. Rows with `measured` true ran on so many GPUs through NCCL; what
-is not measured is listed. `--predict` adds rows *predicted* as `outbid.simulate.replay` says, in minutes; no
-speed-up of shards that take turns is stated. `efficiency` is the paper's: t_1 / t_P, over P for strong
-scaling. With `--record` the rows are kept in tests/gpu_long_record.json as they come, with `--movie` all GPUs
-link a movie as well.
+rows are read from main memory, with that. Rows with `measured` true ran on so many GPUs through NCCL, `ranks`
+says whether in a process each or in threads of one; what is not measured is listed. `--predict` adds rows
+*predicted* as `outbid.simulate.replay` says, in minutes; no speed-up of shards that take turns is stated.
+`efficiency` is the paper's: t_1 / t_P, over P for strong scaling; None where one GPU cannot hold the matrix.
+`whole_seconds` is what the solver takes whose search is one launch on one GPU, `same` whether matching and
+column duals are those of one GPU in every instance. Up to n = 20,000 there are `--instances`, beyond one. The
+table of messages has the time from one to the next. With `--record` the rows are kept in
+tests/gpu_long_record.json as they come, with `--movie` all GPUs link a movie as well.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import cupy  # noqa: TID251  (the benchmark makes the costs where they are used)
 import measure
 import numpy as np
 from measure_gpu import add_to_long_record, kept
 from numpy.typing import NDArray
+from shards_of_gpus import Hashed, Ranks, in_processes, in_threads, message_seconds, release, searched
 
 from outbid import AssignmentProblem, DenseCosts, Detections
+from outbid import _threads as threads
 from outbid._arrays import gpu_names, to_device, to_host
-from outbid._threads import in_threads
-from outbid.assignment.hungarian import Found
-from outbid.assignment.shards.communicator import Alone, Communicator, run_ranks
+from outbid.assignment.hungarian import Found, Hungarian
 from outbid.assignment.shards.division import divided
-from outbid.assignment.shards.nccl import Nccl
 from outbid.assignment.shards.search import Work
-from outbid.assignment.solver import Answer
 from outbid.linking import LinkCosts, link_frames
-from outbid.simulate.replay import MESSAGE, predicted, timed_shard
+from outbid.simulate.replay import MESSAGE, predicted
 
-ROOM = 0.6
+ROOM = 0.75
 """Of a GPU's memory that a block may take."""
-_AT_ONCE = 1 << 26
-"""Costs that are made at once."""
 _LINES = 1000
 """Rows that are brought to main memory at once."""
-_ALONE = 20_000
-"""Largest n on a machine with one GPU, for which the script takes less than a minute."""
+_MANY = 20_000
+"""Largest n of which there are several instances; on a machine with one GPU, largest n of all."""
 _MOST_ON_HOST = 60_000
 """Largest n of a matrix in main memory: 14 GB."""
+_WHOLE = 60_000
+"""Largest n that is also solved by the search in one launch."""
+_MESSAGES = (
+    ("gather", 98, False, 2000), ("least", 1, False, 2000), ("least", 20_000, False, 500),
+    ("gather", 1 << 17, False, 50), ("gather", 1 << 23, True, 50), ("least", 1 << 23, True, 50),
+)  # fmt: skip
+"""Calls, their 8-byte numbers, whether these are on the GPU, and how often: the first is a pass of trees."""
 PAPER = {
     ("weak", "classical"): {1: 10.42, 2: 12.48, 4: 15.03, 8: 18.58, 16: 23.59},
     ("weak", "tree"): {1: 16.28, 2: 20.26, 4: 26.51, 8: 37.03, 16: 58.32},
@@ -56,83 +61,94 @@ PAPER = {
 """Seconds of the paper's K20X; strong scaling at n = 20,000."""
 
 
-@dataclass(frozen=True)
-class Hashed:
-    """A matrix of integers up to `most`, made where it is asked for."""
+class Joined(NamedTuple):
+    """The GPUs, some or all of them, as they are joined."""
 
+    gpus: int
+    ranks: str
+    each: Ranks
+
+
+class Cell(NamedTuple):
+    """What is measured, and in how many instances."""
+
+    variant: str
     size: int
-    most: int
-    seed: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.size, self.size
-
-    def rows(self, first: int, last: int) -> NDArray[np.int32]:
-        return self._block(range(first, last), range(self.size))
-
-    def cols(self, first: int, last: int) -> NDArray[np.int32]:
-        return self._block(range(self.size), range(first, last))
-
-    def _block(self, rows: range, cols: range) -> NDArray[np.int32]:
-        made = cupy.empty((len(rows), len(cols)), np.int32)
-        col = cupy.arange(cols.start, cols.stop, dtype=np.uint64)
-        step = max(1, _AT_ONCE // max(1, len(cols)))
-        for begin in range(0, len(rows), step):
-            row = cupy.arange(rows.start + begin, min(rows.start + begin + step, rows.stop), dtype=np.uint64)
-            bits = (
-                row[:, None] * np.uint64(self.size) + col + np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
-            )
-            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-                bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-            made[begin : begin + step] = (bits ^ (bits >> np.uint64(31))) % np.uint64(self.most + 1)
-        return made
+    joined: Joined
+    instances: int
 
 
-def _timed(blocks: Hashed, way: Communicator, variant: str) -> tuple[float, Found]:
-    cupy.cuda.Device().synchronize()
-    return timed_shard(blocks, way, Work(variant, is_on_gpu=True))
-
-
-def _measured(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
-    def work(way: Communicator) -> tuple[float, Found]:
-        with cupy.cuda.Device(way.rank):
-            return _timed(blocks, way, variant)
-
-    ways = [Alone()] if gpus == 1 else Nccl.of_host(list(range(gpus)))
-    results = run_ranks(ways, work)
-    return max(seconds for seconds, _ in results), results[0][1]
-
-
-def _predicted(blocks: Hashed, variant: str, gpus: int) -> tuple[float, Found]:
-    found = predicted(blocks, gpus, Work(variant, is_on_gpu=True))
-    return found.seconds, found.answer
-
-
-def _sparsified(blocks: Hashed, gpus: int) -> tuple[float, Answer]:
+def _sparsified(blocks: Hashed, gpus: int) -> tuple[float, Any]:
     """Seconds with reading, by so many GPUs."""
-    costs = np.concatenate(
-        [to_host(blocks.rows(k, min(k + _LINES, blocks.size))) for k in range(0, blocks.size, _LINES)]
-    )
+    costs = np.empty(blocks.shape, np.int32)
+    for k in range(0, blocks.size, _LINES):
+        costs[k : k + _LINES] = to_host(blocks.rows(k, min(k + _LINES, blocks.size)))
     problem = AssignmentProblem(DenseCosts(costs))
     start = time.perf_counter()
     answer = divided("sparsified", range(gpus), None).compute(problem)
     return time.perf_counter() - start, answer
 
 
-def _row(table: str, variant: str, size: int, gpus: int, instances: int) -> measure.Row:
-    is_measured = gpus <= len(gpu_names())
-    of: Callable[[Hashed], tuple[float, Found | Answer]]
+def _hungarian(blocks: Hashed, cell: Cell) -> tuple[float, Found]:
+    """Seconds of the slowest shard, or those that are predicted."""
+    if cell.joined.gpus > len(gpu_names()):
+        found = predicted(blocks, cell.joined.gpus, Work(cell.variant, is_on_gpu=True))
+        return found.seconds, found.answer
+    results = cell.joined.each(searched, blocks, cell.variant)
+    return max(seconds for seconds, _ in results), results[0][1]
+
+
+def _whole(blocks: Hashed, variant: str) -> tuple[float, Any]:
+    """Seconds of the solver on one GPU, without the making of the matrix."""
+    problem = AssignmentProblem(DenseCosts(blocks.rows(0, blocks.size)))
+    start = time.perf_counter()
+    answer = Hungarian(variant).compute(problem)
+    cupy.cuda.Device().synchronize()
+    return time.perf_counter() - start, answer
+
+
+class Known:
+    """Seconds and answers of one GPU, which those of several are compared with."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[tuple[str, int], list[float]] = {}
+        self.answers: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
+
+    def is_same(self, cell: Cell, seed: int, found: Found) -> bool | None:
+        """Whether matching and column duals are those of one GPU; None if that has not been there."""
+        mine = found.col_of_row.tobytes(), found.col_dual.tobytes()
+        if cell.joined.gpus == 1:
+            self.answers[cell.variant, cell.size, seed] = mine
+            return None
+        theirs = self.answers.get((cell.variant, cell.size, seed))
+        return None if theirs is None else mine == theirs
+
+
+def _row(cell: Cell, known: Known) -> measure.Row:
+    """One line of the table without its efficiency."""
+    variant, size, joined, _ = cell
+    all_blocks = [Hashed(size, 10 * size, seed) for seed in range(cell.instances)]
+    is_measured = joined.gpus <= len(gpu_names())
+    row: measure.Row = {"variant": variant, "n": size, "gpus": joined.gpus}
+    row |= {"ranks": joined.ranks, "measured": is_measured, "instances": cell.instances}
     if variant == "sparsified":
-        of = partial(_sparsified, gpus=gpus)
+        runs = [_sparsified(blocks, joined.gpus) for blocks in all_blocks]
     else:
-        of = partial(_measured if is_measured else _predicted, variant=variant, gpus=gpus)
-    runs = [of(Hashed(size, 10 * size, seed)) for seed in range(instances)]
+        runs = [_hungarian(blocks, cell) for blocks in all_blocks]
+        joined.each(release)
+        same = [known.is_same(cell, seed, found) for seed, (_, found) in enumerate(runs)]
+        row["same"] = None if None in same else all(same)
     stats = runs[-1][1].stats
-    row: measure.Row = {"table": table, "variant": variant, "n": size, "gpus": gpus, "measured": is_measured}
     row["seconds"] = round(statistics.mean(seconds for seconds, _ in runs), 4)
-    stages = ("initial_reduction", "compress", "forward_pass", "search", "augmentation_pass", "dual_update")
-    row |= {stage: round(stats.get(f"{stage}_seconds", 0.0), 4) for stage in stages}
+    row["instance_seconds"] = [round(seconds, 4) for seconds, _ in runs]
+    if joined.gpus == 1 and variant != "sparsified" and size <= _WHOLE:
+        alone = [_whole(blocks, variant) for blocks in all_blocks]
+        row["whole_seconds"] = round(statistics.mean(seconds for seconds, _ in alone), 4)
+        pairs = zip(alone, runs, strict=True)
+        row["same"] = all((to_host(a.col_of_row) == b.col_of_row).all() for (_, a), (_, b) in pairs)
+        joined.each(release)
+    stages = ("reading", "initial_reduction", "compress", "forward_pass", "search", "augmentation_pass")
+    row |= {stage: round(stats.get(f"{stage}_seconds", 0.0), 4) for stage in (*stages, "dual_update")}
     names = ("messages", "bytes_sent", "iterations", "passes", "dual_updates")
     return row | {name: stats.get(name, 0) for name in names}
 
@@ -153,69 +169,131 @@ def _fits(size: int, gpus: int) -> bool:
     return 4 * size**2 / share <= ROOM * cupy.cuda.Device().mem_info[1]
 
 
+def messages(joined: list[Joined]) -> Iterator[measure.Row]:
+    """Microseconds of messages."""
+    for gpus, ranks, each in joined:
+        for call, length, on_gpu, repeats in _MESSAGES if gpus > 1 else ():
+            seconds = max(each(message_seconds, call, length, on_gpu, repeats))
+            row: measure.Row = {"gpus": gpus, "ranks": ranks, "call": call, "bytes": 8 * length}
+            yield row | {"on_gpu": on_gpu, "us": round(1e6 * seconds, 1)}
+
+
 def scaling(
-    tables: dict[str, list[tuple[int, int]]], instances: int, seconds: float, *, predict: bool
+    tables: dict[str, list[Cell]], known: Known, seconds: float, *, predict: bool
 ) -> Iterator[measure.Row]:
     """Rows of both tables, until the time is over; says which are left out."""
     begun = time.monotonic()
-    _timed(Hashed(200, 2000, 0), Alone(), "tree")
-    _timed(Hashed(200, 2000, 0), Alone(), "classical")
+    done: dict[tuple[str, int, int, str], measure.Row] = {}
     for table, cells in tables.items():
-        for variant in ("classical", "tree", "sparsified"):
-            alone: dict[int, float] = {}
-            for size, gpus in cells:
-                why = _left_out(size, variant, gpus, predict=predict)
-                if time.monotonic() - begun > seconds:
-                    why = f"more than {seconds:g} s"
-                if why:
-                    print(
-                        f"# not measured: {table} {variant} n = {size:,} P = {gpus}: it takes {why}",
-                        flush=True,
-                    )
-                    continue
-                row = _row(table, variant, size, gpus, instances)
-                cupy.get_default_memory_pool().free_all_blocks()
-                first = alone.setdefault(0 if table == "weak" else size, float(row["seconds"]))
-                share = first / float(row["seconds"]) / (1 if table == "weak" else gpus)
-                paper = PAPER.get((table, variant), {}) if table == "weak" or size == 20_000 else {}
-                row["efficiency"] = round(share, 3)
-                of_paper = paper[1] / paper[gpus] / (1 if table == "weak" else gpus) if gpus in paper else 0.0
-                yield row | {"paper_seconds": paper.get(gpus, 0.0), "paper_efficiency": round(of_paper, 2)}
+        for cell in cells:
+            variant, size, (gpus, ranks, _), _ = cell
+            why = _left_out(size, variant, gpus, predict=predict)
+            if time.monotonic() - begun > seconds:
+                why = f"more than {seconds:g} s"
+            if why:
+                print(
+                    f"# not measured: {table} {variant} n = {size:,} P = {gpus}: it takes {why}", flush=True
+                )
+                continue
+            key = variant, size, gpus, ranks
+            row = done[key] = done[key] if key in done else _row(cell, known)
+            if gpus == 1:
+                known.seconds[variant, size] = row["instance_seconds"]
+            row = {"table": table.split(",")[0], **row, "at": round(time.monotonic() - begun)}
+            yield row | _efficiency(row, known)
+
+
+def _efficiency(row: measure.Row, known: Known) -> measure.Row:
+    """t_1 / t_P, over P for strong scaling, of the same instances; and the paper's."""
+    variant, gpus, is_weak = row["variant"], row["gpus"], row["table"] == "weak"
+    over = 1 if is_weak else gpus
+    least = round(row["n"] / gpus**0.5) if is_weak else row["n"]
+    # Rounding may miss the size of one GPU by one.
+    first = next((of for n in (0, -1, 1) if (of := known.seconds.get((variant, least + n)))), None)
+    share = None
+    if first is not None:
+        share = round(statistics.mean(first[: row["instances"]]) / row["seconds"] / over, 3)
+    paper = PAPER.get((row["table"], variant), {}) if is_weak or row["n"] == 20_000 else {}
+    if gpus not in paper or (is_weak and abs(least - 10_000) > 1):
+        return {"efficiency": share}
+    of_paper = round(paper[1] / paper[gpus] / over, 2)
+    return {"efficiency": share, "paper_seconds": paper[gpus], "paper_efficiency": of_paper}
 
 
 def movie(frames: int, particles: int) -> Iterator[measure.Row]:
-    """Frame pairs of a movie divided over the GPUs: the links of one, and the time."""
+    """Frame pairs of a movie divided over the GPUs: the links of one, and the time of linking alone."""
     rng = np.random.default_rng(0)
-    start = rng.uniform(0, particles ** (1 / 3), (1, particles, 3))
-    place = start + np.cumsum(rng.normal(0, 0.15, (frames, particles, 3)), axis=0)
-    seen = Detections.from_table(np.repeat(np.arange(frames), particles), place.reshape(-1, 3))
-    known: bytes = b""
+    place = rng.uniform(0, particles ** (1 / 3), (particles, 3)).astype(np.float32)
+    position = np.empty((frames, particles, 3))
+    for frame in range(frames):
+        position[frame] = place
+        place += np.float32(0.15) * rng.standard_normal(place.shape, dtype=np.float32)
+
+    def part_of(first: int, last: int) -> Detections:
+        """Frames from `first` to `last`, with both."""
+        number = np.repeat(np.arange(first, last + 1), particles)
+        return Detections.from_table(number, position[first : last + 1].reshape(-1, 3))
+
+    def link(gpu: int, some: Detections) -> NDArray:
+        with cupy.cuda.Device(gpu):
+            memory = int(0.8 * cupy.cuda.Device().mem_info[0])
+            links = link_frames(some, some.position, LinkCosts(1.0), place=to_device, memory=memory)
+        return links.pairs
+
+    few = part_of(0, min(3, frames - 1))
+    for gpu in range(len(gpu_names())):  # compiles, and begins each GPU
+        link(gpu, few)
+    first_pairs: NDArray | None = None
     gpus = 1
     while gpus <= len(gpu_names()):
         edges = [round((frames - 1) * k / gpus) for k in range(gpus + 1)]
-
-        def part(gpu: int, edges: list[int] = edges) -> NDArray:
-            first, last = edges[gpu : gpu + 2]
-            begin, end = seen.frame_start[[first, last + 1]]
-            some = Detections.from_table(seen.frame[begin:end], seen.position[begin:end])
-            with cupy.cuda.Device(gpu):
-                memory = int(0.8 * cupy.cuda.Device().mem_info[0])
-                links = link_frames(some, some.position, LinkCosts(1.0), place=to_device, memory=memory)
-            return links.pairs + begin
-
+        parts = [part_of(*edges[k : k + 2]) for k in range(gpus)]
         begun = time.perf_counter()
-        pairs = np.concatenate(list(in_threads(part, range(gpus), gpus)))
+        found = list(threads.in_threads(lambda gpu: link(gpu, parts[gpu]), range(gpus), gpus))  # noqa: B023
         spent = time.perf_counter() - begun
-        known = known or pairs.tobytes()
-        same = pairs.tobytes() == known
-        yield {
-            "gpus": gpus,
-            "frames": frames,
-            "particles": particles,
+        pairs = np.concatenate([some + particles * edges[k] for k, some in enumerate(found)])
+        first_pairs = pairs if first_pairs is None else first_pairs
+        row: measure.Row = {"gpus": gpus, "frames": frames, "particles": particles}
+        yield row | {
             "seconds": round(spent, 2),
-            "same": same,
+            "links": len(pairs),
+            "same": bool(np.array_equal(pairs, first_pairs)),
         }
         gpus *= 2
+
+
+def _warm(joined: Joined) -> None:
+    """Load the kernels on every GPU, and have NCCL make its connections."""
+    for variant in ("tree", "classical"):
+        for size in (200, 2000):
+            joined.each(searched, Hashed(size, 10 * size, 0), variant)
+    if joined.ranks != "processes":
+        _sparsified(Hashed(2000, 20_000, 0), joined.gpus)
+
+
+def _tables(chosen: Any, all_of: list[Joined]) -> dict[str, list[Cell]]:
+    """All lines: those of the paper's sizes first, then those of larger ones."""
+    there = {joined.gpus for joined in all_of}
+    counts = [2**k for k in range(10) if 2**k <= chosen.most]
+    # What is predicted is no matter of processes or threads.
+    all_of = [*all_of, *(Joined(gpus, "", all_of[0].each) for gpus in counts if gpus not in there)]
+    found: dict[str, list[Cell]] = {}
+    for part in ("", ", larger"):
+        weak, strong = [], []
+        for variant in ("classical", "tree", "sparsified"):
+            ways = [one for one in all_of if variant != "sparsified" or one.ranks != "processes"]
+            for joined in ways:
+                sizes = [round(least * joined.gpus**0.5) for least in chosen.least]
+                for cells, given in ((weak, sizes), (strong, chosen.sizes)):
+                    for size, start in zip(given, chosen.least if cells is weak else given, strict=True):
+                        if (start > _MANY) == bool(part):
+                            # Trees in threads take long, and longer for Python's lock: a few are enough.
+                            is_aside = variant == "tree" and joined.ranks == "threads"
+                            many = 1 if size > _MANY or is_aside else chosen.instances
+                            if not (is_aside and size > _MANY):
+                                cells.append(Cell(variant, size, joined, many))
+        found |= {f"strong{part}": strong, f"weak{part}": weak}
+    return found
 
 
 def main() -> None:
@@ -224,25 +302,34 @@ def main() -> None:
     parser.add_argument("--predict", action="store_true", help="rows of more GPUs than there are")
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--most", type=int, default=16, help="GPUs")
-    parser.add_argument("--least", type=int, default=10_000, help="n on one GPU")
+    parser.add_argument("--ranks", nargs="*", default=["processes", "threads"], help="how several are joined")
+    parser.add_argument("--least", type=int, nargs="*", default=[10_000], help="n on one GPU")
     parser.add_argument(
         "--sizes", type=int, nargs="*", default=[10_000, 14_142, 20_000], help="of strong scaling"
     )
     parser.add_argument("--seconds", type=float, default=400.0, help="after which no further row is begun")
     parser.add_argument("--movie", type=int, nargs=2, help="frames and particles to link by all GPUs")
     chosen = parser.parse_args()
-    if len(gpu_names()) == 1:  # a check that all of it works
-        print(f"# not measured on one GPU: n above {_ALONE:,}, further instances, a movie", flush=True)
+    there = len(gpu_names())
+    if there == 1:  # a check that all of it works
+        print(f"# not measured on one GPU: n above {_MANY:,}, further instances, a movie", flush=True)
         chosen.instances, chosen.movie = 1, None
-        chosen.sizes = [size for size in chosen.sizes if size <= _ALONE]
-    counts = [2**k for k in range(10) if 2**k <= chosen.most]
-    weak = [(round(chosen.least * gpus**0.5), gpus) for gpus in counts]
-    strong = [(size, gpus) for size in chosen.sizes for gpus in counts]
-    tables = {"weak": weak, "strong": strong}
+        chosen.sizes = [size for size in chosen.sizes if size <= _MANY]
     rows: list[measure.Row] = []
-    results: dict[str, Any] = {"gpus": len(gpu_names()), "message_seconds": MESSAGE, "rows": rows}
-    found = scaling(tables, chosen.instances, chosen.seconds, predict=chosen.predict)
-    measure.show(kept("shards", found, results, record=chosen.record), chosen.csv)
+    results: dict[str, Any] = {"gpus": there, "message_seconds": MESSAGE, "rows": rows}
+    with ExitStack() as held:
+        all_of = [Joined(1, "alone", in_threads(1))]
+        for gpus in (2**k for k in range(1, 10) if 2**k <= min(there, chosen.most)):
+            if "processes" in chosen.ranks:
+                all_of.append(Joined(gpus, "processes", held.enter_context(in_processes(gpus))))
+            if "threads" in chosen.ranks:
+                all_of.append(Joined(gpus, "threads", in_threads(gpus)))
+        for joined in all_of:
+            _warm(joined)
+        results["messages"] = measure.show(messages(all_of), measure.beside(chosen.csv, "messages"))
+        known = Known()
+        found = scaling(_tables(chosen, all_of), known, chosen.seconds, predict=chosen.predict)
+        measure.show(kept("shards", found, results, record=chosen.record), chosen.csv)
     if chosen.movie:
         results["movie"] = measure.show(movie(*chosen.movie), measure.beside(chosen.csv, "movie"))
         if chosen.record:

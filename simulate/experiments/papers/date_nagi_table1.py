@@ -33,7 +33,7 @@ class Table1(Paper):
         for size in extent.sizes:
             for instance in range(extent.instances):
                 problem = uniform(size, "[0, n]", instance)
-                cases = {**threaded((1, 2, 4, 8)), "CPU-CLASS": Hungarian("classical")}
+                cases = {**threaded((1, 2, 4, 8, 16)), "CPU-CLASS": Hungarian("classical")}
                 for case, solver in (cases | (GPU if extent.device == "gpu" else {})).items():
                     device = "gpu" if case.startswith("CU-") else "cpu"
                     seconds, answer = solved(problem, solver, device)
