@@ -259,3 +259,47 @@ def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
     assert (ended.exit_code == 0) == (when == "close")  # all is done by then
     assert done == ["close"] * (when == "close")
     end_if_asked()  # nothing of it is left for what this process does next
+
+
+_SIGNAL_WITHIN_LLVM = """
+import os, signal, sys
+from llvmlite.binding import ExecutionEngine
+
+number, set_object_cache = signal.Signals[sys.argv[1]], ExecutionEngine.set_object_cache
+
+def with_a_signal(called):
+    def first(*given):
+        os.kill(os.getpid(), number)
+        return called(*given)
+    return first
+
+def with_signals(engine, notify, getbuffer):
+    set_object_cache(engine, with_a_signal(notify), with_a_signal(getbuffer))
+
+ExecutionEngine.set_object_cache = with_signals
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
+
+from outbid.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_a_signal_while_a_kernel_is_loaded_or_compiled_is_no_crash(number: str, tmp_path: Path) -> None:
+    """LLVM drops what is raised in a function that it calls: it was the end with a segmentation fault."""
+    (tmp_path / "tracks.csv").write_text("frame,y,x,track_id\n0,1,2,0\n1,1,2,0\n")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+
+    def converted(*begin: str) -> tuple[int, str]:
+        command = [sys.executable, "-c", *begin, "convert", "tracks.csv", "out.xml"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    for _ in range(2):  # it is compiled, then loaded
+        assert converted(_SIGNAL_WITHIN_LLVM, number) == (130, "Interrupted.\n")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels", "tracks.csv"]
+        assert converted("from outbid.cli import main; main()")[0] == 0
+        (tmp_path / "out.xml").unlink()

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
+
+_CALLED_BY_LLVM = {"_raw_object_cache_notify", "_raw_object_cache_getbuffer"}
+"""Functions of llvmlite with which LLVM asks for a stored kernel, or hands over a compiled one.
+
+LLVM drops what they raise, takes the kernel for one that is not there, and the process ends with a
+segmentation fault at the first use of it.
+"""
 
 
 class _State:
@@ -21,11 +28,20 @@ class _State:
 _state = _State()
 
 
-def interrupt(*_: object) -> None:
+def interrupt(_number: int = 0, frame: FrameType | None = None) -> None:
     """Handle a signal: record it, and raise KeyboardInterrupt as Ctrl-C does, unless it has to wait."""
     _state.asked = True
-    if not _state.waits:
+    if not (_state.waits or _within_llvm(frame)):
         raise KeyboardInterrupt
+
+
+def _within_llvm(frame: FrameType | None) -> bool:
+    """Whether LLVM has called what the signal came upon."""
+    while frame is not None:
+        if frame.f_code.co_name in _CALLED_BY_LLVM:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def forget() -> None:
