@@ -114,12 +114,21 @@ def command(source: Path, output: Path, gate: float, options: list[str], limit: 
 
 @contextmanager
 def most_gpu_memory() -> Iterator[list[float]]:
-    """Gigabytes in use on the GPU, sampled five times a second; empty if there is no GPU."""
+    """Gigabytes in use on the first GPU, sampled five times a second; empty if there is no GPU."""
     found: list[float] = []
     if shutil.which("nvidia-smi") is None:
         yield found
         return
-    ask = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-lms", "200"]
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    ask = [
+        "nvidia-smi",
+        "--query-gpu=memory.used",
+        "--format=csv,noheader,nounits",
+        "-lms",
+        "200",
+        "-i",
+        first,
+    ]
     with subprocess.Popen(ask, stdout=subprocess.PIPE, text=True) as asking:
         yield found
         asking.terminate()
