@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from detection_accuracy import agree, cells, grid, optics, precision, scmos, separated
+from detection_accuracy import agree, cells, grid, optics, precision, run, scmos, separated
 
 BY_NAME = {cell.name: cell for cell in cells.cells()}
 
@@ -82,6 +82,17 @@ def test_the_bound_of_a_gaussian_spot_is_the_textbook_s() -> None:
     one = separated.separated(cell, 0)
     least = precision.bound(one, cell)[:, 1].mean()
     assert least == pytest.approx(2 * cells.BACKGROUND["camera"] / (np.pi * cell.amplitude**2), rel=0.15)
+
+
+def test_a_task_that_fails_is_a_line_of_what_falls_short_and_loses_no_other() -> None:
+    part = run.parts(["optics", "2D", "R3", "SNR7", "s20"])["grid"]
+    peers = grid.frozen()["cells"]["optics 2D R3 SNR7 s20"]
+    good = {"images": peers["images"], "jsc": 0.99, "right": 99, "wrong": 0, "missed": 1}
+    found = {"optics 2D R3 SNR7 s20": good, "optics 2D R6 SNR7 s20": {"error": "MemoryError: none left"}}
+    row, wrong = run._judged(part, found)
+    assert list(row["cells"]) == ["optics 2D R3 SNR7 s20"]
+    assert wrong == ["optics 2D R6 SNR7 s20: MemoryError: none left"]
+    assert [name for name in run.PARTS if not run.parts([])[name].tasks] == []
 
 
 # ---------------------------------------------------------------- the detector, on a few of all cells

@@ -69,27 +69,33 @@ def ours_in(cell: Cell, seeds: int = SEEDS) -> Result:
     }  # fmt: skip
 
 
-def over(work: Callable[[Any], Result], tasks: dict[str, Any], workers: int) -> Iterator[tuple[str, Result]]:
-    """Results by name, as they come, worked on by so many processes."""
+def over(tasks: dict[str, tuple[Callable[[Any], Result], Any]], workers: int) -> Iterator[tuple[str, Result]]:
+    """Results by name, as they come, worked on by so many processes of one thread each.
+
+    A task that fails gives a row with its ``error`` alone, so that the others are not lost.
+    """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(work, task): name for name, task in tasks.items()}
+        waiting = {pool.submit(work, task): name for name, (work, task) in tasks.items()}
         for number, done in enumerate(as_completed(waiting), 1):
-            _say(f"{number}/{len(tasks)} {waiting[done]}", done.result())
-            yield waiting[done], done.result()
-
-
-def _say(name: str, result: Result) -> None:
-    sys.stderr.write(f"{name}: {json.dumps(result)[:200]}\n")
-    sys.stderr.flush()
+            wrong = done.exception()
+            result = {"error": f"{type(wrong).__name__}: {wrong}"} if wrong else done.result()
+            sys.stderr.write(f"{number}/{len(tasks)} {waiting[done]}: {json.dumps(result)}\n")
+            sys.stderr.flush()
+            yield waiting[done], result
 
 
 def wanted(words: list[str]) -> dict[str, Cell]:
     """Cells by name, those first that take longest; only those whose name has all the words."""
-    chosen = {cell.name: cell for cell in cells() if all(f" {w} " in f" {cell.name} " for w in words)}
+    chosen = {cell.name: cell for cell in cells() if named(cell.name, words)}
     size = {name: np.prod(cell.shape) for name, cell in chosen.items()}
     return dict(sorted(chosen.items(), key=lambda item: -size[item[0]]))
+
+
+def named(name: str, words: list[str]) -> bool:
+    """Whether a name has all the words."""
+    return all(f" {word} " in f" {name} " for word in words)
 
 
 def frozen() -> dict[str, Any]:
@@ -153,7 +159,9 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
     cell_tasks = {name: cell for name, cell in wanted(words).items() if name not in found}
     movie_tasks = {} if words else whole_way.movies()
     tasks = {name: task for name, task in movie_tasks.items() if name not in linked} | cell_tasks
-    for name, row in over(peer_task, tasks, workers):
+    for name, row in over({name: (peer_task, task) for name, task in tasks.items()}, workers):
+        if "error" in row:
+            continue
         (found if name in cell_tasks else linked)[name] = row
         record = {
             **origin.stated(), "sources": renderer_sources(), "movies": movie_sources(),
@@ -166,9 +174,3 @@ def measure_peers(words: list[str], workers: int, output: Path) -> None:
 def peer_task(task: Cell | whole_way.Movie) -> Result:
     """Peers in a cell, or on a movie."""
     return peers_in(task) if isinstance(task, Cell) else whole_way.peers_on(task)
-
-
-def measure_ours(words: list[str], workers: int) -> dict[str, Result]:
-    """Our rows, in the order of the grid."""
-    found = dict(over(ours_in, wanted(words), workers))
-    return {cell.name: found[cell.name] for cell in cells() if cell.name in found}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid import Detections, DetectionSettings, detect, read_detections
+from outbid import Detections, DetectionSettings, detect
 from outbid.formats.images import open_movie
 
 from . import agree
@@ -27,6 +27,14 @@ FLY_VOXEL = (5.0, 1.0, 1.0)
 SPOTS_Y = (18.0, 58.0, 98.0)  # of the three spots in every volume, in pixels
 OFF_Y = 2.0  # by which a spot may be off it
 Row = dict[str, Any]
+
+
+def _reference(path: Path) -> Detections:
+    """The reference's points, read without the project's readers."""
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    return Detections.from_table(
+        table["frame"].astype(int), np.column_stack([table[name] for name in ("z", "y", "x")])
+    )
 
 
 def _score(seen: Detections, truth: Detections, near: float, frames: int) -> Row:
@@ -45,7 +53,7 @@ def _score(seen: Detections, truth: Detections, near: float, frames: int) -> Row
 def fly(radius: float | None = None) -> Row:
     """Nuclei of a fly: anisotropic, textured, touching."""
     movie = open_movie(DATA / "drosophila_nuclei" / "tif", spacing=FLY_VOXEL)
-    truth = read_detections(DATA / "drosophila_nuclei" / "tracks.csv")
+    truth = _reference(DATA / "drosophila_nuclei" / "tracks.csv")
     seen, used = detect(list(movie.frames()), DetectionSettings(radius, spacing=movie.spacing))
     return {"radius": used.radius, **_score(seen, truth, NEAR["fly"], movie.frame_count)}
 
@@ -53,7 +61,7 @@ def fly(radius: float | None = None) -> Row:
 def faketracks() -> Row:
     """Simulated by others, in 8 bits with a textured background; the reference is TrackMate's result."""
     movie = open_movie(DATA / "faketracks" / "FakeTracks.tif")
-    truth = read_detections(DATA / "faketracks" / "tidy.csv")
+    truth = _reference(DATA / "faketracks" / "tidy.csv")
     seen, used = detect(list(movie.frames()), DetectionSettings(spacing=movie.spacing))
     return {"radius": used.radius, **_score(seen, truth, NEAR["faketracks"], movie.frame_count)}
 
@@ -111,7 +119,7 @@ def pictures(folder: Path) -> None:
         movie = open_movie(DATA / source, spacing=voxel)
         images = list(movie.frames([0]))
         seen, _ = detect(images, DetectionSettings(spacing=movie.spacing, dark=dark))
-        wanted = None if reference is None else read_detections(DATA / reference)
+        wanted = None if reference is None else _reference(DATA / reference)
         points = np.empty((0, 3)) if wanted is None else wanted.position[wanted.rows_of(0)]
         _draw(folder / f"{name}.png", images[0], seen.position, points, movie.spacing)
 

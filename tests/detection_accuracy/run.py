@@ -4,8 +4,11 @@ The record holds commit, date, machine, hashes of the sources that are judged, w
 of it fails. In tests/:
 
     python -m detection_accuracy.run                      everything
-    python -m detection_accuracy.run grid --words 2D R3   some parts, some cells; writes no record
+    python -m detection_accuracy.run grid --words 2D R3   some parts, what has these words; writes no record
     python -m detection_accuracy.run peers                the peers, where their record has nothing yet
+
+All tasks but `speed` share one pool of processes. A part is judged and written when its last task is done; a
+task that fails is a line of what falls short.
 """
 
 from __future__ import annotations
@@ -14,16 +17,18 @@ import argparse
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import false_spots, grid, origin, precision, real, speed, whole_way
+from .cells import cells
 
 RECORD = grid.REPOSITORY / "tests" / "detection_record.json"
-PARTS = ("grid", "precision", "whole_way", "false_spots", "speed", "real")
 BASELINE = grid.REPOSITORY / "tests" / "detection_baseline.json"
 """The detector with a constant threshold, in cells of planes; frozen."""
 AS_TODAY = {"fly": 0.65, "fly radius 8": 0.65, "faketracks": 0.99}
@@ -42,9 +47,26 @@ def judged_sources() -> dict[str, str]:
     }
 
 
-def run_grid(workers: int, words: list[str]) -> tuple[Row, list[str]]:
+@dataclass(frozen=True)
+class Part:
+    """One thing that is measured.
+
+    Parameters
+    ----------
+    tasks : dict
+        What is worked on by name, with the function that does it.
+    judge : callable
+        Makes of the rows of all tasks what the record holds, and what falls short.
+    """
+
+    tasks: dict[str, tuple[Callable[[Any], Row], Any]]
+    judge: Callable[[dict[str, Row]], tuple[Row, list[str]]]
+
+
+def judge_grid(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Rows of cells that count, their summary, and what falls short."""
-    rows = grid.judged(grid.measure_ours(words, workers), grid.frozen()["cells"])
+    ordered = {cell.name: found[cell.name] for cell in cells() if cell.name in found}
+    rows = grid.judged(ordered, grid.frozen()["cells"])
     kept = {
         name: {key: row[key] for key in ("jsc", "right", "wrong", "missed", "peer", "peer_jsc", "ratio")}
         for name, row in rows.items()
@@ -71,42 +93,39 @@ def run_grid(workers: int, words: list[str]) -> tuple[Row, list[str]]:
     return {"summary": summary, "cells": kept}, wrong
 
 
-def run_false_spots(workers: int, _: list[str]) -> tuple[Row, list[str]]:
+def judge_false_spots(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Realised shares of false spots, and false spots in images without any."""
-    wrong = []
-    empties = dict(grid.over(false_spots.in_nothing, false_spots.empties(), workers))
-    for name, row in empties.items():
-        if row["false"] > false_spots.MOST * row["images"]:
-            wrong.append(f"{name}: {row['false']} false spots in {row['images']} images without spots")
-    found: Row = {}
-    if false_spots.offers_fdr():
-        found = dict(grid.over(false_spots.realised, false_spots.fdr_scenes(), workers))
-    else:
-        wrong.append("--fdr: there is no such setting")
-    for name, row in found.items():
+    empties = {name: found[name] for name in false_spots.empties() if name in found}
+    asked_for = {name: found[name] for name in false_spots.fdr_scenes() if name in found}
+    wrong = [
+        f"{name}: {row['false']} false spots in {row['images']} images without spots"
+        for name, row in empties.items()
+        if row["false"] > false_spots.MOST * row["images"]
+    ]
+    for name, row in asked_for.items():
         for asked, share in false_spots.shares(row).items():
             if not asked / false_spots.FACTOR <= share <= asked * false_spots.FACTOR:
                 wrong.append(
                     f"{name}: {share:.1%} false where {asked:.0%} was asked for "
                     f"({row[f'false_{asked:g}']} of {row[f'found_{asked:g}']}; {row['spots']} spots)"
                 )
-    return {"empty": dict(sorted(empties.items())), "fdr": dict(sorted(found.items()))}, wrong
+    return {"empty": empties, "fdr": asked_for}, wrong
 
 
-def run_precision(workers: int, _: list[str]) -> tuple[Row, list[str]]:
+def judge_precision(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Errors over the Cramér-Rao bound, and coverage of stated errors."""
-    found = dict(grid.over(precision.precision, precision.scenes(), workers))
-    rows = {name: found[name] for name in precision.scenes()}
+    rows = {name: found[name] for name in precision.scenes() if name in found}
     return rows, [text for name, row in rows.items() for text in precision.failures(name, row)]
 
 
-def run_whole_way(workers: int, _: list[str]) -> tuple[Row, list[str]]:
+def judge_whole_way(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Scores of the challenge beside the frozen ones of the peers."""
-    found = dict(grid.over(whole_way.ours_on, whole_way.movies(), workers))
     peers = grid.frozen().get("whole_way", {})
     rows: Row = {}
     wrong: list[str] = []
     for name in whole_way.movies():
+        if name not in found:
+            continue
         theirs = peers.get(name, {})
         beside = {key: theirs[key] for key in whole_way.SCORES if key in theirs}
         rows[name] = found[name] | {f"peer_{key}": value for key, value in beside.items()}
@@ -118,13 +137,11 @@ def run_whole_way(workers: int, _: list[str]) -> tuple[Row, list[str]]:
     return rows, wrong
 
 
-def run_real(workers: int, _: list[str]) -> tuple[Row, list[str]]:
+def judge_real(found: dict[str, Row]) -> tuple[Row, list[str]]:
     """Recorded stacks, those of them that are there."""
-    there = {name: case for name, case in real.cases().items() if real.folder_of(name).is_dir()}
-    wrong = [f"{name}: not measured, there is no {real.folder_of(name).name}" for name in real.cases()]
-    wrong = [text for text in wrong if text.partition(":")[0] not in there]
-    found = dict(grid.over(real.measured, there, workers))
-    rows = {name: found[name] for name in there}
+    rows = {name: found[name] for name in real.cases() if name in found}
+    absent = [name for name in real.cases() if not real.folder_of(name).is_dir()]
+    wrong = [f"{name}: not measured, there is no {real.folder_of(name).name}" for name in absent]
     wrong += [
         f"{name}: JSC {rows[name]['jsc']:.3f} below {least}"
         for name, least in AS_TODAY.items()
@@ -136,21 +153,85 @@ def run_real(workers: int, _: list[str]) -> tuple[Row, list[str]]:
     return rows, wrong
 
 
-def run_speed(_: int, __: list[str]) -> tuple[Row, list[str]]:
-    """Speed and memory, in this process."""
-    row = speed.speed()
+def judge_speed(found: dict[str, Row]) -> tuple[Row, list[str]]:
+    """Speed and memory."""
+    row = found.get("speed", {})
     wrong = [
-        f"speed: {name} {row[name]} below {least:g}" for name, least in LEAST.items() if row[name] < least
+        f"speed: {name} {row[name]} below {least:g}"
+        for name, least in LEAST.items()
+        if name in row and row[name] < least
     ]
-    if row["bytes_a_voxel"] > MOST_BYTES:
+    if row.get("bytes_a_voxel", 0.0) > MOST_BYTES:
         wrong.append(f"speed: {row['bytes_a_voxel']} bytes a voxel above {MOST_BYTES:g}")
     return row, wrong
 
 
-RUNS: dict[str, Callable[[int, list[str]], tuple[Row, list[str]]]] = {
-    "grid": run_grid, "false_spots": run_false_spots, "precision": run_precision,
-    "whole_way": run_whole_way, "real": run_real, "speed": run_speed,
-}  # fmt: skip
+def parts(words: list[str]) -> dict[str, Part]:
+    """All that is measured by name, those first whose tasks take longest."""
+    there = {name: case for name, case in real.cases().items() if real.folder_of(name).is_dir()}
+    tasks = {
+        "speed": {"speed": (_speed, None)},
+        "whole_way": {name: (whole_way.ours_on, movie) for name, movie in whole_way.movies().items()},
+        "real": {name: (real.measured, case) for name, case in there.items()},
+        "grid": {name: (grid.ours_in, cell) for name, cell in grid.wanted([]).items()},
+        "precision": {name: (precision.precision, cell) for name, cell in precision.scenes().items()},
+        "false_spots": {name: (false_spots.realised, cell) for name, cell in false_spots.fdr_scenes().items()}
+        | {name: (false_spots.in_nothing, case) for name, case in false_spots.empties().items()},
+    }
+    judges = {
+        "grid": judge_grid, "false_spots": judge_false_spots, "precision": judge_precision,
+        "whole_way": judge_whole_way, "real": judge_real, "speed": judge_speed,
+    }  # fmt: skip
+    return {
+        part: Part({name: task for name, task in some.items() if grid.named(name, words)}, judges[part])
+        for part, some in tasks.items()
+    }
+
+
+def _speed(_: None) -> Row:
+    return speed.speed()
+
+
+PARTS = tuple(parts([]))
+
+
+def measured(chosen: dict[str, Part], workers: int, keep: Callable[[str, Row, list[str]], None]) -> None:
+    """Measure parts, and hand each to `keep` as soon as its last task is done.
+
+    Speed comes first and alone, in this process, which also compiles for all others.
+    """
+    found: dict[str, dict[str, Row]] = {part: {} for part in chosen}
+
+    def take(part: str, name: str, row: Row) -> None:
+        found[part][name] = row
+        if len(found[part]) == len(chosen[part].tasks):
+            keep(part, *_judged(chosen[part], found[part]))
+
+    if "speed" in chosen:
+        for name, (work, task) in chosen["speed"].tasks.items():
+            try:
+                take("speed", name, work(task))
+            except Exception as wrong:
+                take("speed", name, {"error": f"{type(wrong).__name__}: {wrong}"})
+    tasks = {
+        f"{part}: {name}": task
+        for part, one in chosen.items()
+        if part != "speed"
+        for name, task in one.tasks.items()
+    }
+    for name, row in grid.over(tasks, workers):
+        part, _, rest = name.partition(": ")
+        take(part, rest, row)
+
+
+def _judged(part: Part, found: dict[str, Row]) -> tuple[Row, list[str]]:
+    """What `Part.judge` says of the tasks that did not fail; those that did, fall short."""
+    failed = [f"{name}: {row['error']}" for name, row in found.items() if "error" in row]
+    try:
+        row, wrong = part.judge({name: row for name, row in found.items() if "error" not in row})
+    except ValueError as error:
+        return {}, [*failed, str(error)]
+    return row, wrong + failed
 
 
 def _mean(values: list[float]) -> float:
@@ -181,7 +262,7 @@ def report(record: Row) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "peers"], help="by default all but the peers")
-    parser.add_argument("--words", nargs="*", default=[], help="of the names of cells of the grid")
+    parser.add_argument("--words", nargs="*", default=[], help="of the names of what is measured")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, help="where the record goes")
     parser.add_argument("--report", type=Path, help="where a report of it goes")
@@ -189,15 +270,20 @@ def main() -> None:
     if "peers" in chosen.parts:
         grid.measure_peers(chosen.words, chosen.workers, chosen.record or grid.PEERS)
         return
-    parts = tuple(chosen.parts) or PARTS
-    path = chosen.record or (RECORD if parts == PARTS and not chosen.words else None)
+    every = parts(chosen.words)
+    names = chosen.parts or PARTS
+    path = chosen.record or (RECORD if set(names) == set(PARTS) and not chosen.words else None)
     record: Row = {**origin.stated(), "sources": judged_sources(), "failures": {}}
-    for part in parts:
-        record[part], record["failures"][part] = RUNS[part](chosen.workers, chosen.words)
+
+    def keep(part: str, row: Row, wrong: list[str]) -> None:
+        record[part], record["failures"][part] = row, wrong
+        sys.stderr.write(f"{part}: all measured\n")
         if path:
             path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if chosen.report:
             chosen.report.write_text(report(record), encoding="utf-8")
+
+    measured({part: one for part, one in every.items() if part in names and one.tasks}, chosen.workers, keep)
     print(report(record))
 
 
