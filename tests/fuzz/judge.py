@@ -21,8 +21,10 @@ from .cases import Case, Kind, placed
 from .second import Broken, Found, Unsure
 
 SECONDS = 5
-"""A case that takes longer hangs."""
-_DEADLY = 60
+"""A case that computes longer hangs: seconds of the processor, for other processes may have it meanwhile."""
+_WAITS = 60
+"""A case that takes so many seconds of the clock waits for something that does not come."""
+_DEADLY = 90
 """Seconds after which the process ends itself: the case hangs where Python cannot stop it."""
 FREE = 1 << 30
 """Bytes of memory that the readers believe to be free."""
@@ -66,16 +68,19 @@ def _in_time() -> Iterator[None]:
     def over(_number: int, _frame: FrameType | None) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, over)
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, SECONDS), signal.SIGALRM: (signal.ITIMER_REAL, _WAITS)}
+    before = {number: signal.signal(number, over) for number in timers}
     with suppress(RuntimeError):  # no thread is left for it: trouble of this harness, not of a reader
         faulthandler.dump_traceback_later(_DEADLY, exit=True)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    for timer, seconds in timers.values():
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
         faulthandler.cancel_dump_traceback_later()
-        signal.signal(signal.SIGALRM, before)
 
 
 def verdict_on(kind: Kind, case: Case) -> Verdict:
@@ -88,7 +93,7 @@ def verdict_on(kind: Kind, case: Case) -> Verdict:
             with _in_time():
                 ours = kind.ours(path, case.seed)
         except _TooLong:
-            return Verdict("hang", f"more than {SECONDS} s")
+            return Verdict("hang", f"more than {SECONDS} s of the processor, or {_WAITS} s in all")
         except OutbidError as error:
             if not (case.harms or case.seed.hint.get("refused")):
                 return Verdict("wrong", f"a good file is refused: {error}")

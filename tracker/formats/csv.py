@@ -7,6 +7,7 @@ header. The run record is a file beside the table: ``tracks.csv.json``.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -159,6 +160,8 @@ def _parse(text: bytes, layout: Layout, roles: Mapping[str, str], path: Path) ->
     quotes = text.count(b'"', layout.start)
     if quotes % 2:
         raise InputError(f"{path}: a quotation mark is opened and never closed. Close it, or remove it.")
+    if text.startswith(codecs.BOM_UTF8, layout.start):  # pyarrow would leave it out
+        raise InputError(f"{path}, line {layout.line}: a byte order mark before the first row. Remove it.")
     named = [index for index, name in enumerate(layout.names) if not is_nameless(name)]
     body = pa.py_buffer(text).slice(layout.start)
     if not re.compile(rb"\S").search(text, layout.start):

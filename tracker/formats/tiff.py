@@ -10,7 +10,7 @@ import logging
 import math
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,13 @@ from .units import unit_of
 
 _DECIDING = {256, 257, 258, 259, 266, 277, 278, 284, 317, 322, 323, 338, 339}
 """Tags that determine how the bytes of an image are decoded."""
+_SINGLE = _DECIDING - {258, 338, 339}
+"""Those of them that hold one whole number; the others hold one for each sample."""
+_LSM = 34412
+"""Tag of Zeiss' files, whose strips are not divided as their header says."""
 _STRIPS_AND_TILES = {273, 324}
 """Tags with the offsets of the data; readers differ in which of the two they use."""
-_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # tag types of whole numbers
+_NUMBERS = {1: "B", 3: "H", 4: "I", 8: "h", 9: "i", 16: "Q"}  # tag types of whole numbers
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # their sizes
 
 
@@ -144,11 +148,16 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
             (tags,) = struct.unpack(order + count_form, start)
             if offset + len(start) + tags * entry + struct.calcsize(offset_form) > size:
                 raise InputError(cut)
-            names = set()
+            counts: dict[int, int] = {}
             for tag in range(tags):
                 content = file.read(entry)
                 name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
-                names.add(name)
+                if name in _SINGLE and (count != 1 or kind not in _NUMBERS or name in counts):
+                    raise InputError(
+                        f"{path}: tag {name} of page {len(found) - 1} is not one whole number (type {kind}, "
+                        f"{count + counts.get(name, 0)} values). It may be damaged; save the file again."
+                    )
+                counts[name] = count
                 form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
                 if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - place:
                     (deciding[name],) = struct.unpack_from(form, content, place)
@@ -158,12 +167,34 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                         f"{path} is cut short: tag {tag} of page {len(found) - 1} would end at byte "
                         f"{value + length} of {size}. Copy it again."
                     )
-            if names >= _STRIPS_AND_TILES:
+            if counts.keys() >= _STRIPS_AND_TILES:
                 raise InputError(
                     f"{path}: page {len(found) - 1} is in strips and in tiles, which none can be. Save it."
                 )
+            pieces = counts.get(273, counts.get(324, 0))
+            if _LSM not in counts and 0 < pieces < (needed := _pieces(deciding)):
+                raise InputError(
+                    f"{path}: page {len(found) - 1} is in {pieces} strips or tiles where its header needs "
+                    f"{needed}. It may be damaged; save the file again."
+                )
             (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
     return found
+
+
+def _pieces(tags: Mapping[int, int]) -> int:
+    """How many strips or tiles make a page with these tags.
+
+    Examples
+    --------
+    >>> _pieces({256: 100, 257: 90, 278: 20})
+    5
+    >>> _pieces({256: 100, 257: 90, 322: 64, 323: 64, 277: 3, 284: 2})
+    12
+    """
+    width, length = tags.get(256, 0), tags.get(257, 0)
+    wide, high = (tags.get(322), tags.get(323)) if 322 in tags else (width, tags.get(278))
+    planes = tags.get(277, 1) if tags.get(284) == 2 else 1
+    return -(-width // (wide or width or 1)) * -(-length // (high or length or 1)) * planes
 
 
 def _refuse_unlike_pages(path: Path, series: Any, pages: dict[int, dict[int, int]]) -> None:
