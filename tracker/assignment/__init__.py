@@ -1,7 +1,7 @@
-"""Assignment: check, solve, certify. This package knows no frame, particle or micrometre.
+"""Assignment problems: check, solve, certify. This package does not depend on tracking.
 
-A solver is one module with one class; `SOLVERS` names them, and the name of a solver is that of its
-module. Variants and settings have names, too: see `variants`.
+Each solver is one class in one module, and has the name of this module; `SOLVERS` lists the names. For the
+names of variants and settings, see `variants`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _MANY = 400
-"""Rows from which it pays on a CPU to choose candidates among all pairs."""
+"""Number of rows from which the default for a dense problem on a CPU is `sparsified`."""
 
 
 def assign(
@@ -55,26 +55,27 @@ def assign(
     problem : AssignmentProblem
         R rows and C columns.
     solver : str or AbstractAssignmentSolver, optional
-        A name in `SOLVERS`, that of a variant such as ``hungarian:classical`` or, with settings,
-        ``auction:fixed(epsilon=1)``; or an object. By default ``sparsified`` for matrices and points,
-        ``bid_and_augment`` for sparse costs and, on the host, for small matrices.
+        A name in `SOLVERS`, the name of a variant such as ``hungarian:classical``, a name with settings such
+        as ``auction:fixed(epsilon=1)``, or a solver object. The default is ``sparsified`` for matrices and
+        points, and ``bid_and_augment`` for sparse costs and for small matrices on the host.
     devices : sequence of int, optional
-        GPUs, by number, over which a matrix or points are divided; each reads its own part. For solvers
-        ``hungarian`` and, the default then, ``sparsified``.
+        Numbers of the GPUs over which a matrix or point set is divided; each reads its own part. Only the
+        solvers ``sparsified`` (the default) and ``hungarian`` support this.
     shards : int, optional
-        The same for so many parts that take turns on one of these, or where the problem lives: the answer,
-        the messages and their bytes are those of so many devices, the time is not.
+        Number of parts (shards) into which the problem is divided. They run one at a time on one of the GPUs,
+        or where the problem lives. The answer and the messages are those of as many devices; the time is not.
 
     Returns
     -------
     Assignment
-        With duals whose sum is a lower bound on every matching's cost, computed here from the
-        solver's column duals, whichever the solver.
+        With duals whose sum is a lower bound on the cost of every matching. For every solver, `assign` itself
+        computes them from the column duals that the solver returned.
 
     Raises
     ------
     TypeError
-        If costs are not real numbers, some arrays live on a GPU and others do not, or `solver` is no solver.
+        If costs are not real numbers, if arrays are partly on a GPU and partly not, or if `solver` is not a
+        solver.
     ValueError
         If a cost is NaN or minus infinity, shapes disagree, or no perfect matching exists.
 
@@ -86,18 +87,18 @@ def assign(
     >>> answer.col_of_row.tolist(), answer.primal_cost, answer.gap
     ([1, 0, 2], 5, 0)
 
-    To maximise a sum of gains, see `DenseCosts.of_gains`. Arrays on a GPU (CuPy) are solved there by
-    solvers that have kernels for it, and on the host by the others. A problem that does not fit the GPU's
-    memory is solved on the host, too; `stats` then holds ``fallbacks``.
+    To maximise a sum of gains, see `DenseCosts.of_gains`. A problem whose arrays are on a GPU (CuPy) is
+    solved there if the solver has GPU kernels, otherwise on the host. A problem that does not fit into GPU
+    memory is also solved on the host; `stats` then contains ``fallbacks``.
 
-    Rows and columns are optional where staying unmatched has a price:
+    With unmatched costs, rows and columns may stay unmatched:
 
     >>> unmatched = np.array([1, 1, 1])
     >>> assign(AssignmentProblem(costs, unmatched, unmatched)).col_of_row.tolist()
     [-1, 1, -1]
     """
     if isinstance(problem, AssignmentProblem) and isinstance(problem.costs, DenseCosts):
-        # What costs remember of themselves is of this call: the array may change before the next.
+        # Cached properties of the costs hold for this call only: the array may change before the next.
         problem = replace(problem, costs=DenseCosts(problem.costs.values))
     if devices is not None or shards is not None:
         from .shards import divided
@@ -110,7 +111,7 @@ def assign(
     except MemoryError:
         if not on_device(problem.array):
             raise
-    # Behind the handler, which holds on to what the GPU holds.
+    # After the exception handler, which keeps references to GPU memory.
     release_device_memory()
     answer = solve_and_certify(on_host(problem), solver)
     return replace(answer, stats={**answer.stats, "fallbacks": 1})
@@ -119,7 +120,7 @@ def assign(
 def solve_and_certify(
     problem: AssignmentProblem, solver: str | AbstractAssignmentSolver | None = None
 ) -> Assignment:
-    """`assign` for a problem that is valid by its construction, such as the candidates of a gate."""
+    """`assign` for a problem that is valid by construction, such as candidates within a gate."""
     if solver is None:
         solver = _default(problem)
     chosen = solver_named(solver) if isinstance(solver, str) else solver
@@ -145,7 +146,7 @@ def solve_and_certify(
 
 
 def _solved(problem: AssignmentProblem, chosen: AbstractAssignmentSolver) -> Assignment:
-    """The solver's answer with its certificate, or the one that stands in its place."""
+    """Certify the solver's answer, or the one that `finish` returns in its place."""
     if chosen.needs_matrix and is_split(problem):
         answer = in_batches(problem, chosen.compute)
     else:
@@ -156,7 +157,7 @@ def _solved(problem: AssignmentProblem, chosen: AbstractAssignmentSolver) -> Ass
 
 
 def _proved(problem: AssignmentProblem, answer: Answer) -> Assignment:
-    """An answer with its certificate."""
+    """Compute the certificate of an answer."""
     found = _certified(problem, answer, answer.col_dual)
     row_dual, cost, bound = found.row_dual, found.primal_cost, found.dual_cost
     if certificate.is_optimal(problem, found.col_of_row, row_dual, cost, bound):
@@ -170,20 +171,20 @@ def _proved(problem: AssignmentProblem, answer: Answer) -> Assignment:
 
 
 def _certified(problem: AssignmentProblem, answer: Answer, col_dual: NDArray) -> Assignment:
-    """An answer with duals that are feasible, called optimal until that is checked."""
+    """An assignment with feasible duals; its status is optimal until the gap is checked."""
     duals = certificate.feasible_duals(problem, col_dual)
     return Assignment(problem, answer.col_of_row, *duals, Status.OPTIMAL, answer.stats)
 
 
 def _default(problem: AssignmentProblem) -> str:
-    """The quickest exact solver for this kind of costs."""
+    """The fastest exact solver for this kind of costs."""
     if isinstance(problem.costs, SparseCosts):
         return "bid_and_augment"
     return "sparsified" if on_device(problem.array) or min(problem.shape) >= _MANY else "bid_and_augment"
 
 
 def _transposed(answer: Assignment, problem: AssignmentProblem) -> Assignment:
-    """The answer to a transposed problem, as the answer to the problem itself."""
+    """Transpose the answer to a transposed problem."""
     return Assignment(
         problem, answer.row_of_col, answer.col_dual, answer.row_dual, answer.status, answer.stats
     )

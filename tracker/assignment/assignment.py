@@ -1,4 +1,4 @@
-"""Assignment: a matching together with its proof."""
+"""Assignment: a matching with its certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problem import AssignmentProblem
 
 
 class Status(enum.Enum):
-    """What is known of an assignment, as a sentence."""
+    """Status of an assignment, as a sentence."""
 
     OPTIMAL = "The assignment is optimal: its cost equals the lower bound."
     FEASIBLE = (
@@ -29,7 +29,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which column each row got, and dual values that bound the cost of every other answer.
+    """The column of each row, and dual variables that bound the cost of every matching from below.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Assignment:
         v of the certificate: v_j <= col_unmatched_j.
     status : Status
     stats : mapping
-        What the solver counted.
+        Counters of the solver.
     """
 
     problem: AssignmentProblem
@@ -64,7 +64,7 @@ class Assignment:
 
     @cached_property
     def pair_cost(self) -> NDArray:
-        """(R,) cost of each row's pair; 0 where it is unmatched."""
+        """(R,) cost of the pair of each row; 0 if the row is unmatched."""
         return certificate.pair_costs(self.problem, self.col_of_row)
 
     @cached_property
@@ -73,7 +73,7 @@ class Assignment:
 
     @property
     def primal_cost(self) -> int | float:
-        """Cost of the matching, unmatched rows and columns included."""
+        """Cost of the matching, including unmatched rows and columns."""
         return self._cost_and_bound[0]
 
     @property
@@ -83,7 +83,7 @@ class Assignment:
 
     @property
     def gap(self) -> int | float:
-        """How far the cost may be above the optimum; 0 proves that it is the optimum."""
+        """Upper bound on the difference between the cost and the optimum; 0 proves optimality."""
         return self.primal_cost - self.dual_cost
 
     def _repr_html_(self) -> str:
@@ -101,9 +101,9 @@ class Assignment:
 
     @cached_property
     def margin(self) -> NDArray:
-        """(R,) lower bound on how much the optimum would rise if a row's pair were forbidden; 0 if unmatched.
+        """(R,) lower bound on the rise of the optimal cost if a row's pair were forbidden; 0 if unmatched.
 
-        Without the pair its row and its column must both do something else, so the optimum rises by at
-        least the least slack among the row's other choices plus that among the column's.
+        Without the pair, both its row and its column need another choice. So the optimum rises by at least
+        the smallest slack among the other choices of the row plus that among those of the column.
         """
         return certificate.margins(self.problem, self.col_of_row, self.row_dual, self.col_dual)

@@ -1,4 +1,4 @@
-"""The auction of Vasconcelos & Rosenhahn: all free rows bid at once, a column takes its highest bidder."""
+"""The auction of Vasconcelos & Rosenhahn: all free rows bid at once; each column takes the highest bid."""
 
 from __future__ import annotations
 
@@ -17,39 +17,40 @@ from .scales import largest_cost
 from .solver import AbstractAssignmentSolver, Answer
 
 _ROUNDS_A_CALL = 10_000
-"""A kernel cannot be interrupted; so many rounds later the computation can."""
+"""Rounds per kernel call: Ctrl-C acts only between calls."""
 _SAMPLE, _LEAST_SAMPLE = 8, 10
-"""Rough duals begin with one of so many rows and columns, if they are at least so many."""
+"""Rough duals start from a sample of one in this many rows and columns, if there are at least so many."""
 _FIRST, _SAMPLED, _ROUGH = 0.4, 0.01, 0.25
-"""ε of rough duals as a share of the spread of the costs: the first at most, that after a sample, the last
-times n."""
+"""ε for rough duals, relative to the spread of the costs: limit of the first ε, first ε after a sample, and
+last ε times n."""
 
 
 @dataclass(frozen=True)
 class Auction(AbstractAssignmentSolver):
     r"""Bertsekas' auction in synchronous rounds, as Vasconcelos & Rosenhahn (2009) laid it out for GPUs.
 
-    In the bidding kernel every free row i finds its best and second-best column, by :math:`c_{ij} - v_j`,
-    and bids their difference plus ε on the best (equation 10). In the assignment kernel every column goes to
-    its highest bidder (equation 11); its former row is free again. A column once taken stays taken, so the
-    auction ends when no row is free. The cost is then at most nε above the optimum. The smaller side bids.
+    In the bidding kernel, each free row i finds its best and second-best column by :math:`c_{ij} - v_j`, and
+    bids their difference plus ε on the best one (equation 10). In the assignment kernel, each column goes to
+    its highest bidder (equation 11), and its former row becomes free. A column that has been taken remains
+    taken, so the auction ends when no row is free. The cost is then at most nε above the optimum. The smaller
+    side bids.
 
-    ε scaling, which the paper does not have, runs the auction with a large ε first and keeps the prices. It
-    needs prices of all columns to be free of bounds: problems with optional rows and columns, or with more
-    columns than rows, are then written as square ones, with a second copy of all pairs at cost 0. With a
-    fixed ε they need none: a column nobody bid for keeps the price it began with, and a row that would rather
-    stay unmatched buys a column of its own.
+    ε scaling, which is not in the paper, first runs the auction with a large ε and keeps the prices. It
+    requires that column prices have no bounds. So problems with optional rows and columns, or with more
+    columns than rows, are converted to square ones, which contain a second copy of all pairs at cost 0. A
+    fixed ε does not need this copy: a column without a bid keeps its initial price, and each row has an
+    additional column that stands for staying unmatched.
 
     Parameters
     ----------
     epsilon : float, optional
-        The last ε, in units of cost. By default as small as proves the optimum: below 1/n for integers,
-        half of the door's tolerance for real costs. Integers that spread over 2**60 / (n² + n) or more leave
-        no room for that; then a small gap may remain, and the status says so.
+        The last ε, in units of cost. The default is small enough to prove optimality: below 1/n for integers,
+        and half of the tolerance of `assign` for real costs. Integers with a spread of 2**60 / (n² + n) or
+        more do not allow such an ε; then a small gap may remain, and the status says so.
     scaling : float
-        Divisor of ε from one auction to the next; 1 is the paper's fixed ε.
+        Factor by which ε decreases from one auction to the next; 1 is the fixed ε of the paper.
     most_rounds : int
-        Rounds in all, after which the auction is given up.
+        Largest total number of rounds, after which the auction fails.
 
     References
     ----------
@@ -93,23 +94,23 @@ class Auction(AbstractAssignmentSolver):
         if is_squared:
             v = v[:cols] + _row_duals(pairs, v)[rows:]
         elif problem.is_perfect:
-            # The same proof with no dual above 0, as the certificate wants them for a perfect matching.
+            # Shifted so that no dual is above 0, as the certificate of a perfect matching requires.
             v = v - v.max()
         else:
             v = v[:cols] - v.max() + problem.unmatched()[1]
         return Answer(col_of_row, v, sale.stats)
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
-        """All problems."""
+        """GPU kernels exist for all problems."""
         return True
 
     def proves(self, problem: AssignmentProblem) -> bool:
-        """Whether ε may be as small as a proof needs: always, unless integers spread too far."""
+        """Whether ε can be small enough for a proof: always, unless the spread of integers is too large."""
         size = sum(problem.shape)
         return not problem.is_integer or _room(2 * int(largest_cost(problem)), size) > size
 
     def _epsilons(self, sale: _Sale) -> list[int | float]:
-        """From large to small, in the units of the sale."""
+        """The sequence of ε from large to small, in scaled units."""
         last = sale.smallest_epsilon if self.epsilon is None else self.epsilon * sale.scale
         if sale.is_integer:
             last = max(1, int(last))
@@ -121,11 +122,11 @@ class Auction(AbstractAssignmentSolver):
 
 
 def rough_duals(problem: AssignmentProblem) -> NDArray:
-    """(C,) duals with which a square matrix's perfect matching is nearly tight; cheap, also for hard costs.
+    """(C,) duals for which a perfect matching of a square matrix is nearly tight; cheap even for hard costs.
 
-    A sample of rows and columns is auctioned first. From its row duals u every column gets the largest dual
-    that is feasible for the sample, min_i (c_ij - u_i). With those the whole is auctioned, until ε is small
-    enough to show which pairs may matter.
+    The first auction uses a sample of rows and columns. From its row duals u, each column gets the largest
+    dual that is feasible for the sample, min_i (c_ij - u_i). An auction of the whole problem starts from
+    these duals and ends when ε is small enough to show which pairs may matter.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def rough_duals(problem: AssignmentProblem) -> NDArray:
 
 
 def _auctioned(costs: DenseCosts, is_integer: bool, v: NDArray | None, most: float) -> NDArray:
-    """Duals after auctions from given ones, or from 0, with ε from a share of the spread to a rough one."""
+    """Duals after auctions that start from given duals, or from 0, with ε relative to the spread of costs."""
     sale = _Sale(costs, is_integer)
     if v is not None:
         sale.v = v * sale.v.dtype.type(sale.scale)
@@ -163,7 +164,7 @@ def _auctioned(costs: DenseCosts, is_integer: bool, v: NDArray | None, most: flo
 
 
 class _Sale:
-    """Costs, prices and holders; integer costs are multiplied so that an ε of 1 is below 1/n."""
+    """Costs, prices and owners; integer costs are scaled so that ε = 1 stands for less than 1/n."""
 
     def __init__(self, costs: DenseCosts | SparseCosts, is_integer: bool) -> None:
         xp = array_module(costs.values)
@@ -187,12 +188,12 @@ class _Sale:
         self.stats = {"rounds": 0, "bids": 0, "phases": 0}
 
     def hold(self, epsilon: int | float, most_rounds: int) -> None:
-        """An auction with the duals of the one before.
+        """Run an auction, starting from the duals of the previous one.
 
         Raises
         ------
         RuntimeError
-            If it takes too many rounds.
+            If it needs too many rounds.
         """
         on = kernels("outbid.assignment.auction", self.values)
         number = self.v.dtype.type
@@ -201,7 +202,7 @@ class _Sale:
         given = (self.low, number(self.scale), self.v, self.col_of_row, owner)
         left = 1
         while left:
-            # A bid below the spacing of real duals would change none, for ever.
+            # A bid below the floating-point spacing would never change a dual.
             least = 0 if self.is_integer else 4 * np.spacing(-float(self.v.min()))
             limits = number(max(epsilon, least)), 4 * forbidden(self.v.dtype), number(self.spread)
             rounds = min(_ROUNDS_A_CALL, most_rounds - self.stats["rounds"])
@@ -220,10 +221,11 @@ class _Sale:
         self.stats["phases"] += 1
 
     def col_dual(self) -> NDArray:
-        """Duals in units of cost. Of integer costs they are integers that prove the optimum.
+        """Duals in units of cost. For integer costs, they are integers that prove optimality.
 
-        With an ε below 1/n some residue modulo the scale is no dual's. Rounding down from there, no two
-        duals change their difference by 1 - ε or more, so that every row's column stays its best.
+        With ε below 1/n, some residue modulo the scale does not occur among the duals. If duals are rounded
+        down at this residue, no difference of two duals changes by 1 - ε or more, so the column of each row
+        remains its best.
         """
         if not self.is_integer:
             return self.v
@@ -233,14 +235,14 @@ class _Sale:
 
 
 def _room(spread: int, rows: int) -> int:
-    """The largest factor of integer costs: duals may fall to minus 2n times the spread."""
+    """The largest scale factor of integer costs: duals may fall to minus 2n times the spread."""
     return 2**61 // ((spread + 1) * 2 * rows)
 
 
 def _with_own_columns(problem: AssignmentProblem) -> SparseCosts:
-    """The problem as a perfect matching of R rows and C + R columns, the last ones a row's own.
+    """The problem as a perfect matching of R rows and C + R columns; each row has one additional column.
 
-    Columns begin at what they cost unmatched.
+    Column duals start at the unmatched costs.
     """
     rows, cols = problem.shape
     i, j, value = _helpful_pairs(problem)
@@ -253,8 +255,9 @@ def _with_own_columns(problem: AssignmentProblem) -> SparseCosts:
 def _squared(problem: AssignmentProblem) -> SparseCosts:
     """The problem as a perfect matching of R + C rows and columns.
 
-    Behind the rows stand copies of the columns, behind the columns copies of the rows. A row that stays
-    unmatched takes its own copy, a column its own; the copies of matched ones take each other, at cost 0.
+    The rows are followed by copies of the columns, and the columns by copies of the rows. An unmatched row or
+    column is matched with its own copy. The copies of matched rows and columns are matched with each other at
+    cost 0.
     """
     rows, cols = problem.shape
     i, j, value = _helpful_pairs(problem)
@@ -270,7 +273,7 @@ def _squared(problem: AssignmentProblem) -> SparseCosts:
 
 
 def _helpful_pairs(problem: AssignmentProblem) -> tuple[NDArray, NDArray, NDArray]:
-    """Rows, columns and costs, of the type of the duals, of the pairs that a matching may want."""
+    """Rows, columns and costs (with the dtype of the duals) of the pairs that can improve a matching."""
     costs = stored_costs(problem).sparse()
     row_unmatched, col_unmatched = problem.unmatched()
     i, j = costs.rows, costs.indices.astype(np.int64)
@@ -284,7 +287,7 @@ def _helpful_pairs(problem: AssignmentProblem) -> tuple[NDArray, NDArray, NDArra
 def _sparse(
     row: tuple[NDArray, ...], col: tuple[NDArray, ...], value: tuple[NDArray, ...], shape: tuple[int, int]
 ) -> SparseCosts:
-    """Pairs in any order as `SparseCosts`, columns ascending."""
+    """Sort pairs into `SparseCosts` with ascending columns."""
     xp = array_module(row[0])
     i, j = xp.concatenate(row), xp.concatenate(col)
     order = xp.argsort(i * shape[1] + j)
@@ -294,7 +297,7 @@ def _sparse(
 
 
 def _refuse_infeasible(costs: DenseCosts | SparseCosts) -> None:
-    """An auction without end is one in which no perfect matching exists."""
+    """Raise an error if no perfect matching exists: the auction would never end."""
     if isinstance(costs, DenseCosts) and costs.extremes[1] < np.inf:
         return
     pairs = costs.sparse()
@@ -309,7 +312,7 @@ def _refuse_infeasible(costs: DenseCosts | SparseCosts) -> None:
 
 
 def _row_duals(costs: SparseCosts, v: NDArray) -> NDArray:
-    """min_j (c_ij - v_j) of square sparse costs, in which every row has a pair."""
+    """min_j (c_ij - v_j) for square sparse costs in which each row has at least one pair."""
     u = array_module(v).full(len(v), forbidden(v.dtype))
     on = kernels("outbid.assignment.certificate", v)
     on.lower_to_slack(costs.indptr, costs.indices, costs.values, v, u)

@@ -1,7 +1,7 @@
-"""CPU kernels of `auction`: bids of all free rows at once, then awards, round after round.
+"""CPU kernels of `auction`: in each round all free rows bid, then columns are awarded.
 
-Serial; within a round bids are read from the same duals and the highest wins (to 21 bits), of equal ones that
-of the lowest row, so no result depends on the order in which rows are visited.
+Serial. All bids of a round are computed from the same duals. The highest bid (to 21 bits) wins, and among
+equal bids that of the lowest row. So the result does not depend on the order of the rows.
 
 Shapes: n rows bid for m columns; costs (n,m), or indptr (n+1,) i8, indices (P,) i4, values (P,), of i4 or i8
 with duals of i8, of f4 or f8 with duals of f8; low, scale: duals are in units of (cost - low) * scale; v (m,)
@@ -19,18 +19,18 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def _word(increment, row):  # pragma: no cover
-    """Larger where the bid is higher (to 21 bits), of equal bids where the row is lower."""
+    """Rank of a bid: larger for a higher bid (to 21 bits), and among equal bids for a lower row."""
     high = np.uint64(np.float64(increment).view(np.int64)) >> np.uint64(31)
     return (high << np.uint64(32)) | np.uint64(0xFFFFFFFF - row)
 
 
 @njit(nogil=True, cache=True)
 def _award(free, count, target, offer, word, v, col_of_row, owner, best):  # pragma: no cover
-    """The assignment kernel: each column goes to its highest bidder, who sets its dual.
+    """The assignment kernel: each column goes to its highest bidder and gets the dual of this bid.
 
-    free (n,) i4, the first `count` rows bade: target (n,) i4, offer (n,) the dual that each would set, word
-    (n,) u8 the rank of its bid; best (m,) i4, -1 everywhere and so again at the end. Written: v, col_of_row,
-    owner, and free: the rows of the next round. Returns how many these are.
+    The first `count` rows of free (n,) i4 have bid: target (n,) i4 is the column, offer (n,) the new dual and
+    word (n,) u8 the rank of each bid. best (m,) i4 is -1 everywhere, before and after. Written: v,
+    col_of_row, owner, and free with the rows of the next round. Returns their number.
     """
     for k in range(count):
         i = free[k]
@@ -57,7 +57,7 @@ def _award(free, count, target, offer, word, v, col_of_row, owner, best):  # pra
 
 @njit(nogil=True, cache=True)
 def _look(row, low, scale, v, begin, end, first, second, at):  # pragma: no cover
-    """Least and second least reduced cost of a row and where the least is, from `begin` to `end`."""
+    """Least and second least reduced cost of a row from `begin` to `end`, and the position of the least."""
     for j in range(begin, end):
         reduced = (v.dtype.type(row[j]) - low) * scale - v[j]
         if reduced < second:
@@ -70,11 +70,11 @@ def _look(row, low, scale, v, begin, end, first, second, at):  # pragma: no cove
 
 @njit(nogil=True, cache=True)
 def dense_rounds(costs, low, scale, v, col_of_row, owner, epsilon, never, lone, rounds):  # pragma: no cover
-    """Rounds until every row holds a column within epsilon of its best, or `rounds` are over.
+    """Rounds of bids until each row has a column within epsilon of its best, or for at most `rounds`.
 
-    lone: by how much a row with one column outbids. A row looks for its best column from its own place on, so
-    that equal rows want different ones. Written: v, col_of_row, owner. Returns the number of free rows and of
-    rounds and bids done.
+    lone: the increment of a bid by a row with a single column. Each row starts its search at the column of
+    its own index, so that equal rows bid on different columns. Written: v, col_of_row, owner. Returns the
+    numbers of free rows, rounds and bids.
     """
     n, m = costs.shape
     free, count = _free(col_of_row)
@@ -97,7 +97,7 @@ def dense_rounds(costs, low, scale, v, col_of_row, owner, epsilon, never, lone, 
 
 @njit(nogil=True, cache=True)
 def _free(col_of_row):  # pragma: no cover
-    """(n,) i4 rows, first those without a column, and how many these are."""
+    """(n,) i4 rows, starting with the free ones, and the number of free rows."""
     free, count = np.empty(len(col_of_row), np.int32), 0
     for i in range(len(col_of_row)):
         if col_of_row[i] < 0:

@@ -1,4 +1,4 @@
-"""Bids without epsilon, then shortest augmenting paths: the exact solver of sparse problems."""
+"""Bids without epsilon, then shortest augmenting paths: the exact solver for sparse problems."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .solver import AbstractAssignmentSolver, Answer
 
 @dataclass(frozen=True)
 class BidAndAugment(AbstractAssignmentSolver):
-    """Exact for every problem; made for sparse ones in which rows and columns may stay unmatched.
+    """Exact for every problem; designed for sparse ones in which rows and columns may stay unmatched.
 
-    First every free row bids the difference between its second best and best choice (Bertsekas'
-    auction without epsilon, which is the augmenting row reduction of Jonker & Volgenant 1987);
-    staying unmatched is one of the choices. A row that is outbid bids next. Then each row that is
-    still free searches a shortest augmenting path, which may also end at a row that rather stays
-    unmatched; where particles appear and vanish, such searches stay as small as tens of nodes.
+    First, each free row bids the difference between its second-best and its best choice, and staying
+    unmatched is one of the choices. This is Bertsekas' auction without epsilon, or the augmenting row
+    reduction of Jonker & Volgenant (1987). A row that is outbid bids next. Then a shortest augmenting path is
+    searched from each row that is still free. A path may also end at a row that becomes unmatched. If many
+    rows and columns can stay unmatched, these searches visit only tens of nodes.
 
     Parameters
     ----------
     budget : int
-        Bids in a chain of rows that outbid each other before the last is left for a path. On a GPU, where all
-        rows bid at once, the 32nd part of the rounds.
+        Largest number of bids in a chain of rows that outbid each other; the last row is then left for a
+        path. On a GPU, where all rows bid at once, 1/32 of the number of rounds.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class BidAndAugment(AbstractAssignmentSolver):
         on = kernels("outbid.assignment.bid_and_augment", problem.array)
         costs = stored_costs(problem).sparse()
         row_unmatched, col_unmatched = problem.unmatched()
-        # Costs of 32 bits stay so: their sums with duals are wider anyway.
+        # 32-bit costs are not converted: their sums with duals have more bits anyway.
         keep = col_unmatched.dtype.kind == "i" and costs.values.dtype == np.int32
         values = costs.values if keep else costs.values.astype(col_unmatched.dtype, copy=False)
         stuck, *answer = on.solve(
@@ -57,7 +57,7 @@ class BidAndAugment(AbstractAssignmentSolver):
         return Answer(*answer)
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:
-        """Sparse int32 costs with optional rows and columns, all below 2^29: what fits the packed prices."""
+        """Whether packed prices work: sparse int32 costs below 2^29 with optional rows and columns."""
         if problem.row_unmatched is None or problem.col_unmatched is None:
             return False
         is_packed = problem.is_integer and problem.array.dtype == np.int32

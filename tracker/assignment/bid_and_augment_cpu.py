@@ -1,12 +1,11 @@
 """CPU kernels of `bid_and_augment`.
 
-Serial and without the GIL; a result depends on no order of threads. Where a problem falls into
-separate blocks, the answer of each is the same as if it stood alone.
+Serial and without the GIL; the result does not depend on threads. If a problem consists of separate blocks,
+each block gets the same answer as if it were solved alone.
 
 Shapes: indptr (R+1,) i8, indices (P,) i4, values (P,) i4, i8 or f8; row_unmatched (R,) and v (C,)
-are i8 for integer values and f8 for real ones; never the unmatched cost of a row that must be
-matched; owner (C,) i4 row that holds each column or -1;
-edge (R,) i8 pair that each row holds or -1.
+are i8 for integer values and f8 for real ones; never: unmatched cost of a row that must be matched; owner
+(C,) i4: row of each column or -1; edge (R,) i8: pair of each row or -1.
 """
 
 # mypy: ignore-errors
@@ -22,8 +21,8 @@ from .._timing import lap
 def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
     """Bids, then shortest augmenting paths.
 
-    row_unmatched (R,), col_unmatched (C,) of the type of duals; budget: bids in a chain. Returns the first
-    row that could not be matched, or -1, and what an Answer is made of.
+    row_unmatched (R,), col_unmatched (C,) have the dtype of the duals; budget: bids in a chain. Returns the
+    first row that could not be matched, or -1, and the content of an Answer.
     """
     v = col_unmatched.copy()
     owner, edge = np.full(len(v), -1, np.int32), np.full(len(row_unmatched), -1, np.int64)
@@ -31,14 +30,14 @@ def solve(indptr, indices, values, row_unmatched, col_unmatched, never, budget):
     pairs = (indptr, indices, values, row_unmatched, never)
     left_over, bids = bid(*pairs, v, owner, edge, budget, free)
     lap("bids")
-    # In the order of rows, which is that of space, the trees of one search warm the next one's cache.
+    # Rows are in spatial order, so each search finds data of the previous one in the cache.
     scanned, stuck = augment(*pairs, v, owner, edge, np.sort(free[:left_over]))
     lap("paths")
     return stuck, columns_of(edge, indices), v, {"bids": bids, "paths": left_over, "scanned": scanned}
 
 
 def columns_of(edge, indices):
-    """Column of each row, (R,) i4, from the pair that it holds, -1 if none."""
+    """(R,) i4 column of each row, from its pair; -1 if it has none."""
     col_of_row = np.full(len(edge), -1, np.int32)
     matched = edge >= 0
     col_of_row[matched] = indices[edge[matched]]
@@ -47,11 +46,11 @@ def columns_of(edge, indices):
 
 @njit(nogil=True, cache=True)
 def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, free):  # pragma: no cover
-    """Bids without epsilon, row after row; a row that is outbid bids next, `budget` bids a chain.
+    """Bids without epsilon, row by row; a row that is outbid bids next, up to `budget` bids per chain.
 
-    A bid lowers the column's dual v (raises its price) by the difference between the row's second
-    best and best choice, staying unmatched among them, so every pair stays exactly tight.
-    Written: v, owner, edge; free (R,) i4 the rows left for `augment`; returns their number and the
+    A bid lowers the column's dual v (raises its price) by the difference between the second-best and best
+    choice of the row, where staying unmatched is one choice. So matched pairs are always exactly tight.
+    Written: v, owner, edge, and free (R,) i4 with the rows left for `augment`. Returns their number and the
     number of bids.
     """
     left_over, bids = 0, 0
@@ -68,8 +67,8 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
                 elif reduced < second:
                     second, second_pair = reduced, p
             if best_pair < 0 and best < never:
-                break  # staying unmatched is best, and stays so: prices only rise
-            # With no second choice there is no limit to the bid: a path will show what it is worth.
+                break  # staying unmatched is best and remains so, because prices only rise
+            # Without a second choice the bid has no limit; leave the row to an augmenting path.
             if turn == budget or second >= never:
                 free[left_over] = i
                 left_over += 1
@@ -78,7 +77,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
             if best == second and owner[j] >= 0:
                 j = indices[second_pair]
                 best_pair = second_pair
-                if owner[j] >= 0:  # a tie that raises no price would go round in circles
+                if owner[j] >= 0:  # a tie, which raises no price, could cycle forever
                     free[left_over] = i
                     left_over += 1
                     break
@@ -96,7 +95,7 @@ def bid(indptr, indices, values, row_unmatched, never, v, owner, edge, budget, f
 
 @njit(nogil=True, cache=True)
 def _push(heap_dist, heap_col, count, dist, col):  # pragma: no cover
-    """Add to a binary heap of `count` entries."""
+    """Add an entry to a binary heap of `count` entries."""
     child = count
     while child > 0:
         parent = (child - 1) >> 1
@@ -111,7 +110,7 @@ def _push(heap_dist, heap_col, count, dist, col):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
-    """Remove the least of `count` entries."""
+    """Remove the least entry from a binary heap of `count` entries."""
     last = count - 1
     dist, col = heap_dist[last], heap_col[last]
     parent = 0
@@ -132,7 +131,7 @@ def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _doubled(array, used, needed):  # pragma: no cover
-    """The array with room for `needed` entries, its first `used` kept."""
+    """The array with space for `needed` entries; the first `used` are kept."""
     larger = np.empty(max(2 * len(array), needed), array.dtype)
     larger[:used] = array[:used]
     return larger
@@ -142,13 +141,13 @@ def _doubled(array, used, needed):  # pragma: no cover
 def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free):  # pragma: no cover
     """Shortest augmenting path from every free row in turn (Dijkstra on reduced costs).
 
-    A path may end at a free column, or at a row that rather stays unmatched: both are kept as the
-    best `end` so far, which also bounds the search. free (F,) i4. Written: v, owner, edge. Returns
-    the number of columns scanned and the first row that could not be matched, or -1.
+    A path may end at a free column, or at a row that becomes unmatched. The best `end` so far bounds the
+    search. free (F,) i4. Written: v, owner, edge. Returns the number of columns scanned and the first row
+    that could not be matched, or -1.
     """
     cols = len(v)
     dist = np.empty(cols, v.dtype)
-    # 2f: reached in search f, 2f + 1: scanned in it; older marks mean neither.
+    # Marks: 2f means reached in search f, 2f + 1 scanned in search f; smaller marks are outdated.
     mark = np.full(cols, -1, np.int64)
     from_pair = np.empty(cols, np.int64)
     from_row = np.empty(cols, np.int32)
@@ -206,7 +205,7 @@ def augment(indptr, indices, values, row_unmatched, never, v, owner, edge, free)
 
 @njit(nogil=True, cache=True)
 def _flip(indices, owner, edge, from_pair, from_row, start, end_col, end_is_row):  # pragma: no cover
-    """Exchange matched and unmatched pairs along the path that ends at end_col, or at its owner."""
+    """Swap matched and unmatched pairs along the path that ends at end_col, or at its owner."""
     if end_col < 0:
         return
     if end_is_row:

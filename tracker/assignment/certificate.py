@@ -1,8 +1,8 @@
-"""Lower bounds from duals: the proof that comes with every assignment.
+"""Lower bounds from duals: the certificate of every assignment.
 
-From any column values v, whatever their origin: v_j := min(v_j, col_unmatched_j), then
+The bound holds for any column values v: set v_j := min(v_j, col_unmatched_j), then
 u_i := min(row_unmatched_i, min_j (c_ij - v_j)). The sum of u and v is a lower bound on the cost of
-every matching (weak duality), so no solver has to be believed.
+every matching (weak duality), so the solver need not be trusted.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .points import matrix_of
 from .problem import AssignmentProblem, SparseCosts, forbidden
 
 TOLERANCE = 1e-12
-"""Of what a matching pays: the gap that rounding may leave, some thousand roundings of a number."""
+"""Tolerance for real costs, relative to the cost: the gap that about a thousand roundings may leave."""
 _NEAR = 1e-6
-"""Of the cost: the gap beyond which duals are no rounding away from a proof."""
+"""Gap, relative to the cost, above which refining the duals cannot give a proof."""
 _ROUNDS = 100
-"""Rounds after which duals are not refined further: chains of rows are short."""
+"""Largest number of refinement rounds: chains of rows are short."""
 _FEW = 1 << 12
-"""Pairs up to which a proof in exact arithmetic is cheap: some ten milliseconds."""
+"""Largest number of pairs for a proof in exact arithmetic, which then takes some ten milliseconds."""
 
 
 def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArray, NDArray]:
-    """Duals (R,), (C,) that satisfy every constraint, as large as `col_dual` allows."""
+    """The largest feasible duals (R,), (C,) with column duals of at most `col_dual`."""
     row_unmatched, col_unmatched = problem.unmatched()
     xp = array_module(problem.array)
     v = xp.minimum(col_dual.astype(col_unmatched.dtype, copy=False), col_unmatched)
@@ -44,7 +44,7 @@ def feasible_duals(problem: AssignmentProblem, col_dual: NDArray) -> tuple[NDArr
 
 
 def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray:
-    """(R,) cost of every row's pair, 0 where unmatched.
+    """(R,) cost of the pair of each row, 0 if unmatched.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def pair_costs(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDA
 def cost_and_bound(
     problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
 ) -> tuple[int | float, int | float]:
-    """Cost of a matching, unmatched rows and columns included, and the sum of the duals.
+    """Cost of a matching, including unmatched rows and columns, and the sum of the duals.
 
     Raises
     ------
@@ -69,14 +69,14 @@ def cost_and_bound(
     row_cost, times, wrong = _paid(problem, col_of_row)
     paid = [row_cost] if problem.is_perfect else [row_cost, (times == 0) * problem.unmatched()[1]]
     sums = _totals([row_dual, col_dual, *paid])
-    _refuse(wrong)  # last, for the host waits for it
+    _refuse(wrong)  # last, because the host waits for it
     return sum(sums[2:]), sums[0] + sums[1]
 
 
 def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[NDArray, NDArray, NDArray]:
-    """What each row costs, by its pair or unmatched, how often each column is taken, and what is wrong.
+    """Cost of each row (matched or not), how often each column is matched, and the number of errors.
 
-    That is how many pairs are forbidden and how many columns are taken twice.
+    The errors are forbidden pairs and columns that are matched twice.
     """
     xp = array_module(problem.array)
     row_unmatched, col_unmatched = problem.unmatched()
@@ -88,13 +88,13 @@ def _paid(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> tuple[ND
     matched = xp.nonzero(col_of_row >= 0)[0]
     cost[matched] = matrix_of(problem.costs).pairs(matched, col_of_row[matched])
     times = xp.zeros(len(col_unmatched), np.int64)
-    if len(matched):  # CuPy counts nothing only where there is something
+    if len(matched):  # CuPy cannot count in an empty array
         times = xp.bincount(col_of_row[matched], minlength=len(col_unmatched))
     return cost, times, xp.stack([xp.isinf(cost).sum(), (times > 1).sum()])
 
 
 def _refuse(wrong: NDArray) -> None:
-    """Refuse a matching that is none; `wrong` as `_paid` returns it."""
+    """Refuse an invalid matching; `wrong` is returned by `_paid`."""
     forbidden, repeated = to_host(wrong).tolist()
     if repeated:
         raise ValueError("The solver matched a column twice; this is an error in the solver.")
@@ -105,10 +105,10 @@ def _refuse(wrong: NDArray) -> None:
 def margins(
     problem: AssignmentProblem, col_of_row: NDArray[np.int32], row_dual: NDArray, col_dual: NDArray
 ) -> NDArray:
-    """(R,) lower bounds on how much the optimum rises without each pair; see `Assignment.margin`."""
+    """(R,) lower bounds on the rise of the optimum without each pair; see `Assignment.margin`."""
     row_unmatched, col_unmatched = problem.unmatched()
     xp = array_module(row_dual)
-    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # rows are those that may be left over
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # now the rows may stay unmatched
         row_unmatched = xp.zeros_like(row_dual)
         col_unmatched = xp.full_like(col_dual, forbidden(col_dual.dtype))
     if isinstance(problem.costs, SparseCosts):
@@ -141,7 +141,7 @@ def _least_besides(
     count: NDArray,
     reduced: Callable[[NDArray, NDArray], NDArray],
 ) -> NDArray:
-    """Least reduced cost of each line's two nearest besides the one it holds, or its bound."""
+    """Least reduced cost of each line among two candidates other than its own pair, or its bound."""
     least = bound.copy()
     for k in range(nearest.shape[1]):
         lines = array_module(held).nonzero((count > k) & (nearest[:, k] != held))[0]
@@ -151,7 +151,7 @@ def _least_besides(
 
 
 def _totals(arrays: list[NDArray]) -> list[int] | list[float]:
-    """Sums without rounding: of integers as int, of floats correctly rounded."""
+    """Exact sums: an int for integers, correctly rounded for floats."""
     if arrays[0].dtype.kind == "f":
         return [math.fsum(to_host(array)) for array in arrays]
     on = kernels("outbid.assignment.certificate", arrays[0])
@@ -167,8 +167,9 @@ def is_optimal(
 ) -> bool:
     """Whether a bound proves a matching of this cost optimal.
 
-    Integer costs equal it. Real costs do so to `TOLERANCE` of what the matching pays, the rounding of the
-    bound included; or a proof in exact arithmetic holds, where the problem is small.
+    For integers, the cost must equal the bound. For real numbers, the difference, including the rounding of
+    the bound, must be below `TOLERANCE` times the cost; for a small problem, a proof in exact arithmetic also
+    counts.
     """
     if problem.is_integer:
         return cost == bound
@@ -181,15 +182,15 @@ def is_optimal(
 def may_be_refined(
     problem: AssignmentProblem, row_dual: NDArray, cost: int | float, bound: int | float
 ) -> bool:
-    """Whether real duals are so near to a proof that `refined_duals` may give one."""
+    """Whether real duals are so close to a proof that `refined_duals` may complete it."""
     return not problem.is_integer and _gap(row_dual, cost, bound) <= _NEAR * max(abs(cost), abs(bound))
 
 
 def refined_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32], col_dual: NDArray) -> NDArray:
-    """Column duals lowered until every row's pair is its best, as far as that needs it (Bellman-Ford).
+    """Lower column duals until the pair of each row is its best choice (Bellman-Ford).
 
-    An auction leaves each row within epsilon of its best pair. If the matching is optimal, as many rounds as
-    the longest chain of such rows has end with duals that leave nothing but rounding.
+    After an auction, the pair of each row is within epsilon of its best choice. If the matching is optimal,
+    the duals become exact up to rounding after as many rounds as the longest chain of such rows has members.
     """
     xp = array_module(problem.array)
     row_unmatched, col_unmatched = problem.unmatched()
@@ -206,7 +207,7 @@ def refined_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32], col
 
 
 def _lowered_columns(problem: AssignmentProblem) -> Callable[[NDArray, NDArray], NDArray]:
-    """What makes min(v_j, min_i (c_ij - u_i)) of duals u and v."""
+    """Function that computes min(v_j, min_i (c_ij - u_i)) from duals u and v."""
     if not isinstance(problem.costs, SparseCosts):
         matrix = matrix_of(problem.costs)
         return lambda u, v: matrix.nearest_of_cols(u, v, 1)[2]
@@ -221,19 +222,19 @@ def _lowered_columns(problem: AssignmentProblem) -> Callable[[NDArray, NDArray],
 
 
 def _gap(row_dual: NDArray, cost: int | float, bound: int | float) -> float:
-    """The gap, with what the bound may be too high: each real dual of a row is a rounded difference."""
+    """The gap plus the possible rounding error of the bound: each real row dual is a rounded difference."""
     return abs(cost - bound) + 2.0**-53 * float(abs(row_dual).sum())
 
 
 def _magnitude(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> float:
-    """Sum of the magnitudes of all costs that a matching pays."""
+    """Sum of the absolute values of all costs of a matching."""
     row_cost, times, _ = _paid(problem, col_of_row)
     paid = [row_cost] if problem.is_perfect else [row_cost, (times == 0) * problem.unmatched()[1]]
     return math.fsum(_totals([abs(cost) for cost in paid]))
 
 
 def _stored(costs: SparseCosts) -> tuple[NDArray, NDArray, NDArray]:
-    """Pairs as the kernels read them."""
+    """The pairs in the form that the kernels read."""
     return costs.indptr, costs.indices, readable(costs.values)
 
 

@@ -1,4 +1,4 @@
-"""CPU kernels of the certificate; each result depends on no order of threads, for each is serial.
+"""CPU kernels of the certificate. All are serial, so no result depends on threads.
 
 All take sparse costs: indptr (R+1,) i8, indices (P,) i4, values (P,) of any real type; duals are
 i8 for integer costs and f8 for real ones.
@@ -14,7 +14,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def first_repeated_pair(indptr, indices, cols):  # pragma: no cover
-    """First row that holds a column twice, or -1."""
+    """First row with a duplicate column, or -1."""
     seen_in = np.full(cols, -1, np.int32)
     for i in range(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
@@ -36,10 +36,10 @@ def lower_to_slack(indptr, indices, values, v, u):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def look_up_pairs(indptr, indices, values, col_of_row, cost, times):  # pragma: no cover
-    """(2,) i8: how many pairs are not there, and how many columns are there twice.
+    """(2,) i8: numbers of pairs that do not exist and of columns that are matched twice.
 
-    col_of_row (R,) i4; written: cost (R,), where matched; times (C,) i4, zero at first: how often each
-    column is taken.
+    col_of_row (R,) i4. Written: cost (R,), where matched; times (C,) i4, initially zero: how often each
+    column is matched.
     """
     missing, repeated = 0, 0
     for i in range(len(indptr) - 1):
@@ -64,7 +64,7 @@ def totals(arrays):
 
 @njit(nogil=True, cache=True)
 def margins(indptr, indices, values, col_of_row, row_unmatched, u, v, col_slack, margin):  # pragma: no cover
-    """Least slack of each pair's row plus that of its column, the pair itself left out.
+    """Least slack of the row of each pair plus that of its column, both without the pair itself.
 
     col_of_row (R,) i4; row_unmatched, u (R,); v, col_slack (C,), col_slack starting at
     col_unmatched - v and lowered here; written: margin (R,), zero where unmatched.

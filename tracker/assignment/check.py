@@ -1,4 +1,4 @@
-"""What no solver could answer is refused here, with advice."""
+"""Refuse invalid problems, with advice on how to fix them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, lar
 
 
 def check_problem(problem: AssignmentProblem) -> None:
-    """Refuse what no solver could answer.
+    """Refuse an invalid problem.
 
     Raises
     ------
     TypeError
-        If it is none, its costs are not of one of the three kinds, or objects, strings or complex numbers.
+        If it is not an AssignmentProblem, or if its costs are of no known class or not real numbers.
     ValueError
-        If shapes disagree, a cost is NaN or minus infinity, an integer is so large that sums could
-        overflow, or a stored pair is infinite, out of range or there twice.
+        If shapes disagree, if a cost is NaN or minus infinity, if integers are so large that sums could
+        overflow, or if a stored pair is infinite, out of range or a duplicate.
     """
     _check_kind(problem)
     rows, cols = problem.shape
@@ -61,7 +61,7 @@ def check_problem(problem: AssignmentProblem) -> None:
 
 
 def _check_kind(problem: AssignmentProblem) -> None:
-    """Refuse a bare array, with what to write instead."""
+    """Refuse a plain array, and show what to write instead."""
     if not isinstance(problem, AssignmentProblem):
         raise TypeError("This is no problem. Write assign(AssignmentProblem(DenseCosts(array))).")
     if not isinstance(problem.costs, DenseCosts | SparseCosts | PointCosts):
@@ -150,5 +150,5 @@ def _check_pairs(costs: SparseCosts) -> None:
 
 
 def _where(mask: NDArray[np.bool_]) -> str:
-    """Index of the first True, as words."""
+    """Text with the index of the first True."""
     return ", ".join(str(int(i)) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))

@@ -1,4 +1,4 @@
-"""Sparse problems in parts that share no pair, for solvers that need a matrix of all pairs."""
+"""Split sparse problems into connected components, for solvers that need a dense matrix."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from .problem import AssignmentProblem, SparseCosts
 from .solver import Answer
 
 MOST_PAIRS = 1 << 25
-"""Rows times columns up to which a sparse problem is solved as one matrix: 256 MiB of int64. It is a fixed
-number, for where costs tie the parts may decide which optimum is found, on every machine alike."""
+"""Largest number of matrix elements for which a sparse problem is solved as one matrix: 256 MiB of int64. The
+number is fixed because, if costs tie, the division into parts may determine which optimum is found; this must
+not differ between machines."""
 _SIDE = 4096
-"""Rows and columns of the components that are put into one matrix."""
+"""Number of rows plus columns of the components that are combined into one matrix."""
 
 
 def is_split(problem: AssignmentProblem) -> bool:
-    """Whether `in_batches` is for this problem: sparse, with optional rows and columns, and large."""
+    """Whether to use `in_batches`: for large sparse problems with optional rows and columns."""
     rows, cols = problem.shape
     return isinstance(problem.costs, SparseCosts) and not problem.is_perfect and rows * cols > MOST_PAIRS
 
 
 def matrix_bytes(rows: int, cols: int) -> int:
-    """Memory that the matrix of a sparse problem takes: two copies, and one in 32 bits."""
+    """Memory for the matrix of a sparse problem: two copies, and one with 32 bits."""
     return 20 * min(rows * cols, MOST_PAIRS)
 
 
 def in_batches(problem: AssignmentProblem, compute: Callable[[AssignmentProblem], Answer]) -> Answer:
-    """The answer to a sparse problem by those to batches of its connected components.
+    """Solve a sparse problem in batches of its connected components.
 
-    Rows and columns without a pair stay unmatched. The components of a batch follow each other in the order
-    of their first rows, until they have some 4,096 rows and columns.
+    Rows and columns without a pair stay unmatched. Components are sorted by their first rows and combined
+    into batches of about 4,096 rows and columns.
 
     Examples
     --------
@@ -60,8 +61,8 @@ def in_batches(problem: AssignmentProblem, compute: Callable[[AssignmentProblem]
 
 
 def _batches(costs: SparseCosts) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], int]:
-    """Batch of every row and of every column, -1 of those without a pair; and the number of components."""
-    # Loading these takes longer than small movies.
+    """Batch of each row and each column, -1 without a pair; and the number of components."""
+    # Imported here: the import takes longer than tracking a small movie.
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -79,7 +80,7 @@ def _batches(costs: SparseCosts) -> tuple[tuple[NDArray[np.int64], NDArray[np.in
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Rows or columns in the order of their batches, and where each batch begins."""
+    """Rows or columns sorted by batch, and the start of each batch."""
 
     order: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -93,7 +94,7 @@ class _Side:
 def _parts(
     problem: AssignmentProblem, batch_of: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> Iterator[tuple[AssignmentProblem, NDArray, NDArray]]:
-    """The problem of each batch, with its rows and its columns."""
+    """Yield the problem of each batch with its rows and columns."""
     costs, xp = problem.costs.sparse(), array_module(problem.array)  # type: ignore[union-attr]
     row_unmatched, col_unmatched = problem.unmatched()
     batches = int(batch_of[0].max(initial=-1)) + 1
@@ -107,7 +108,7 @@ def _parts(
         j = xp.asarray(cols.order[cols.start[k] : cols.start[k + 1]])
         indptr = xp.zeros(len(i) + 1, np.int64)
         xp.cumsum(length[i], out=indptr[1:])
-        # Of each pair of the part, where it stands in the whole.
+        # Positions, in the whole problem, of the pairs in this part.
         pair = xp.arange(int(indptr[-1]))
         pair += (costs.indptr[i] - indptr[:-1])[xp.searchsorted(indptr, pair, side="right") - 1]
         indices = (place[costs.indices[pair]] - int(cols.start[k])).astype(np.int32)

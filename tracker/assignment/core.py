@@ -1,4 +1,4 @@
-"""The candidates of a dense problem, their matching and their duals."""
+"""The core of a dense problem: candidate pairs, a matching of them, and duals."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from .scales import cost_scales
 from .solver import Answer
 
 _EPSILONS = (0.3, 0.06, 0.012)
-"""Of the auctions before the bids, as shares of the candidates' mean slack."""
+"""The values of epsilon of the first auctions, relative to the mean slack of the candidates."""
 _AUCTION = (300, 0.01)
-"""Rounds of an auction, and the share of free rows at which it ends."""
+"""Largest number of rounds of an auction, and the share of free rows at which it ends."""
 _FALL, _LEAST = 0.2, 0.03
-"""Where there are far candidates, epsilon falls from their mean slack by this factor, down to this share of
-that of the near ones."""
+"""With far candidates, epsilon starts at their mean slack and decreases by this factor, down to this share of
+the mean slack of the near candidates."""
 _AUCTION_WITH_FAR = (2000, 30)
-"""Rounds of such an auction, and the number of free rows at which it ends."""
+"""Largest number of rounds of such an auction, and the number of free rows at which it ends."""
 _TURNS, _MANY = 10, 0.06
-"""How often an auction may choose more candidates, and the share of free rows for which it does."""
+"""How often an auction may add candidates, and the share of free rows above which it does."""
 _FAR = 0.5
-"""Candidates are chosen anew if an auction moves the duals by this share of their mean slack."""
+"""Candidates are chosen again if an auction moves the duals by this share of their mean slack."""
 _BIDS = (300, 0.001)
-"""The same of the bids without epsilon, whose free rows are left for paths."""
+"""The same for bids without epsilon; the remaining free rows are left for augmenting paths."""
 
 
 class Core:
-    """The candidates, the matching and the duals of one computation.
+    """Candidates, matching and duals of one computation.
 
-    On a GPU, where the costs are there and the problem is a square perfect matching; else on the host, from
-    where a matrix on the GPU is asked. `matrix` makes what answers questions about all pairs.
+    They are on the GPU if the costs are there and the problem is a square perfect matching, otherwise on the
+    host; kernels for a matrix on the GPU are then called from the host. `matrix` makes the object that
+    answers questions about all pairs.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Core:
         matrix: Callable[[DenseCosts | PointCosts], Any] = matrix_of,
     ) -> None:
         rows, cols = problem.shape
-        # In a square perfect matching any dual will do for a free column: none stays free.
+        # In a square perfect matching any dual is valid for a free column, because none stays free.
         self.is_square = problem.is_perfect and rows == cols
         self.is_perfect = problem.is_perfect
         self.matrix = matrix(costs)
@@ -73,20 +74,20 @@ class Core:
         self.stats: dict[str, int | float] = {"bids": 0, "scanned": 0, "passes": 0}
 
     def in_order(self) -> Answer | None:
-        """The answer, if rows and columns can be put in an order that gives it."""
+        """The answer, if an ordering of rows and columns solves the problem (see `monge`)."""
         if not self.is_square:
             return None
         answer = solved_by_order(self.matrix, self.row_unmatched, self._rounding())
         return answer and Answer(answer.col_of_row, answer.col_dual, {**self.stats, **answer.stats})
 
     def begin_again(self, v: NDArray, patience: int) -> None:
-        """Free all rows and columns, and take other duals."""
+        """Free all rows and columns, and set the duals."""
         self.v, self.patience = v, patience
         self.stats["attempts"] = 2
         self._forget()
 
     def choose_candidates(self, of_row: int, of_col: int) -> None:
-        """The least reduced costs of every row and column, from the duals of a reduction."""
+        """Choose the pairs of least reduced cost of each row and column, with the duals of a reduction."""
         xp = array_module(self.v)
         u = self.row_unmatched.copy()
         if self.is_perfect:
@@ -107,7 +108,7 @@ class Core:
         self.values = values if narrow else values.astype(self.v.dtype, copy=False)
 
     def solve(self, of_row: int) -> int:
-        """Bids and paths among the candidates; returns a row that has no path, or -1."""
+        """Bids and augmenting paths among the candidates; returns a row without a path, or -1."""
         if not self.is_square:
             free = np.empty(len(self.edge), np.int32)
             left_over, bids = self._sparse().bid(*self._optional_pairs(), BidAndAugment.budget, free)
@@ -122,19 +123,19 @@ class Core:
         return self.search(None)
 
     def _auctions(self, of_row: int) -> bool:
-        """Auctions with less and less epsilon; whether the candidates suffice for paths."""
+        """Auctions with decreasing epsilon; returns whether the candidates suffice for augmenting paths."""
         v, slack = self.v.copy(), self._mean_slack()
         for share in _EPSILONS:
             epsilon = self.v.dtype.type(share * slack)
             if epsilon > 0 and not self._auction(epsilon, of_row) and not self.patience:
                 return False
-        # Where prices have moved far from the reduction's they know better which pairs may matter.
+        # Prices far from those of the reduction show better which pairs may matter.
         if slack > 0 and float(((self.v - v) / slack).std()) > _FAR:
             self._choose_again(of_row)
         return True
 
     def _auction(self, epsilon: int | float, of_row: int) -> bool:
-        """Rounds of bids; rows get more pairs while many find theirs too dear. Whether that helped."""
+        """Rounds of bids; adds candidates while those of many rows are too costly. Whether this helped."""
         self._forget()
         for _ in range(_TURNS):
             if self._bid(epsilon, self.bound, *self._share(_AUCTION)) < _MANY * len(self.edge):
@@ -144,7 +145,7 @@ class Core:
         return False
 
     def _auctions_with_far(self, of_row: int) -> None:
-        """Auctions to the last rows, whose far pairs show how dear a whole region must become."""
+        """Auctions until few rows are free; far pairs show by how much prices of a whole region must rise."""
         slack = self._mean_slack()
         self._add_far()
         epsilon = self._mean_slack()
@@ -155,14 +156,14 @@ class Core:
             epsilon *= _FALL
 
     def _add_far(self) -> None:
-        """Columns at fixed distances in the order of points, so that there always is a perfect matching."""
+        """Add pairs at fixed offsets in the order of points, so that a perfect matching always exists."""
         xp, size = array_module(self.v), len(self.edge)
         steps = 1 + (xp.arange(self.far) * 2_654_435_761 + size // 2) % (size - 1)
         far = (xp.arange(size)[:, None] + steps) % size
         self.add(far.astype(np.int32), xp.full(size, self.far, np.int32))
 
     def _choose_again(self, of_row: int) -> None:
-        """More candidates, by the duals as they are, and how dear they may become."""
+        """Add candidates according to the current duals, and compute their price limits."""
         self._bound_by(*self._add_nearest(of_row))
 
     def _add_nearest(self, of_row: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -171,7 +172,7 @@ class Core:
         return nearest, count
 
     def _bound_by(self, nearest: NDArray, count: NDArray) -> None:
-        """Reduced costs above which a row may have better pairs than its candidates."""
+        """Reduced cost of each row above which pairs outside the candidates may be better."""
         xp = array_module(self.v)
         self.bound = xp.full(len(count), self.never)
         rows = (
@@ -186,25 +187,25 @@ class Core:
         self.owner[:] = -1
 
     def _mean_slack(self) -> float:
-        """By how much a candidate is dearer than its row's best, on average."""
+        """Mean difference between the reduced cost of a candidate and that of the best in its row."""
         if not len(self.indices):
             return 0.0
         return float((self.values - self.v[self.indices] - self._least()[self.rows]).mean())
 
     def _share(self, limits: tuple[int, float]) -> tuple[int, int]:
-        """Rounds, and how many rows a share of them is."""
+        """Convert limits: rounds, and a share of rows to a number."""
         return limits[0], int(limits[1] * len(self.edge))
 
     def _bid(self, epsilon: int | float, bound: NDArray | None, rounds: int, few: int) -> int:
-        """Rounds of bids, by default without bounds; how many rows are left."""
+        """Rounds of bids, by default without price limits; returns the number of free rows."""
         bound = array_module(self.v).full_like(self.v, self.never) if bound is None else bound
         self.stats["bids"] += self.on.bid(*self._pairs(), bound, epsilon, rounds, few)
         return int((self.edge < 0).sum())
 
     def search(self, free: NDArray[np.int32] | None) -> int:
-        """Paths from free rows; returns a row that has none, or -1."""
+        """Augmenting paths from all free rows; returns a row without a path, or -1."""
         if self.is_square:
-            # More than any pair's reduced cost, unless nobody would look for others.
+            # A jump above the reduced cost of every pair, unless the search ends at the first such row.
             highest = 2 * self.largest + float(self.v.max()) - float(self.v.min()) + 1
             jump = self.v.dtype.type(highest if self.patience else 0)
             counts, stuck = self.on.augment(*self._pairs(), jump)
@@ -216,20 +217,20 @@ class Core:
         return stuck
 
     def violators(self, most: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Of each row the columns with which it breaks its dual most."""
+        """Columns of each row that violate its dual most."""
         return self.matrix.nearest_of_rows(self.v, self._least() - self._rounding(), most)
 
     def _rounding(self) -> float:
-        """By how much real reduced costs may be off; rounding makes no candidates."""
+        """Rounding error of real reduced costs, below which a violation is ignored."""
         return self.usual and 1e-14 * min(self.largest, max(self.usual, float(abs(self.v).max())))
 
     def add(self, nearest: NDArray[np.int32], count: NDArray[np.int32]) -> None:
-        """Make pairs candidates."""
+        """Add pairs to the candidates."""
         pairs = (self.indptr, self.rows, self.indices)
         self._set_candidates(*self.on.added(nearest, count, *pairs, self.edge))
 
     def release(self) -> NDArray[np.int32]:
-        """Free the rows whose pair is no longer their best; returns all that must search."""
+        """Free the rows whose pair is no longer their best choice; returns all free rows."""
         xp = array_module(self.v)
         while True:
             least = self._least()
@@ -242,7 +243,7 @@ class Core:
         return xp.nonzero((self.edge < 0) & (least < self.row_unmatched))[0].astype(np.int32)
 
     def search_everywhere(self, matrix: DenseMatrix, start: Answer | None) -> NDArray[np.int32]:
-        """Paths over all pairs, for a perfect matching, from another answer or from what the candidates gave.
+        """Augmenting paths over all pairs, for a perfect matching, starting from `start` or from the core.
 
         Raises
         ------
@@ -273,7 +274,7 @@ class Core:
         return col_of_row
 
     def col_of_row(self) -> NDArray[np.int32]:
-        """Column that each row holds, -1 if none."""
+        """Column of each row, -1 if none."""
         xp = array_module(self.v)
         if not len(self.indices):
             return xp.full(len(self.edge), -1, np.int32)
@@ -281,32 +282,32 @@ class Core:
 
     def answer(self, col_of_row: NDArray[np.int32]) -> Answer:
         stats = self.stats | {"candidates": len(self.indices)}
-        # The same proof with no dual above 0, as the certificate wants them for a perfect matching.
+        # Shifted so that no dual is above 0, as the certificate of a perfect matching requires.
         col_dual = self.v - max(self.v.max(), 0) if self.is_square else self.v
         found = Answer(col_of_row, col_dual, stats)
         return at_device(found) if self.answer_on_device and not self.is_square else found
 
     def _sparse(self) -> Any:
-        """The kernels of problems in which rows and columns may be left over."""
+        """The kernels for problems in which rows and columns may stay unmatched."""
         return kernels("outbid.assignment.bid_and_augment", self.v)
 
     def _pairs(self) -> tuple:
-        """What the kernels of perfect matchings work on."""
+        """The arrays for the kernels of perfect matchings."""
         return (self.indptr, self.indices, self.values, self.v, self.owner, self.edge)
 
     def _optional_pairs(self) -> tuple:
-        """What the other kernels work on."""
+        """The arrays for the other kernels."""
         pairs = (self.indptr, self.indices, self.values, self.row_unmatched, self.never)
         return (*pairs, self.v, self.owner, self.edge)
 
     def _least(self) -> NDArray:
-        """Each row's least reduced cost among its candidates and staying unmatched."""
+        """Least reduced cost of each row among its candidates and staying unmatched."""
         least = self.row_unmatched.copy()
         self.on.lower_to_slack(self.indptr, self.indices, self.values, self.v, least)
         return least
 
     def _free(self, rows: NDArray, cols: NDArray) -> None:
-        """Undo pairs."""
+        """Remove pairs from the matching."""
         self.edge[rows] = -1
         self.owner[cols] = -1
         if not self.is_square:
@@ -314,12 +315,12 @@ class Core:
 
 
 def at_device(answer: Answer) -> Answer:
-    """An answer that was found on the host, in the GPU's memory."""
+    """Copy an answer from the host to the GPU."""
     return Answer(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
 
 
 def infeasible(row: int) -> str:
-    """What is wrong, and what to do."""
+    """The error of an infeasible problem, with advice."""
     return (
         f"The problem is infeasible: not every row can be matched (row {row} is left over). "
         "Allow more pairs, or give unmatched costs."

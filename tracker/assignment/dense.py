@@ -1,4 +1,4 @@
-"""A dense matrix as its kernels read it: least reduced costs, row by row and column by column."""
+"""A dense matrix and its kernels: least reduced costs of each row and each column."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .._arrays import array_module, on_device
 from .._threads import in_threads
 
 _NARROW = 2**28
-"""Below it, integers and their differences are compared as int32, twice as many at a time."""
+"""Bound below which integers and their differences are compared as int32, twice as many at a time."""
 _MANY = 1 << 20
-"""Numbers from which threads look for the extremes together."""
+"""Number of elements from which extremes are searched by several threads."""
 
 
 class DenseMatrix:
@@ -25,16 +25,16 @@ class DenseMatrix:
     Parameters
     ----------
     values : (R, C) array of a real dtype
-        Copied only if it is not int32, int64, float32 or float64, or not row after row.
+        Copied only if it is not int32, int64, float32 or float64, or not C-contiguous.
     extremes : (least, largest), optional
-        If they are known already.
+        The extremes, if they are already known.
     place : (int, int), optional
-        The number of the first row among so many, if these are some rows of a larger matrix.
+        If these are rows of a larger matrix: the number of the first one, and the number of all rows.
 
     Attributes
     ----------
     values : (R, C) array
-        As the kernels read it.
+        The matrix in the form that the kernels read.
 
     Examples
     --------
@@ -74,14 +74,14 @@ class DenseMatrix:
     def nearest_of_rows(
         self, v: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The columns of least c_ij - v_j below a limit, row by row.
+        """The columns with the least c_ij - v_j below a limit, for each row.
 
         Parameters
         ----------
         v : (C,) int64 or float64 array
         limit : (R,) int64 or float64 array
         most : int
-            Columns a row.
+            Largest number of columns per row.
 
         Returns
         -------
@@ -102,14 +102,14 @@ class DenseMatrix:
     def nearest_of_cols(
         self, u: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray]:
-        """The rows of least c_ij - u_i below a limit, column by column.
+        """The rows with the least c_ij - u_i below a limit, for each column.
 
         Parameters
         ----------
         u : (R,) int64 or float64 array
         limit : (C,) int64 or float64 array
         most : int
-            Rows a column.
+            Largest number of rows per column.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class DenseMatrix:
         count : (C,) int32 array
             How many of them there are.
         least : (C,) array
-            The least c_ij - u_i; the limit where there is none below.
+            The least c_ij - u_i, or the limit if none is below it.
         """
         from . import dense_cpu
 
@@ -139,7 +139,7 @@ class DenseMatrix:
         return self.values[rows, cols]
 
     def _key_dtype(self, dual: NDArray) -> np.dtype:
-        """int32 where it holds all differences of costs and duals, else the type of the duals."""
+        """int32 if all differences of costs and duals fit, else the dtype of the duals."""
         if self.values.dtype != np.int32 or self.values.size == 0:
             return dual.dtype
         self._extremes = self._extremes or extremes(self.values)
@@ -147,7 +147,7 @@ class DenseMatrix:
 
 
 def extremes(values: NDArray) -> tuple[int | float, int | float]:
-    """Least and largest number, NaN if there is one; 0 of none.
+    """Least and largest element; NaN if the array contains NaN, and 0 if it is empty.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def extremes(values: NDArray) -> tuple[int | float, int | float]:
 
 
 def readable(values: NDArray) -> NDArray:
-    """The costs as the kernels read them: int32, int64, float32 or float64, row after row."""
+    """The costs in the form that the kernels read: int32, int64, float32 or float64, C-contiguous."""
     wanted = values.dtype if values.dtype.str[1:] in ("i4", "i8", "f4", "f8") else None
     if wanted is None:
         wanted = np.dtype(np.float64 if values.dtype.kind == "f" else np.int64)
@@ -174,7 +174,7 @@ def readable(values: NDArray) -> NDArray:
 
 
 def key_dtype(extremes: tuple[int | float, int | float], dual: NDArray) -> np.dtype:
-    """int32 where it holds all differences of int32 costs and duals, else the type of the duals."""
+    """int32 if all differences of int32 costs and duals fit, else the dtype of the duals."""
     if dual.dtype.kind == "f" or dual.size == 0:
         return dual.dtype
     narrow = min(extremes[0], int(dual.min())) > -_NARROW and max(extremes[1], int(dual.max())) < _NARROW
@@ -182,15 +182,15 @@ def key_dtype(extremes: tuple[int | float, int | float], dual: NDArray) -> np.dt
 
 
 def limit_in(limit: NDArray, dtype: np.dtype) -> NDArray:
-    """A copy of the limits, cut off to what no key reaches: between infinities there is no difference."""
+    """A copy of the limits with infinity replaced by a value above all keys, to avoid inf - inf."""
     most = 2 * _NARROW if dtype == np.int32 else np.finfo(dtype).max if dtype.kind == "f" else 2**62
     return array_module(limit).minimum(limit, most).astype(dtype)
 
 
 def in_blocks(kernel: Callable[..., None], length: int, *arguments: Any, work: int | None = None) -> None:
-    """Run a kernel on blocks of rows or columns, one for each processor that this process may use.
+    """Run a kernel on blocks of rows or columns, one block per processor available to this process.
 
-    Little work is not shared out; by default it is the size of the largest array.
+    A small amount of work is not divided; by default it is measured by the size of the largest array.
     """
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     bounds = [length * k // workers for k in range(workers + 1)]

@@ -1,7 +1,7 @@
 """CPU kernels of `dense`.
 
-Each call works on a block of rows or of columns, so that several may run in threads; no result
-depends on their order nor on where blocks begin.
+Each call works on a block of rows or columns, so several calls may run in threads. No result depends on the
+order of threads or on the division into blocks.
 
 Shapes: costs (R,C) of i4, i8, f4 or f8, C-contiguous; duals of one type that holds every c_ij - v_j:
 i4 or i8 for integer costs, f8 for real ones.
@@ -15,12 +15,12 @@ import numpy as np
 from numba import njit
 
 _STRIDE = 64
-"""Entries compared at once, without a branch; few strides hold one that matters."""
+"""Number of entries compared at once without a branch; few such strides contain a relevant entry."""
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _least(row, shift):  # pragma: no cover
-    """min_j (row_j - shift_j): the loop that the compiler turns into vector instructions."""
+    """min_j (row_j - shift_j): a loop that the compiler can vectorise."""
     least = shift.dtype.type(row[0] - shift[0])
     for j in range(len(row)):
         reduced = shift.dtype.type(row[j] - shift[j])
@@ -30,7 +30,7 @@ def _least(row, shift):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def extremes(costs, low, high, first, last):  # pragma: no cover
-    """Least and largest cost of each row of a block, of integers. Written: low, high (R,)."""
+    """Least and largest cost of each row in a block of integers. Written: low, high (R,)."""
     for i in range(first, last):
         row = costs[i]
         least, most = row[0], row[0]
@@ -49,7 +49,7 @@ def lower_to_slack(costs, v, u, first, last):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _insert(keys, places, count, key, place):  # pragma: no cover
-    """Put an entry into its place in a sorted list of `count`; of a full list the last falls out."""
+    """Insert an entry into a sorted list of `count` entries; a full list loses its last entry."""
     at = min(count, len(keys) - 1)
     while at > 0 and keys[at - 1] > key:
         keys[at], places[at] = keys[at - 1], places[at - 1]
@@ -59,11 +59,11 @@ def _insert(keys, places, count, key, place):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # pragma: no cover
-    """For each row of a block the columns of least c_ij - v_j below a limit.
+    """For each row in a block, the columns with the least c_ij - v_j below a limit.
 
-    v (C,); limit (R,); row, of: the number of the first row among so many of a larger matrix. Written:
-    nearest (R,k) i4, columns in ascending order of c_ij - v_j; count (R,) i4. Among equals a row takes the
-    columns after its own place, so that rows with the same costs differ.
+    v (C,); limit (R,); row, of: number of the first row, and number of rows, in the larger matrix. Written:
+    nearest (R,k) i4, columns in ascending order of c_ij - v_j; count (R,) i4. Ties go to the columns that
+    follow the index of the row, so that rows with equal costs choose different columns.
     """
     cols = costs.shape[1]
     room = nearest.shape[1]
@@ -88,9 +88,9 @@ def nearest_of_rows(costs, v, limit, row, of, nearest, count, first, last):  # p
 
 @njit(nogil=True, cache=True)
 def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  # pragma: no cover
-    """For each column of a block the rows of least c_ij - u_i below a limit.
+    """For each column in a block, the rows with the least c_ij - u_i below a limit.
 
-    u (R,); limit (C,), lowered here to the largest key of a full list; row: the number of the first. Written:
+    u (R,); limit (C,), lowered here to the largest key of a full list; row: number of the first row. Written:
     keys (C,k), the values c_ij - u_i in ascending order; nearest (C,k) i4, their rows; count (C,) i4, zero
     before the first block of rows.
     """
@@ -111,14 +111,14 @@ def nearest_of_cols(costs, u, limit, keys, nearest, count, row, first, last):  #
 
 @njit(nogil=True, cache=True)
 def augment(costs, never, v, owner, col_of_row, free):  # pragma: no cover
-    """Shortest augmenting path from every free row in turn over all pairs (Dijkstra in an array).
+    """Shortest augmenting path over all pairs from each free row in turn (Dijkstra's algorithm).
 
-    For rows that must be matched. Matched pairs must be tight. free (F,) i4. Written: v (C,), owner (C,) i4,
+    All rows must be matched, and matched pairs must be tight. free (F,) i4. Written: v (C,), owner (C,) i4,
     col_of_row (R,) i4. Returns the number of columns scanned and the first row without a path, or -1.
     """
     cols = len(v)
     dist, from_row = np.empty(cols, v.dtype), np.empty(cols, np.int32)
-    # Columns not scanned yet stand first in `order`.
+    # Columns that are not scanned yet are at the start of `order`.
     order = np.arange(cols)
     total = 0
     for start in free:
@@ -131,7 +131,7 @@ def augment(costs, never, v, owner, col_of_row, free):  # pragma: no cover
                 d = base + costs[i, j] - v[j]
                 if d < dist[j]:
                     dist[j], from_row[j] = d, i
-                # A free column among the nearest ends the path.
+                # The path ends at a free column if one is among the nearest.
                 if dist[j] < nearest or (dist[j] == nearest and at >= 0 and owner[j] < 0):
                     nearest, at = dist[j], k
             if at < 0:

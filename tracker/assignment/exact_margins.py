@@ -1,9 +1,9 @@
-"""Exact margins: by how much the optimum rises if a pair is forbidden, for all pairs of an answer.
+"""Exact margins: the rise of the optimal cost if a pair is forbidden, for each pair of an answer.
 
-Without its pair a row and a column have to do something else. What changes is an alternating path through the
-pair, whose two arms end where a row or column stays unmatched or one that was becomes matched, or an
-alternating cycle through it. With optimal duals all slacks are 0 or more, and both are shortest paths; so the
-problem is solved anew for every pair by looking around it alone.
+If a pair is forbidden, the new optimum differs from the old one by an alternating cycle through the pair, or
+by an alternating path through it. Each end of this path is a row or column that becomes unmatched, or one
+that was unmatched and becomes matched. With optimal duals all slacks are at least 0, so the best cycle and
+the best path follow from shortest-path searches around the pair.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from .problem import SparseCosts, forbidden, on_host
 
 
 def exact_margins(answer: Assignment) -> NDArray:
-    """(R,) by how much the optimum rises if a row's pair is forbidden; 0 if it is unmatched.
+    """(R,) rise of the optimal cost if the pair of a row is forbidden; 0 if the row is unmatched.
 
-    Beside `Assignment.margin`, which is a lower bound of it and known at once.
+    `Assignment.margin` is a lower bound of this that needs no search.
 
     Parameters
     ----------
     answer : Assignment
-        On the host or on a GPU; what is returned is on the host. An optimum that needs a pair rises to what
-        no matching can reach: infinity, or 2**60 for integers.
+        On the host or on a GPU; the result is on the host. If no matching exists without a pair, its margin
+        is infinity, or 2**60 for integers.
 
     Raises
     ------
     ValueError
-        If it is not proved to be optimal.
+        If the answer is not proved to be optimal.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def exact_margins(answer: Assignment) -> NDArray:
         to_host, (answer.col_of_row, answer.row_of_col, answer.row_dual, answer.col_dual)
     )
     row_unmatched, col_unmatched = problem.unmatched()
-    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # rows are those that may be left over
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:  # now the rows may stay unmatched
         row_unmatched, col_unmatched = np.zeros_like(u), np.full_like(v, forbidden(v.dtype))
     pairs = stored_costs(problem).sparse()
     slack = np.maximum(pairs.values.astype(u.dtype) - u[pairs.rows] - v[pairs.indices], 0)

@@ -1,7 +1,7 @@
-"""CPU kernels of exact margins: shortest alternating paths along slacks, by Dijkstra's algorithm.
+"""CPU kernels of exact margins: shortest alternating paths, measured by slack, with Dijkstra's algorithm.
 
-Serial, without the GIL; no result depends on the order of threads. Slacks are reduced costs, 0 or more, of a
-matching that is optimal, so that its pairs have none.
+Serial, without the GIL; no result depends on threads. Slacks are the reduced costs for an optimal matching:
+at least 0, and 0 for matched pairs.
 """
 
 # mypy: ignore-errors
@@ -16,15 +16,15 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def displaced(indptr, indices, slack, held, holder, alone, back, rows, place, least):  # pragma: no cover
-    """By how much the cost rises if a row must give up what it holds, all that follows included.
+    """Rise of the optimal cost if each row must give up its column, including all consequences.
 
-    indptr (R+1,) i8, indices (P,) i4 pairs, slack (P,); held (R,) i4 the column of each row, holder (C,) i4
-    the row of each column, -1 for none; alone (R,) slack of staying unmatched; back (C+1,) i8, rows (P,) i4,
-    place (P,) i8: the pairs by columns, and where each stands. Written: least (R,).
+    indptr (R+1,) i8, indices (P,) i4: the pairs; slack (P,); held (R,) i4: column of each row; holder (C,)
+    i4: row of each column; -1 for none; alone (R,): slack of staying unmatched; back (C+1,) i8, rows (P,) i4,
+    place (P,) i8: the pairs sorted by column, and their indices. Written: least (R,).
     """
     if len(alone) == 0:
         return
-    open_rows = [(alone[0], np.int64(0))]  # no more than it is: Numba must know what a list holds
+    open_rows = [(alone[0], np.int64(0))]  # changes nothing: it shows Numba the type of the list
     for i in range(len(indptr) - 1):
         least[i] = alone[i]
         for p in range(indptr[i], indptr[i + 1]):
@@ -45,9 +45,9 @@ def displaced(indptr, indices, slack, held, holder, alone, back, rows, place, le
 
 @njit(nogil=True, cache=True)
 def shorten_by_cycles(indptr, indices, slack, held, holder, margin):  # pragma: no cover
-    """Lower margins to what a cycle costs: the row displaces another, … and the last takes its column.
+    """Lower margins to the cost of a cycle: the row displaces another one, …, and the last takes its column.
 
-    As in `displaced`; margin (R,), lowered here, of rows that hold a column.
+    Arguments as in `displaced`; margin (R,) of matched rows, lowered here.
     """
     count = len(indptr) - 1
     far_of, seen = np.empty(count, slack.dtype), np.full(count, -1, np.int64)

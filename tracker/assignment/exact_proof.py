@@ -1,7 +1,7 @@
-"""The proof of optimality in exact arithmetic: every float is a whole multiple of a power of two.
+"""Proof of optimality in exact arithmetic: every float is an integer multiple of a power of two.
 
-A matching is optimal if the exchanges that it allows have no cycle of negative cost: then shortest distances
-in them are duals (Bellman-Ford). Python's integers make every sum exact.
+A matching is optimal if its residual graph has no cycle of negative cost; shortest distances in this graph
+are then dual variables (Bellman-Ford). Python integers make every sum exact.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .problem import AssignmentProblem, SparseCosts, on_host
 
 
 def holds(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
-    """Whether no matching costs less than this one.
+    """Whether this matching is optimal.
 
     Parameters
     ----------
     problem : AssignmentProblem
-        In a perfect matching, with no more rows than columns.
+        If a perfect matching is required, with at most as many rows as columns.
     col_of_row : (R,) int32 array
         A valid matching.
 
@@ -37,7 +37,7 @@ def holds(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
     costs, row_unmatched, col_unmatched = _whole(problem)
     matched = np.nonzero(held >= 0)[0]
     free = np.setdiff1d(np.arange(problem.shape[1]), held[matched])
-    # What a column costs more, at most, than what its row pays now: exchanges that end at it.
+    # First upper bounds of the column duals: from unmatched costs and from unmatched rows.
     pays = np.array([costs[row, held[row]] for row in matched], dtype=object)
     first = col_unmatched.copy()
     for row in np.nonzero(held < 0)[0]:
@@ -60,7 +60,7 @@ def holds(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
 
 
 def _whole(problem: AssignmentProblem) -> tuple[NDArray, NDArray, NDArray]:
-    """Costs (R, C) and unmatched costs (R,), (C,) as integers in one unit; forbidden ones are beyond all."""
+    """Costs (R, C) and unmatched costs (R,), (C,) as integers in one unit; forbidden ones are largest."""
     stored, (rows, cols) = stored_costs(problem), problem.shape
     if isinstance(stored, SparseCosts):
         dense = np.full(problem.shape, np.inf)

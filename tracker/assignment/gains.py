@@ -1,4 +1,4 @@
-"""Pairs of greatest gain: assignment as those know it who weigh pairs by their log odds."""
+"""Assignment with gains, such as log odds, in place of costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .problem import AssignmentProblem, SparseCosts
 from .solver import AbstractAssignmentSolver
 
 _UNITS = 1 << 26
-"""Integer units in the largest gain, so that the certificate is exact."""
+"""The largest gain in integer units; integers make the certificate exact."""
 
 
 def best_pairs(
@@ -21,25 +21,25 @@ def best_pairs(
     shape: tuple[int, int],
     solver: str | AbstractAssignmentSolver = "bid_and_augment",
 ) -> tuple[Assignment, float]:
-    """The pairs whose gains sum to the most, every row and column in one of them or in none.
+    """The matching with the largest sum of gains; each row and column is in at most one pair.
 
     Parameters
     ----------
     indptr : (R + 1,) int64 array
-        Where the pairs of each row begin.
+        Start of the pairs of each row.
     col : (K,) int32 array
         Columns, ascending within a row.
     gain : (K,) float64 array
-        Above 0: others are never worth while.
+        Positive gains; other pairs can never improve a matching.
     shape : (R, C)
     solver : str or AbstractAssignmentSolver
 
     Returns
     -------
     Assignment
-        Its cost, margins and gap count units; they are exact.
+        Its cost, margins and gap are exact integers, in units.
     unit : float
-        The gain of one unit: gains are rounded to it.
+        The gain of one unit, to which gains are rounded.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Nearest first: the baseline that optimal assignment is compared with."""
+"""Greedy assignment, nearest pairs first: the baseline for comparisons with optimal assignment."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .solver import AbstractAssignmentSolver, Answer
 
 @dataclass(frozen=True)
 class Greedy(AbstractAssignmentSolver):
-    """Takes the pairs in the order of their saving (cost below staying unmatched) while both sides are free.
+    """Takes pairs in order of their saving (relative to staying unmatched) if both sides are still free.
 
-    A heuristic: its cost is certified like any other, so the gap bounds how far it may be off. Ties go to
-    the lowest row, then the lowest column.
+    This is a heuristic. Its cost is certified like that of any solver, so the gap bounds its error. Ties go
+    to the lowest row, then to the lowest column.
 
     Examples
     --------

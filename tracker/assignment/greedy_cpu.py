@@ -1,4 +1,4 @@
-"""CPU kernel of `greedy`; serial, so its result depends on no order of threads."""
+"""CPU kernel of `greedy`; it is serial, so its result does not depend on threads."""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
@@ -11,8 +11,8 @@ from numba import njit
 def take_free_pairs(order, pair_row, pair_col, col_of_row, col_taken):  # pragma: no cover
     """Take each pair whose row and column are both free.
 
-    order (K,) i8 pairs, best first; pair_row (P,) i8; pair_col (P,) i4; written: col_of_row (R,) i4, -1 at
-    first; col_taken (C,) bool.
+    order (K,) i8: pairs, best first; pair_row (P,) i8; pair_col (P,) i4. Written: col_of_row (R,) i4,
+    initially -1; col_taken (C,) bool.
     """
     for p in order:
         i, j = pair_row[p], pair_col[p]

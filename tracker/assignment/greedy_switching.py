@@ -18,43 +18,44 @@ from .scales import cost_scales
 from .solver import AbstractAssignmentSolver, Answer
 
 _SWITCHES_A_CALL = 256
-"""So many switches later the clock is read."""
+"""Number of switches between readings of the clock."""
 _PAIRS_A_CALL = 1 << 24, 1 << 32
-"""So many pairs later it is read, on the host and on the GPU."""
+"""Number of pairs between readings of the clock, on the host and on the GPU."""
 _SWEEPS = 12
-"""Passes over the matrix that look for duals."""
+"""Number of passes over the matrix in search of duals."""
 _SHARE = 0.8
-"""Of the time until the deadline for switching; the rest is for duals."""
+"""Share of the time until the deadline that switching may use; the rest is for duals."""
 
 
 @dataclass(frozen=True)
 class GreedySwitching(AbstractAssignmentSolver):
-    """A heuristic that has a complete matching at any time and improves it by exchanges of two.
+    """A heuristic that always has a complete matching and improves it by exchanges of two columns or rows.
 
-    Every row finds the column, and every column the row, with which an exchange would save most (difference
-    evaluation, Algorithm 2). The sequential variant then does the best exchange known and evaluates again the
-    two rows and columns in it (Algorithm 1); the parallel one does all that share no row and no column with
-    an earlier one (Algorithms 3, 4). Both repeat until no exchange saves anything.
+    Each row finds the column, and each column the row, whose exchange would save most (difference evaluation,
+    Algorithm 2). The sequential variant then performs the best exchange and evaluates its two rows and two
+    columns again (Algorithm 1). The parallel variant performs all exchanges that share no row or column with
+    a better one (Algorithms 3, 4). Both repeat this until no exchange lowers the cost.
 
-    The gap comes from duals that a few sweeps of Bellman and Ford find for the matching: it is an upper bound
-    on the error, often many times larger than it.
+    The gap is computed from duals that a few Bellman-Ford sweeps find for the matching. It is an upper bound
+    on the error, and often many times larger.
 
     Parameters
     ----------
     parallel : bool
-        Algorithm 3 in place of 1: on a GPU the quicker, on one core the slower one.
+        Whether to use Algorithm 3 in place of Algorithm 1: it is faster on a GPU, but slower on one CPU core.
     start : {"random", "greedy"}
-        The first matching: a permutation, or row after row the nearest free column.
+        The first matching: a random permutation, or for each row in turn the nearest free column.
     seed : int
-        Of the permutation.
+        Seed of the permutation.
     deadline : float, optional
-        Seconds after which the matching at hand is the answer. A fifth of them are kept for its duals; the
-        certificate, one pass over all pairs, comes on top, and so do the seconds that kernels take to load.
+        Time in seconds after which the current matching is returned. A fifth of the time is reserved for the
+        duals. The certificate (one pass over all pairs) and the loading of kernels need additional time.
     evaluation : {"shared", "global"}
-        Where the GPU's difference evaluation keeps what it compares, as in section 5 of the paper: in shared
-        memory, or in global memory with a thread a row. The answer is the same.
+        Where difference evaluation on a GPU stores the values that it compares (section 5 of the paper): in
+        shared memory, or in global memory with one thread per row. The answer is the same.
     mixed : bool
-        Of costs on a GPU: evaluation there, but switching on the host, the paper's mixed variant.
+        For costs on a GPU: whether to evaluate on the GPU but switch on the host, as in the mixed variant of
+        the paper.
 
     References
     ----------
@@ -82,7 +83,7 @@ class GreedySwitching(AbstractAssignmentSolver):
     is_near_linear = False
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
-        """All problems."""
+        """GPU kernels exist for all problems."""
         return True
 
     def compute(self, problem: AssignmentProblem) -> Answer:
@@ -110,7 +111,7 @@ class GreedySwitching(AbstractAssignmentSolver):
         return Answer(*switching.job_and_col_dual(clock.is_over_by(1)), stats)
 
     def _switch(self, switching: _Switching, is_over: Callable[[], bool]) -> dict[str, int | float]:
-        """Switches until none saves anything or time is over."""
+        """Switch until no exchange lowers the cost or the time is over."""
         stats: dict[str, int | float] = {"evaluations": 0, "rounds": 0, "switches": 0}
         improved = True
         while improved and not is_over():
@@ -136,13 +137,13 @@ class GreedySwitching(AbstractAssignmentSolver):
 
 
 class _Clock:
-    """Runs from now on."""
+    """A clock that starts now."""
 
     def __init__(self, deadline: float | None) -> None:
         self.begun, self.deadline = time.monotonic(), deadline
 
     def is_over_by(self, share: float) -> Callable[[], bool]:
-        """A function that says whether that share of the time is over."""
+        """A function that returns whether this share of the time is over."""
         if self.deadline is None:
             return lambda: False
         end = self.begun + share * self.deadline
@@ -150,24 +151,24 @@ class _Clock:
 
 
 class State(NamedTuple):
-    """What the kernels work on.
+    """The arrays that the kernels work on.
 
     Parameters
     ----------
     costs, by_col : (R, C) and (C, R) arrays, or tuples
-        Costs, finite, and the same transposed. Of points (R, D) float64 points of the one side, (D, C)
-        float64 points of the other, axis by axis, and whether their distances are squared.
+        Finite costs, and the transposed matrix. For points, a tuple: (R, D) float64 points of one side, (D,
+        C) float64 coordinates of the other side, and whether distances are squared.
     row_out, col_out : (R,) and (C,) int64 or float64 arrays
         Costs of staying unmatched.
     job, agent : (R,) and (C,) int32 arrays
         Column of each row and row of each column, -1 where unmatched.
     row_held, col_held : (R,) and (C,) arrays
-        What that costs now.
+        Current cost of each row and each column.
     row_choice, row_gain, col_choice, col_gain : (R,) and (C,) arrays
-        The best switch of each row, a column, -1 to stay unmatched, -2 none, int32; and what it saves. Of
-        each column likewise.
+        The best switch of each row (int32: a column, -1 for staying unmatched, -2 for none) and its saving;
+        the same for each column.
     waits : (R + C,) bool array
-        Rows, then columns, whose switch waits for a later round.
+        Whether the switch of each row, then of each column, waits for a later round.
     """
 
     costs: Any
@@ -186,7 +187,7 @@ class State(NamedTuple):
 
 
 class _Switching:
-    """The matching of a problem and what changes it, where the problem lives."""
+    """The matching of a problem and the operations that change it, on the device of the problem."""
 
     def __init__(self, problem: AssignmentProblem, evaluation: str) -> None:
         xp, (rows, cols) = array_module(problem.array), problem.shape
@@ -214,7 +215,7 @@ class _Switching:
         self._match(*((order, chosen) if rows <= cols else (chosen, order)))
 
     def take_nearest(self, is_over: Callable[[], bool]) -> None:
-        """Row after row the nearest free column; when time is over any, if there must be one."""
+        """For each row in turn the nearest free column; after the deadline any one, if required."""
         rows, first = self.problem.shape[0], 0
         while first < rows and not is_over():
             last = min(first + self._step, rows)
@@ -233,7 +234,7 @@ class _Switching:
         s.row_held[rows] = s.col_held[cols] = matrix_of(self.costs).pairs(rows, cols).astype(s.row_out.dtype)
 
     def evaluate(self, is_over: Callable[[], bool]) -> None:
-        """Difference evaluation of all lines that do not wait, or of some if time is over."""
+        """Difference evaluation of all lines that do not wait, or of some of them if the time is over."""
         lines = len(self.state.waits)
         for first in range(0, lines, self._step):
             if is_over():
@@ -242,13 +243,13 @@ class _Switching:
         self._drop_rounding()
 
     def _drop_rounding(self) -> None:
-        """What switches of real costs save only because sums are rounded counts as nothing."""
+        """Savings of real costs below this threshold are rounding errors and do not count."""
         if self._least_gain:
             for gain in (self.state.row_gain, self.state.col_gain):
                 gain[gain <= self._least_gain] = 0
 
     def is_stalled(self) -> bool:
-        """Whether real costs have not become lower since this was asked: switches may go round for ever."""
+        """Whether real costs have not decreased since the last call, so that switches may cycle forever."""
         s, before = self.state, self._cost
         if self._least_gain:
             left = array_module(s.agent).where(s.agent < 0, s.col_out, 0)
@@ -256,7 +257,7 @@ class _Switching:
         return self._cost >= before and bool(self._least_gain)
 
     def refuse_or_leave_pairs(self) -> None:
-        """Refuse what is no perfect matching; leave unmatched what a pair does not help."""
+        """Refuse an incomplete perfect matching; otherwise unmatch pairs that do not lower the cost."""
         s = self.state
         xp = array_module(s.job)
         if not self.problem.is_perfect:
@@ -271,7 +272,7 @@ class _Switching:
             )
 
     def job_and_col_dual(self, is_over: Callable[[], bool]) -> tuple[NDArray[np.int32], NDArray]:
-        """The matching, and duals with which it is nearly tight, the best of some sweeps."""
+        """The matching, and the best duals of some sweeps, for which it is nearly tight."""
         s, by_row, by_col = self.state, matrix_of(self.costs), matrix_of(self.turned)
         xp = array_module(s.job)
         matched = xp.nonzero(s.job >= 0)[0]
@@ -295,20 +296,20 @@ class _Switching:
 
 
 class Evaluation:
-    """Difference evaluation (Algorithm 2) by itself, from a random matching; in one of its two forms."""
+    """Difference evaluation (Algorithm 2) alone, from a random matching, in one of its two forms."""
 
     def __init__(self, problem: AssignmentProblem, form: str = "shared") -> None:
         self._switching = _Switching(problem, form)
         self._switching.take_any(np.random.default_rng(0))
 
     def evaluated(self) -> NDArray:
-        """(R,) what the best switch of each row saves, evaluated anew."""
+        """(R,) saving of the best switch of each row, evaluated again."""
         self._switching.evaluate(lambda: False)
         return self._switching.state.row_gain
 
 
 class _MixedSwitching(_Switching):
-    """Switching on the host with difference evaluation on the GPU, where the problem lives."""
+    """Switching on the host with difference evaluation on the GPU."""
 
     def __init__(self, problem: AssignmentProblem, evaluation: str) -> None:
         super().__init__(on_host(problem), evaluation)
@@ -330,7 +331,7 @@ class _MixedSwitching(_Switching):
 
 
 def _of_its_kind(problem: AssignmentProblem) -> AssignmentProblem:
-    """A problem of two rows and columns that the same kernels solve."""
+    """A problem with two rows and columns that uses the same kernels."""
     xp, costs = array_module(problem.array), problem.costs
     if isinstance(costs, PointCosts):
         points = xp.zeros((2, costs.source.shape[1]))
@@ -351,10 +352,10 @@ def _as_kernels_read(costs: DenseCosts | PointCosts) -> Any:
 def _finite(
     problem: AssignmentProblem,
 ) -> tuple[DenseCosts | PointCosts, NDArray, NDArray, int | float]:
-    """Costs of all pairs, (R,) and (C,) unmatched costs, all finite, and the cost of a forbidden pair."""
+    """Costs of all pairs and (R,), (C,) unmatched costs, all finite; and the cost of a forbidden pair."""
     row_out, col_out = problem.unmatched()
     dtype = col_out.dtype
-    # Dearer than any matching, yet sums of some are still numbers.
+    # Higher than the cost of any matching, yet small enough that sums do not overflow.
     forbidden = dtype.type(4 * (int(cost_scales(problem)[1]) + 1) * (sum(problem.shape) + 1))
     xp, costs = array_module(row_out), problem.costs
     if problem.is_perfect:
@@ -376,7 +377,7 @@ def _filled(costs: SparseCosts, forbidden: np.generic) -> DenseCosts:
     Raises
     ------
     MemoryError
-        If it does not fit into memory twice.
+        If two copies do not fit into memory.
     """
     needed = 16 * costs.shape[0] * costs.shape[1]
     if needed > 0.8 * (free_device_memory() if on_device(costs.values) else free_memory()):

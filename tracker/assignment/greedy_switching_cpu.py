@@ -1,7 +1,7 @@
 """CPU kernels of `greedy_switching`.
 
-Difference evaluation runs in threads, each line by itself; all else is serial, so no result depends on an
-order of threads. All take a `greedy_switching.State`.
+Difference evaluation runs in threads, independently for each line. Everything else is serial, so no result
+depends on threads. All kernels take a `greedy_switching.State`.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ from .dense import in_blocks
 
 
 def _line(costs, i, scratch):  # pragma: no cover
-    """Costs of line i with all of the other side."""
+    """Costs of line i with all lines of the other side."""
 
 
 @overload(_line)
@@ -70,9 +70,9 @@ def _evaluate(
 ):  # pragma: no cover
     """Agent difference evaluation (Algorithm 2): the switch of row i that saves most.
 
-    The row that held the column that row i takes gets what row i held. With rows and columns exchanged in all
-    arguments it is the job difference evaluation, for the switches are the same. scratch (R + C,): a line of
-    each side, of points.
+    Row i takes a column, and the row that had it gets the column of row i. With rows and columns exchanged in
+    all arguments, the function is the job difference evaluation. scratch (R + C,): for points, the costs of
+    one line of each side.
     """
     rows, cols = len(job), len(agent)
     old = job[i]
@@ -112,7 +112,7 @@ def _evaluate_col(s, j, scratch):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _evaluate_lines(s, start, first, last):  # pragma: no cover
-    """Difference evaluation of some lines, first rows, then columns, counted from `start`."""
+    """Difference evaluation of some lines, numbered from `start`: rows first, then columns."""
     rows = len(s.job)
     scratch = np.empty(rows + len(s.agent), s.row_held.dtype)
     for k in range(start + first, start + last):
@@ -129,12 +129,12 @@ def evaluate_shared(state, first, last):
     in_blocks(_evaluate_lines, last - first, state, first, work=work)
 
 
-evaluate_global = evaluate_shared  # two forms on the GPU alone
+evaluate_global = evaluate_shared  # only the GPU has two forms
 
 
 @njit(nogil=True, cache=True)
 def _saved(s, i, j):  # pragma: no cover
-    """What is saved now if row i takes column j (-1: none) and the row that held j what i held."""
+    """Saving if row i takes column j (-1: none) and the previous row of j takes the column of i."""
     old, other = s.job[i], s.agent[j] if j >= 0 else -1
     before = s.row_held[i] + (s.col_held[j] if j >= 0 else 0)
     after = _pair(s.costs, i, j) if j >= 0 else s.row_out[i]
@@ -147,7 +147,7 @@ def _saved(s, i, j):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _switch(s, i, j):  # pragma: no cover
-    """Row i takes column j (-1: none), and the row that held j what i held; returns that column and row."""
+    """Row i takes column j (-1: none), and the previous row of j the column of i; returns these two."""
     old, other = s.job[i], s.agent[j] if j >= 0 else -1
     s.job[i] = j
     s.row_held[i] = _pair(s.costs, i, j) if j >= 0 else s.row_out[i]
@@ -164,9 +164,9 @@ def _switch(s, i, j):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def switch_best_first(s, most):  # pragma: no cover
-    """The switching of Algorithm 1, at most `most` times: the best switch known, if it still saves anything.
+    """Algorithm 1, up to `most` switches: perform the best known switch if it still lowers the cost.
 
-    Returns the number of switches tried, below `most` if none is left, and of those done.
+    Returns the number of switches tried (below `most` if none is left) and of switches performed.
     """
     scratch = np.empty(len(s.job) + len(s.agent), s.row_held.dtype)
     tried, done = 0, 0
@@ -183,7 +183,7 @@ def switch_best_first(s, most):  # pragma: no cover
             s.col_gain[best_col] = 0
             if i < 0:
                 i, j = np.int64(s.agent[j]), np.int64(-1)
-        # A choice may be of another time: what it was based on has been given away.
+        # A choice may be outdated, because later switches changed the matching.
         if i < 0 or _saved(s, i, j) <= 0:
             continue
         done += 1
@@ -199,7 +199,7 @@ def switch_best_first(s, most):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _switch_of(s, k):  # pragma: no cover
-    """Row and column (-1: none) of the k-th switch, those of rows first; the row is -1 if there is none."""
+    """Row and column (-1: none) of the k-th switch, rows first; the row is -1 if there is no switch."""
     rows = len(s.row_gain)
     if k < rows:
         return (np.int64(k) if s.row_gain[k] > 0 else np.int64(-1)), np.int64(s.row_choice[k])
@@ -212,12 +212,12 @@ def _switch_of(s, k):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _check_conflicts(s):  # pragma: no cover
-    """Algorithm 4: switches that share a row or a column with an earlier one wait; rows first, then columns.
+    """Algorithm 4: a switch that shares a row or column with an earlier one waits; rows first, then columns.
 
     Returns whether there is any switch.
     """
     rows, cols = len(s.job), len(s.agent)
-    # The last place stands for no row and no column, of which there are enough for all.
+    # The last element stands for no row or column, which any number of switches may use.
     row_taken, col_taken = np.zeros(rows + 1, np.bool_), np.zeros(cols + 1, np.bool_)
     found = False
     for k in range(rows + cols):
@@ -236,9 +236,9 @@ def _check_conflicts(s):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def switch_at_once(s):  # pragma: no cover
-    """Conflict check (Algorithm 4) and Algorithm 3's switches: all that do not wait and still save anything.
+    """Conflict check (Algorithm 4) and switches (Algorithm 3) that do not wait and still lower the cost.
 
-    Written: waits, and the matching. Returns 1, or 0 if there was no switch, and how many were done.
+    Written: waits, and the matching. Returns 1, or 0 if there was no switch, and the number performed.
     """
     if not _check_conflicts(s):
         return 0, 0

@@ -1,4 +1,4 @@
-"""The Hungarian algorithms of Date & Nagi: classical, and with an alternating tree."""
+"""The Hungarian algorithms of Date & Nagi: the classical variant and the alternating tree variant."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from .problem import AssignmentProblem, DenseCosts, SparseCosts, forbidden
 from .solver import AbstractAssignmentSolver, Answer
 
 _WAITING, _ENDS, _PATHS, _ROUNDS, _UPDATES, _SCANNED, _SEARCH_TIME, _UPDATE_TIME = range(8)
-"""Places of the counts in `Forest.words`."""
+"""Indices of the counters in `Forest.words`."""
 _NARROW = 2**28
-"""Below it, integers and their slacks are kept as int32."""
+"""Bound below which integers and their slacks are stored as int32."""
 _NEVER = {"i4": 2**31 - 1, "i8": 2**59, "f8": np.inf}
-"""Above the slack of every pair that is allowed, by type."""
+"""By dtype, a value above the slack of every allowed pair."""
 _FIVES = 10
-"""How many times five iterations are counted apart."""
+"""Number of groups of five iterations that are counted separately."""
 
 
 @dataclass(frozen=True)
 class Hungarian(AbstractAssignmentSolver):
-    r"""Exact; searches from all unassigned rows at once and augments along vertex-disjoint paths together.
+    r"""Exact; searches from all unassigned rows at once and augments along vertex-disjoint paths in parallel.
 
-    Each iteration lists the unassigned rows (Algorithm 2), searches forward from all of them along pairs
-    without slack until unassigned columns are reached, keeps one of these for every tree (5) and exchanges
-    the pairs on its path (6). Where the search ends without one, the duals take the least slack
-    :math:`\theta` between trees and the columns outside, and new pairs lose theirs. The classical variant
-    looks for those pairs in the whole matrix after every update, keeps them as CSR and searches there (3, 7,
-    8); the tree variant keeps the least slack of every column and goes on with the trees it has (4, 9).
+    Each iteration lists the unassigned rows (Algorithm 2), searches from all of them along pairs with zero
+    slack until it reaches unassigned columns, keeps one such column per tree (5) and augments along its path
+    (6). If a search reaches none, the duals change by the least slack :math:`\theta` between the trees and
+    the other columns, so that further pairs get zero slack. After each update, the classical variant finds
+    these pairs in the whole matrix and stores them as CSR for the search (3, 7, 8). The tree variant stores
+    the least slack of each column and extends the existing trees (4, 9).
 
-    Where the paper gives rows of trees :math:`\theta/2` and takes it from the others, columns the other way
-    round, here those of trees take all of it: the same slacks, in whole numbers. Every pass over a frontier
-    settles its races by one rule, so the result depends on neither threads nor device. No square matrix is
-    made: of more columns than rows, those left over keep the dual 0. Staying unmatched at :math:`r_i` makes a
-    pair cost :math:`\min(c_{ij} - s_j, r_i)`.
+    In the paper, a dual update adds :math:`\theta/2` to rows of trees and subtracts it from other rows, and
+    does the opposite for columns. Here rows and columns of trees change by :math:`\theta` and the others do
+    not change: the slacks are the same and remain integers. A fixed rule decides all races, so the result
+    depends neither on threads nor on the device. The matrix need not be square: if there are more columns
+    than rows, unassigned columns keep the dual 0. If rows can stay unmatched at :math:`r_i`, a pair costs
+    :math:`\min(c_{ij} - s_j, r_i)`.
 
     Parameters
     ----------
     variant : {"tree", "classical"}
     workers : int, optional
-        Threads on the CPU; by default one for each processor that this process may use. Results do not depend
-        on it.
+        Number of threads on the CPU, by default one per available processor. Results do not depend on it.
 
     References
     ----------
@@ -75,7 +75,7 @@ class Hungarian(AbstractAssignmentSolver):
     is_near_linear = False
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
-        """All problems; of sparse costs a matrix is made there."""
+        """GPU kernels exist for all problems; sparse costs are converted to a matrix."""
         return True
 
     def with_workers(self, workers: int) -> Hungarian:
@@ -97,7 +97,7 @@ class Hungarian(AbstractAssignmentSolver):
 
 
 class Found(NamedTuple):
-    """A matching of all rows, the duals of the columns and what was counted."""
+    """A matching of all rows, the column duals and the counters."""
 
     col_of_row: NDArray[np.int32]
     col_dual: NDArray
@@ -105,14 +105,14 @@ class Found(NamedTuple):
 
 
 def answered(problem: AssignmentProblem, search: Callable[[AssignmentProblem], Found]) -> Answer:
-    """The answer by a search that matches all rows of a problem with at least as many columns."""
+    """Solve by a search that matches all rows; there must be at least as many columns."""
     rows, cols = problem.shape
     if not problem.is_perfect and rows > cols:
         return _exchanged(problem, answered(problem.transposed(), search))
     if rows == 0:
         return Answer(array_module(problem.array).empty(0, np.int32), problem.unmatched()[1])
     found = search(problem)
-    # Of as many rows as columns none has to keep a dual of 0.
+    # If rows and columns are equally many, no column needs the dual 0.
     v = found.col_dual.astype(problem.unmatched()[1].dtype)
     v -= v.max() if rows == cols else 0
     return Answer(_without_unmatched(problem, found.col_of_row), v + problem.unmatched()[1], found.stats)
@@ -120,7 +120,7 @@ def answered(problem: AssignmentProblem, search: Callable[[AssignmentProblem], F
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Matching, duals, and trees whose roots are unassigned rows; in the memory where the costs live.
+    """Matching, duals, and trees rooted at unassigned rows; in the same memory as the costs.
 
     Parameters
     ----------
@@ -129,24 +129,25 @@ class Forest:
     col_of_row, row_of_col : (R,), (C,) int32 arrays
         -1 where unassigned.
     waiting : (R,) int32 array
-        Unassigned rows, `words[0]` of them.
+        Unassigned rows; the first `words[0]` elements are valid.
     joined, roots : (R,) int32 arrays
-        Rows of all trees in the order they joined, and the roots of their trees.
+        Rows of all trees in the order in which they joined, and the roots of their trees.
     entries, bases : (C,) int64 and dual arrays
-        On a GPU, by the columns through which they joined: rows with their roots, and their duals less what
-        the dual updates had taken then.
+        On a GPU, indexed by the column through which a row joined: the row with its root, and its dual minus
+        the sum of dual updates at that time.
     row_before : (R,) int32 array
-        The row from which a row's column was reached.
+        The row from which the column of each row was reached.
     col_before, col_root : (C,) int32 arrays
-        The same for unassigned columns that were reached, and the root of the tree that did.
+        For each unassigned column that was reached: the row from which it was reached, and the root of that
+        tree.
     ends : (C,) int32 array
-        Unassigned columns that were reached, `words[1]` of them.
+        Unassigned columns that were reached; the first `words[1]` elements are valid.
     end_of_root : (R,) int32 array
-        The one of them that a tree keeps.
+        The one of these columns that each tree keeps.
     claim, gathered, covered : (C,) int64, int32 and bool arrays
-        Which row may have a column, and the columns that trees reached; of the classical variant.
+        For the classical variant: the row that may take each column, and the columns that trees reached.
     words : (3104,) int64 array
-        Counts of one iteration; from the 16th on what blocks of a GPU announce to each other.
+        Counters of one iteration; from the 16th on, messages between the blocks of a GPU.
     """
 
     row_dual: NDArray
@@ -170,7 +171,7 @@ class Forest:
 
 
 def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
-    """No pair and no tree, where the duals live."""
+    """A forest without pairs and trees, in the memory of the duals."""
     xp, rows, cols = array_module(row_dual), len(row_dual), len(col_dual)
     of_rows, of_cols = xp.full((6, rows), -1, np.int32), xp.full((5, cols), -1, np.int32)
     return Forest(
@@ -182,7 +183,7 @@ def unmatched_forest(row_dual: NDArray, col_dual: NDArray) -> Forest:
 
 
 class _Search:
-    """The stages in their order; counts and times of each."""
+    """The stages of the algorithm, with counters and times."""
 
     def __init__(self, costs: NDArray, team: Team) -> None:
         self.team = team
@@ -195,7 +196,7 @@ class _Search:
         self.totals = np.zeros(16, np.int64)
 
     def _reduced(self, costs: NDArray) -> tuple[NDArray, Forest]:
-        """Algorithm 1. Of more columns than rows some stay unassigned, so all of them keep their 0."""
+        """Algorithm 1. If columns outnumber rows, some stay unassigned, so all column duals stay 0."""
         xp, (rows, cols) = array_module(costs), costs.shape
         low, high = xp.empty((2, rows), costs.dtype)
         limit = np.finfo(costs.dtype).max if costs.dtype.kind == "f" else np.iinfo(costs.dtype).max
@@ -213,7 +214,7 @@ class _Search:
         return costs, unmatched_forest(row_dual, col_dual)
 
     def tree(self) -> None:
-        """Every search goes on, through dual updates, until it reaches an unassigned column."""
+        """Tree variant: a search continues, through dual updates, until it reaches a free column."""
         while self.waiting:
             self._check()
             self.on.grow_trees(self.costs, self.forest, self.never, self.tie, self.team)
@@ -221,7 +222,7 @@ class _Search:
             self._augment()
 
     def classical(self) -> None:
-        """A search without an unassigned column ends in a dual update, and the matrix is compressed again."""
+        """Classical variant: after a search without a free column, update the duals and compress again."""
         pairs = None
         while self.waiting:
             if pairs is None:
@@ -253,7 +254,7 @@ class _Search:
         self.waiting -= self.paths[-1]
 
     def _count(self, wanted: int) -> int:
-        """Adds up what an iteration counted; refuses if it has none of what is wanted."""
+        """Add up the counters of an iteration; raise an error if the required one is zero."""
         words = to_host(self.forest.words[:16])
         if not words[wanted]:
             refuse(int(self.forest.waiting[0]))
@@ -263,7 +264,7 @@ class _Search:
         return int(words[wanted])
 
     def stats(self) -> dict[str, int | float]:
-        """Counts, and seconds of every stage: what Tables 2 and 3 of the paper list."""
+        """Counters, and seconds of each stage, as in Tables 2 and 3 of the paper."""
         seconds = self.clock.seconds()
         if "search" in seconds:
             search, update = (int(self.totals[place]) for place in (_SEARCH_TIME, _UPDATE_TIME))
@@ -274,7 +275,7 @@ class _Search:
 
 
 class Types(NamedTuple):
-    """Of duals and slacks: their type, what is above each slack of an allowed pair, what counts as none."""
+    """Dtype of slacks, a value above the slack of every allowed pair, and the tolerance for zero."""
 
     key: np.dtype
     never: Any
@@ -283,7 +284,7 @@ class Types(NamedTuple):
 
 
 def types_of(dtype: np.dtype, largest: float) -> Types:
-    """Types for costs of a type whose magnitudes are at most `largest`.
+    """Types for costs of a dtype with absolute values of at most `largest`.
 
     Examples
     --------
@@ -294,13 +295,13 @@ def types_of(dtype: np.dtype, largest: float) -> Types:
     is_narrow = key.kind == "i" and largest < _NARROW
     if is_narrow:
         key = np.dtype(np.int32)
-    # More than the rounding of any slack, all of which are differences of rounded sums.
+    # Above the rounding error of every slack; slacks are differences of rounded sums.
     tie = key.type(2e-13 * largest if key.kind == "f" else 0)
     return Types(key, key.type(_NEVER[key.str[1:]]), tie, is_narrow)
 
 
 def tie_of_duals(tie: Any, forest: Forest) -> Any:
-    """The largest slack that counts as none: the rounding of pairs that cost what their duals sum to."""
+    """The largest slack that counts as zero: the rounding error for a pair with exactly zero slack."""
     if not tie:
         return tie
     duals = forest.row_dual, forest.col_dual
@@ -308,7 +309,7 @@ def tie_of_duals(tie: Any, forest: Forest) -> Any:
 
 
 def counts_of(paths: list[int], totals: NDArray[np.int64], initial: int) -> dict[str, int | float]:
-    """Counts of a search: `paths` of each iteration, `totals` as in `Forest.words`, rows matched at first."""
+    """Counters of a search: `paths` per iteration, `totals` as in `Forest.words`, rows matched initially."""
     counts: dict[str, int | float] = {
         "iterations": len(paths),
         "paths": sum(paths),
@@ -323,7 +324,7 @@ def counts_of(paths: list[int], totals: NDArray[np.int64], initial: int) -> dict
 
 
 def refuse(row: int) -> NoReturn:
-    """Report a row that no column is left for."""
+    """Raise the error about a row that cannot be matched."""
     raise ValueError(
         f"The problem is infeasible: not every row can be matched (row {row} is left over). "
         "Allow more pairs, or give unmatched costs."
@@ -331,7 +332,7 @@ def refuse(row: int) -> NoReturn:
 
 
 def to_match_all_rows(problem: AssignmentProblem) -> NDArray:
-    """Costs for which all rows must be matched: those of optional rows with the cost of staying unmatched.
+    """Costs of an equivalent problem in which all rows are matched; staying unmatched is part of the costs.
 
     Raises
     ------
@@ -362,7 +363,7 @@ def to_match_all_rows(problem: AssignmentProblem) -> NDArray:
 
 
 def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The matching without the pairs that stand for staying unmatched."""
+    """Remove the pairs that stand for staying unmatched."""
     if problem.is_perfect:
         return col_of_row
     row_unmatched, col_unmatched = problem.unmatched()
@@ -378,7 +379,7 @@ def _without_unmatched(problem: AssignmentProblem, col_of_row: NDArray[np.int32]
 
 
 def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
-    """An answer to the transposed problem as one to the problem; column duals follow from row duals."""
+    """Transpose an answer to the transposed problem; column duals are computed from row duals."""
     xp, (row_unmatched, v) = array_module(problem.array), problem.unmatched()
     col_of_row = xp.full(problem.shape[0], -1, np.int32)
     matched = xp.nonzero(other.col_of_row >= 0)[0]
@@ -394,5 +395,5 @@ def _exchanged(problem: AssignmentProblem, other: Answer) -> Answer:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Number of processors available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,11 +1,12 @@
-"""CPU kernels of `hungarian`, by the numbers of Date & Nagi's algorithms.
+"""CPU kernels of `hungarian`; numbers refer to the algorithms of Date & Nagi.
 
-Each result depends on neither the order nor the number of threads: those of one stage work on rows or columns
-of their own, and among rows that reach a column equally near the first after the column's own place is taken.
+No result depends on the order or number of threads. In each stage, every thread works on separate rows or
+columns. If several rows reach a column with the same slack, the first row after the index of the column is
+chosen.
 
 Shapes: costs (R,C) of i4, i8, f4 or f8, R <= C, C-contiguous; duals and slacks of one type, i4 or i8 for
-integer costs and f8 for real ones; `never` is above every slack, `tie` the largest slack that counts as none.
-A `Forest` holds the rest, see hungarian.py.
+integer costs and f8 for real ones; `never` is above every slack, `tie` the largest slack that counts as zero.
+For the arrays of a `Forest`, see hungarian.py.
 """
 
 # mypy: ignore-errors
@@ -18,24 +19,24 @@ import numpy as np
 from numba import njit
 
 _STRIDE = 64
-"""Entries compared at once, without a branch; few strides hold one that matters."""
+"""Number of entries compared at once without a branch; few such strides contain a relevant entry."""
 _MANY = 1 << 17
-"""Costs below which a stage is not worth more than one thread: 1 ns each, and .1 ms to wake eight threads."""
+"""Number of costs below which a stage uses one thread: each costs 1 ns, waking eight threads .1 ms."""
 _OPEN, _COVERED, _REACHED = 0, 1, 2
 
 
 def row_extremes(costs, low, high, limit, team):
-    """Least cost of each row, and its largest that is not above `limit`. Written: low, high (R,)."""
+    """Least cost of each row, and its largest cost up to `limit`. Written: low, high (R,)."""
     in_parts(_row_extremes, len(low), costs.size, team, costs, low, high, limit)
 
 
 def column_reduction(costs, row_dual, col_dual, team):
-    """Second part of Algorithm 1: the least of what is left of each column. Written: col_dual (C,)."""
+    """Second part of Algorithm 1: the least reduced cost of each column. Written: col_dual (C,)."""
     in_parts(_column_reduction, len(col_dual), costs.size, team, costs, row_dual, col_dual)
 
 
 def optimality_check(forest):
-    """Algorithm 2: lists the rows that wait for a column, forgets all trees. words[0]: their number."""
+    """Algorithm 2: list the unassigned rows and delete all trees. words[0]: their number."""
     waiting = np.nonzero(forest.col_of_row < 0)[0]
     forest.words[:] = 0
     forest.words[0] = len(waiting)
@@ -46,11 +47,11 @@ def optimality_check(forest):
 
 
 def grow_trees(costs, forest, never, tie, team):
-    """Algorithms 4 and 9: trees from all waiting rows, until one reaches a free column without slack.
+    """Algorithms 4 and 9: grow trees from all unassigned rows until one reaches a free column.
 
-    Slacks stay as they were found; `level` is what dual updates have taken from them since. Written: duals,
-    ends and predecessors; words: 1 ends, 3 passes over a frontier, 4 dual updates, 5 rows scanned, 6 and 7
-    time of search and of updates.
+    Stored slacks are not changed by dual updates; `level` is the sum of these updates. Written: duals, ends
+    and predecessors; words: 1 ends, 3 passes over a frontier, 4 dual updates, 5 rows scanned, 6 and 7 time of
+    search and of updates.
     """
     cols, dtype, words, far = costs.shape[1], forest.col_dual.dtype, forest.words, far_of(never)
     level, first, last = dtype.type(0), 0, int(words[0])
@@ -58,7 +59,7 @@ def grow_trees(costs, forest, never, tie, team):
     forest.bases[:last] = forest.row_dual[forest.waiting[:last]]
     trees = (forest.joined, forest.roots, forest.bases)
     slack, state, found_in = np.full(cols, never, dtype), np.zeros(cols, np.int8), np.zeros(cols, np.int64)
-    # What a stride of costs is compared with before it is looked at; `tie` covers the rounding of that.
+    # Bound for a quick check of a stride of costs; `tie` covers its rounding.
     bar = np.full(cols, far, dtype)
     columns = (slack, state, forest.col_before, forest.col_root, found_in, bar)
     joining = (forest.row_of_col, forest.row_dual, forest.row_before, forest.ends, words)
@@ -92,7 +93,7 @@ def grow_trees(costs, forest, never, tie, team):
 
 
 def compress(costs, forest, tie, team):
-    """Pairs without slack as CSR: indptr (R+1,) i8, indices (P,) i4."""
+    """Pairs with zero slack as CSR: indptr (R+1,) i8, indices (P,) i4."""
     indptr = np.zeros(len(costs) + 1, np.int64)
     duals = (forest.row_dual, forest.col_dual, tie)
     in_parts(_count_tight, len(costs), costs.size, team, costs, *duals, indptr[1:])
@@ -103,7 +104,7 @@ def compress(costs, forest, tie, team):
 
 
 def forward_pass(indptr, indices, forest):
-    """Algorithm 3: breadth-first search along the pairs without slack until it reaches no more columns.
+    """Algorithm 3: breadth-first search along pairs with zero slack until it reaches no further columns.
 
     Written: predecessors, ends, joined rows, covered columns; words: 1 ends, 3 levels, 5 rows, 9 columns.
     """
@@ -115,14 +116,14 @@ def forward_pass(indptr, indices, forest):
 
 
 def dual_update(costs, forest, never, team):
-    """Algorithms 7 and 8: the least uncovered slack, to joined rows and from the columns they hold."""
+    """Algorithms 7 and 8: add the least uncovered slack to joined rows, subtract it from their columns."""
     joined = forest.joined[: forest.words[5]]
     duals = (forest.row_dual, forest.col_dual)
     shift_duals(forest, least_uncovered(costs, duals, forest.covered, joined, never, team), never)
 
 
 def least_uncovered(costs, duals, covered, joined, never, team):
-    """Algorithm 7: the least slack between joined rows and uncovered columns, `never` if there is none."""
+    """Algorithm 7: the least slack between joined rows and uncovered columns, or `never`."""
     least = np.full(len(joined), never, duals[0].dtype)
     arrays = (costs, *duals, covered, joined, least)
     in_parts(_least_slack, len(joined), len(joined) * costs.shape[1], team, *arrays)
@@ -130,7 +131,7 @@ def least_uncovered(costs, duals, covered, joined, never, team):
 
 
 def shift_duals(forest, least, never):
-    """Algorithm 8: gives the least slack to joined rows and takes it from the columns they hold."""
+    """Algorithm 8: add the least slack to duals of joined rows, subtract it from duals of their columns."""
     if least < never:
         joined = forest.joined[: forest.words[5]]
         forest.words[4] = 1
@@ -140,15 +141,15 @@ def shift_duals(forest, least, never):
 
 
 def reverse_pass(forest):
-    """Algorithm 5: every tree keeps the first of the free columns it reached. Written: end_of_root."""
+    """Algorithm 5: each tree keeps the first free column that it reached. Written: end_of_root."""
     ends = forest.ends[: forest.words[1]]
     np.minimum.at(forest.end_of_root, forest.col_root[ends], ends)
 
 
 def augmentation_pass(forest, team):
-    """Algorithm 6: exchanges pairs along the path of every tree that found one. words[2]: their number."""
+    """Algorithm 6: augment along the path of each tree that found one. words[2]: their number."""
     ends = forest.ends[: forest.words[1]]
-    # One end a tree: the paths share no row and no column.
+    # Each tree has one end, so the paths share no row or column.
     ends = ends[forest.end_of_root[forest.col_root[ends]] == ends]
     forest.words[2] = len(ends)
     trees = (forest.col_root, forest.row_before, forest.col_before)
@@ -157,14 +158,14 @@ def augmentation_pass(forest, team):
 
 
 def in_parts(kernel, length, work, team, *arrays):
-    """Run a kernel on blocks of rows or columns, in threads where there is enough to do."""
+    """Run a kernel on blocks of rows or columns, in several threads if there is enough work."""
     count = min(team.size, length) if work > _MANY else 1
     bounds = [length * k // count for k in range(count + 1)]
     team.do(lambda block: kernel(*arrays, *block), list(zip(bounds[:-1], bounds[1:], strict=True)))
 
 
 def far_of(never):
-    """A bar that every cost stays below; its negative is one that none does."""
+    """A bound above every cost; its negative is below every cost."""
     if never == np.iinfo(np.int32).max:
         return np.int32(2**30)
     return np.float64(1.5e300) if np.isinf(never) else never
@@ -172,7 +173,7 @@ def far_of(never):
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def least_above(row, shift):  # pragma: no cover
-    """min_j (row_j - shift_j): the loop that the compiler turns into vector instructions."""
+    """min_j (row_j - shift_j): a loop that the compiler can vectorise."""
     least = shift.dtype.type(row[0] - shift[0])
     for j in range(len(row)):
         reduced = shift.dtype.type(row[j] - shift[j])
@@ -182,7 +183,7 @@ def least_above(row, shift):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def after(row, col, rows):  # pragma: no cover
-    """How far a row comes after a column's own place, as 32 bits without sign."""
+    """Cyclic distance of a row from the index of a column, as an unsigned 32-bit number."""
     return (row - (col if col < rows else col % rows)) & 0xFFFFFFFF
 
 
@@ -210,7 +211,7 @@ def _column_reduction(costs, row_dual, col_dual, first, last):  # pragma: no cov
 
 @njit(nogil=True, cache=True)
 def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, end):  # pragma: no cover
-    """Algorithm 4 for the joined rows `first` to `last` and a block of columns, of which 0 is `offset`."""
+    """Algorithm 4 for joined rows `first` to `last` and a block of columns that starts at column `offset`."""
     joined, roots, bases = trees
     slack, state, col_before, col_root, found_in, bar = columns
     rows = costs.shape[0]
@@ -238,7 +239,7 @@ def scan(costs, offset, trees, columns, dual, tie, first, last, number, begin, e
 def _scan_for_near(
     costs, trees, columns, dual, tie, first, last, number, level, near, begin, end
 ):  # pragma: no cover
-    """`scan`, then which columns have no slack. Written: near (C,)."""
+    """`scan`, then mark the columns with zero slack. Written: near (C,)."""
     scan(costs, 0, trees, columns, dual, tie, first, last, number, begin, end)
     for j in range(begin, end):
         near[j] = columns[1][j] == _OPEN and columns[0][j] <= level
@@ -246,7 +247,7 @@ def _scan_for_near(
 
 @njit(nogil=True, cache=True)
 def _join(trees, columns, far, joining, level, last, some):  # pragma: no cover
-    """Covers those of some open columns that have no slack and lets their rows join, or lists the ends."""
+    """Cover open columns with zero slack and let their rows join; free columns are listed as ends."""
     joined, roots, bases = trees
     slack, state, col_before, col_root, _, bar = columns
     row_of_col, row_dual, row_before, ends, words = joining
@@ -271,7 +272,7 @@ def _join(trees, columns, far, joining, level, last, some):  # pragma: no cover
 def _passes(
     costs, trees, columns, dual, tie, far, joining, level, first, last, most, every
 ):  # pragma: no cover
-    """Scans frontiers and lets rows join, until none does or the next is worth threads."""
+    """Scan frontiers and let rows join, until none joins or the next frontier is worth several threads."""
     words = joining[4]
     while first < last and (last - first) * costs.shape[1] <= most:
         words[3] += 1
@@ -306,7 +307,7 @@ def _fill_tight(costs, row_dual, col_dual, tie, indptr, indices, first, last):  
             if p == indptr[i + 1]:
                 break
             stop = min(start + _STRIDE, len(row))
-            # Twice the tie, for this difference is rounded otherwise.
+            # Twice the tie, because this difference is rounded differently.
             if least_above(row[start:stop], col_dual[start:stop]) > row_dual[i] + 2 * tie:
                 continue
             for j in range(start, stop):
@@ -332,7 +333,7 @@ def _forward_pass(
     covered,
     words,
 ):  # pragma: no cover
-    """A claim (C,) i8 is the level that reached a column, then how far after its place the row is."""
+    """A claim (C,) i8 combines the level at which a column was reached and the cyclic distance of the row."""
     rows, unclaimed = len(row_before), np.iinfo(np.int64).max
     count, level, first, last = words[0], 0, 0, words[0]
     while True:
@@ -349,7 +350,7 @@ def _forward_pass(
                     words[1] += 1
                     continue
                 row_before[i], covered[j] = before, 1
-                # Every column that was gathered has its row at the same place here, unless some are free.
+                # Each gathered column has its row at the same index here, unless some columns are free.
                 if count + k < rows:
                     joined[count + k] = i
             roots[i] = root

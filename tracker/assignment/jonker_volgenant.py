@@ -1,4 +1,4 @@
-"""SciPy's solvers, the reference: Crouse's dense Jonker-Volgenant and the sparse LAPJVsp."""
+"""The solvers of SciPy, for reference: Crouse's dense Jonker-Volgenant and the sparse LAPJVsp."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ sys.stdout.buffer.write(cols.astype(np.int64).tobytes())
 class JonkerVolgenant(AbstractAssignmentSolver):
     """SciPy's `linear_sum_assignment` for dense costs, `min_weight_full_bipartite_matching` for sparse.
 
-    Optional rows and columns need no augmented matrix: with R <= C every row takes a column at
-    min(c_ij - col_unmatched_j, row_unmatched_i), and those that took it at the latter stay unmatched. Sparse
-    rows get a column of their own to stay unmatched in. SciPy gives no duals; they are found from the
-    matching by Bellman-Ford.
+    Optional rows and columns need no augmented matrix: with R <= C, each row takes a column at min(c_ij -
+    col_unmatched_j, row_unmatched_i), and rows that pay the second value stay unmatched. In sparse problems,
+    each row gets an additional column that stands for staying unmatched. SciPy returns no duals; they are
+    computed from the matching by Bellman-Ford.
 
     Parameters
     ----------
     time_limit : float
-        Seconds for the sparse solver. SciPy's can search for ever on feasible input, so it runs in a
-        process of its own, which is ended then.
+        Time limit in seconds for the sparse solver of SciPy. It can run forever on feasible input, so it runs
+        in a separate process, which is killed at the limit.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class JonkerVolgenant(AbstractAssignmentSolver):
 
 def _solve_dense(problem: AssignmentProblem, costs: DenseCosts) -> NDArray[np.int32]:
     rows, cols = problem.shape
-    if rows > cols:  # only optional rows get here
+    if rows > cols:  # only problems with optional rows reach this line
         by_col = _solve_dense(problem.transposed(), costs.transposed())
         col_of_row = np.full(rows, -1, dtype=np.int32)
         col_of_row[by_col[by_col >= 0]] = np.nonzero(by_col >= 0)[0]
@@ -94,12 +94,12 @@ def _solve_sparse(problem: AssignmentProblem, costs: SparseCosts, time_limit: fl
         return np.empty(0, dtype=np.int32)
     indptr, indices = costs.indptr, costs.indices.astype(np.int64)
     values = costs.values.astype(np.float64)
-    if not problem.is_perfect:  # one more column a row: staying unmatched
+    if not problem.is_perfect:  # an additional column per row: staying unmatched
         row_unmatched, col_unmatched = problem.unmatched()
         values = np.insert(values - col_unmatched[indices], indptr[1:], row_unmatched)
         indices = np.insert(indices, indptr[1:], cols + np.arange(rows))
         indptr = indptr + np.arange(rows + 1)
-    # SciPy drops zeros: every row is matched, so a constant changes no choice.
+    # SciPy drops zeros. Every row is matched, so adding a constant does not change the optimum.
     values = values - values.min(initial=0.0) + 1.0
     taken = in_child(indptr, indices, values, (rows, cols + (0 if problem.is_perfect else rows)), time_limit)
     if len(taken) == 0:
@@ -110,12 +110,12 @@ def _solve_sparse(problem: AssignmentProblem, costs: SparseCosts, time_limit: fl
 def in_child(
     indptr: NDArray, indices: NDArray, values: NDArray, shape: tuple[int, int], time_limit: float
 ) -> NDArray[np.int64]:
-    """SciPy's sparse solver in a process that can be ended; empty if the problem is infeasible.
+    """Run SciPy's sparse solver in a separate process; empty if the problem is infeasible.
 
     Raises
     ------
     RuntimeError
-        If it gave no answer within `time_limit` seconds.
+        If it returned no answer within `time_limit` seconds.
     """
     given = io.BytesIO()
     np.savez(given, indptr=indptr, indices=indices, values=values, shape=shape)
@@ -140,8 +140,8 @@ def in_child(
 def _col_duals(problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> NDArray:
     """Column duals of an optimal matching: shortest distances in its residual graph (Bellman-Ford).
 
-    An unmatched row i bounds v_j by c_ij - row_unmatched_i; a row matched to k bounds it by
-    v_k + c_ij - c_ik.
+    An unmatched row i bounds v_j by c_ij - row_unmatched_i. A row that is matched with k bounds it by v_k +
+    c_ij - c_ik.
     """
     from .certificate import pair_costs
 

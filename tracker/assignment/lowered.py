@@ -1,8 +1,8 @@
-"""Problems with costs far above those that are chosen between: the same choice among costs of one size.
+"""Lower very large costs, so that all costs have the same order of magnitude.
 
-Floating-point duals of 1e15 cannot distinguish pairs that differ by .01. So exact solvers get a problem in
-which the large costs are lowered. No cost is raised: an answer that pays no lowered cost, or as many as any
-other, is optimal for the problem itself, too.
+Floating-point duals near 1e15 cannot distinguish pairs whose costs differ by .01. So exact solvers get a
+problem in which the large costs are lowered. As no cost is raised, an answer of the lowered problem is also
+optimal for the original one if it pays no lowered cost, or if every answer pays equally many.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .scales import FAR, cost_scales, pair_range
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A problem whose costs are at most those of another.
+    """A problem with some costs lowered.
 
     Parameters
     ----------
     problem : AssignmentProblem
     row_shift, col_shift : float
-        What every unmatched cost of a row, or of a column, was lowered by; 0 for at least one of the sides.
+        Amount by which all unmatched costs of rows, or of columns, were lowered; at least one of them is 0.
     """
 
     problem: AssignmentProblem
@@ -35,10 +35,11 @@ class Lowered:
     col_shift: float = 0.0
 
     def answer_to(self, problem: AssignmentProblem, found: Assignment) -> Assignment | None:
-        """The answer to the problem itself, by that to the lowered one; None if it pays a lowered cost.
+        """Convert an answer of the lowered problem to the original one; None if it pays a lowered cost.
 
-        Of the larger side every answer leaves at least as many unmatched as it has more. If an answer leaves
-        no more, the shift is common to all, and the duals of one problem, shifted, are those of the other.
+        Every answer leaves at least |R - C| lines of the larger side unmatched. If an answer leaves no more
+        than that, the shift is the same for all answers, and the shifted duals are valid for the original
+        problem.
         """
         if self._pays_lowered_cost(problem, found.col_of_row):
             return None
@@ -49,7 +50,7 @@ class Lowered:
         return replace(found, problem=problem, row_dual=row_dual, col_dual=col_dual)
 
     def _pays_lowered_cost(self, problem: AssignmentProblem, col_of_row: NDArray[np.int32]) -> bool:
-        """Whether a lowered pair is matched, or one of the smaller side stays unmatched."""
+        """Whether a lowered pair is matched, or a line of the smaller side is unmatched."""
         if not problem.is_perfect:
             return int((col_of_row >= 0).sum()) < min(problem.shape)
         here, there = (certificate.pair_costs(of, col_of_row) for of in (self.problem, problem))
@@ -57,14 +58,14 @@ class Lowered:
 
 
 def with_lowered_costs(problem: AssignmentProblem) -> Lowered | None:
-    """The problem with real costs far above most others lowered; None where there are none."""
+    """Lower real costs far above most others; None if there are none."""
     if problem.is_integer:
         return None
     return _without_outliers(problem) if problem.is_perfect else _with_lower_unmatched(problem)
 
 
 def _without_outliers(problem: AssignmentProblem) -> Lowered | None:
-    """Pairs that cost far more than most, such as numbers for forbidden pairs, lowered to what is usual."""
+    """Lower pair costs far above most others, such as large numbers that stand for forbidden pairs."""
     if not isinstance(problem.costs, DenseCosts):
         return None
     usual, largest = cost_scales(problem)
@@ -76,11 +77,11 @@ def _without_outliers(problem: AssignmentProblem) -> Lowered | None:
 
 
 def _with_lower_unmatched(problem: AssignmentProblem) -> Lowered | None:
-    """Unmatched costs that force every match, lowered as far as they still do so.
+    """Lower unmatched costs that force every match, as far as they still do so.
 
-    One more match raises the costs of pairs by at most m high - (m - 1) low, where m are matched at costs
-    from low to high. The smaller side, matched as a whole, pays no unmatched cost; of the larger one all
-    answers pay equally many.
+    With m matches at costs between low and high, one more match raises the sum of pair costs by at most m
+    high - (m - 1) low. If the smaller side is completely matched, it pays no unmatched cost, and every answer
+    leaves equally many lines of the larger side unmatched.
     """
     span = pair_range(problem)
     row, col = problem.unmatched()
@@ -91,7 +92,7 @@ def _with_lower_unmatched(problem: AssignmentProblem) -> Lowered | None:
     least_row, least_col = float(row.min()), float(col.min())
     if enough == 0 or max(float(row.max()), float(col.max())) < FAR * enough:
         return None
-    if min(least_row, least_col) < enough:  # a match may cost more than both stay unmatched do
+    if min(least_row, least_col) < enough:  # a match may cost more than leaving both unmatched
         return None
     xp, (rows, cols) = array_module(row), problem.shape
     row_shift = _exact_shift(row, least_row - enough) if rows > cols else 0.0
@@ -102,7 +103,7 @@ def _with_lower_unmatched(problem: AssignmentProblem) -> Lowered | None:
 
 
 def _exact_shift(cost: NDArray[np.float64], shift: float) -> float:
-    """The shift, if no cost lowered by it is rounded (Knuth's TwoSum has no error term); else 0."""
+    """The shift if subtracting it from the costs causes no rounding (by Knuth's TwoSum), else 0."""
     lower = cost - shift
     part = lower - cost
     return shift if bool(((cost - (lower - part)) + (-shift - part) == 0).all()) else 0.0

@@ -1,4 +1,4 @@
-"""Matrices that an order of rows and columns solves: products, distances along a line, equal rows."""
+"""Matrices solved by sorting rows and columns: products, distances along a line, equal rows."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from .._arrays import array_module
 from .solver import Answer
 
 _TURNS = 2
-"""How often the ends of rows and columns are looked for, each from the other's."""
+"""Number of times that the extreme rows and columns are determined alternately from each other."""
 
 
 class Matrix(Protocol):
-    """What is asked of `DenseMatrix` and its like."""
+    """The methods of `DenseMatrix` that are used here."""
 
     def pairs(self, rows: NDArray, cols: NDArray) -> NDArray: ...
     def lower_to_slack(self, v: NDArray, u: NDArray) -> None: ...
 
 
 def solved_by_order(matrix: Matrix, never: NDArray, rounding: float) -> Answer | None:
-    """The answer of a square matrix whose rows and columns can be put in an order that makes it Monge.
+    """Solve a square matrix whose rows and columns can be sorted so that it has the Monge property.
 
-    In such an order c_ij + c_kl <= c_il + c_kj for all i < k and j < l, and matching the first row with the
-    first column, the second with the second and so on is optimal (Hoffman 1963). Steps of the column duals
-    between c_kl - c_kj and c_il - c_ij of neighbours prove it. These matrices defeat candidates, for all
-    pairs near the diagonal cost nearly the same (Machol and Wien's i·j is one). Where the matrix is not of
-    this kind some neighbours say so at once, from some 11 n of its n² costs.
+    In such an order, c_ij + c_kl <= c_il + c_kj for all i < k and j < l, and it is optimal to match the first
+    row with the first column, the second with the second, and so on (Hoffman 1963). Column duals prove this
+    if their steps are between c_kl - c_kj and c_il - c_ij of neighbouring rows and columns. A solver with
+    candidate pairs is slow for these matrices, because all pairs near the diagonal have nearly the same
+    reduced cost (an example is the matrix i·j of Machol and Wien). A matrix of another kind is recognised
+    quickly, from about 11 n of its n² costs.
 
     Parameters
     ----------
     matrix : Matrix
         (N, N) costs, integers or floats; inf forbids.
     never : (N,) int64 or float64 array
-        Above all costs; it says where arrays live and of which dtype duals are.
+        Above all costs; it also determines the device and the dtype of the duals.
     rounding : float
-        By how much a reduced cost may be negative.
+        Tolerance for negative reduced costs.
 
     Returns
     -------
     Answer or None
-        Proven by a pass over all pairs; None where this order does not solve it.
+        An answer proved by a pass over all pairs, or None if sorting does not solve the matrix.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def solved_by_order(matrix: Matrix, never: NDArray, rounding: float) -> Answer |
 
 
 def _in_order(matrix: Matrix, never: NDArray) -> tuple[NDArray, NDArray]:
-    """Rows and columns by how their costs change from one end of the others to the other end."""
+    """Sort rows and columns by the change of their costs between the extremes of the other side."""
     xp = array_module(never)
     every = xp.arange(len(never))
 

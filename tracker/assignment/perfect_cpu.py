@@ -1,9 +1,9 @@
 """Perfect matchings of square sparse problems on the CPU: candidates, bids, shortest augmenting paths.
 
-Serial, so that no result depends on an order of threads.
+Serial, so no result depends on threads.
 
 Shapes: indptr (R+1,) i8, indices (P,) i4, values (P,) i4, i8 or f8; v (R,) i8 for integer values and f8 for
-real ones; owner (R,) i4 row that holds each column or -1; edge (R,) i8 pair that each row holds or -1.
+real ones; owner (R,) i4: row of each column or -1; edge (R,) i8: pair of each row or -1.
 """
 
 # mypy: ignore-errors
@@ -20,13 +20,13 @@ from .problem import forbidden
 __all__ = ["FAR", "PATIENCE", "PATIENCE_WITH_POINTS", "added", "augment", "bid", "lower_to_slack", "merged"]
 
 PATIENCE = PATIENCE_WITH_POINTS = 0
-"""Passes without a perfect matching among candidates, before a search of all pairs is the quicker way."""
+"""Number of passes without a perfect matching of candidates after which a search of all pairs is faster."""
 FAR = 0
-"""Far candidates of every row of points."""
+"""Number of far candidates per row, for points."""
 
 
 def merged(of_rows, row_count, of_cols, col_count):
-    """Candidates of rows and of columns as CSR, each pair once: indptr, rows, indices."""
+    """Merge candidates of rows and of columns into CSR without duplicates: indptr, rows, indices."""
     indices = np.empty(int(row_count.sum()) + int(col_count.sum()), np.int32)
     indptr = np.empty(len(row_count) + 1, np.int64)
     _merge(of_rows, row_count, of_cols, col_count, indptr, indices)
@@ -34,7 +34,7 @@ def merged(of_rows, row_count, of_cols, col_count):
 
 
 def added(nearest, count, indptr, rows, indices, edge):  # noqa: ARG001
-    """The candidates with new ones; written: edge, pairs that move."""
+    """Add new candidates; written: edge, because pair numbers change."""
     larger = np.empty_like(indptr), np.empty(len(indices) + int(count.sum()), np.int32)
     _add(nearest, count, indptr, indices, edge, *larger)
     return larger[0], _rows(larger[0]), larger[1][: larger[0][-1]]
@@ -46,10 +46,10 @@ def _rows(indptr):
 
 @njit(nogil=True, cache=True)
 def _merge(of_rows, row_count, of_cols, col_count, indptr, indices):  # pragma: no cover
-    """Candidates of rows and of columns as one CSR matrix, each pair once.
+    """Merge candidates of rows and of columns into one CSR matrix without duplicates.
 
-    of_rows (R,k), of_cols (C,l) i4; row_count (R,), col_count (C,) i4. Written: indptr (R+1,) i8, and
-    indices i4, for which there must be room.
+    of_rows (R,k), of_cols (C,l) i4; row_count (R,), col_count (C,) i4. Written: indptr (R+1,) i8, and indices
+    i4, which must be large enough.
     """
     rows, cols = len(row_count), len(col_count)
     is_new = np.zeros(of_cols.shape, np.bool_)
@@ -78,10 +78,10 @@ def _merge(of_rows, row_count, of_cols, col_count, indptr, indices):  # pragma: 
 
 @njit(nogil=True, cache=True)
 def _add(nearest, count, indptr, indices, edge, new_indptr, new_indices):  # pragma: no cover
-    """The CSR matrix with new pairs at the end of each row; those that are there already stay as they are.
+    """Append new pairs to each row of a CSR matrix; existing pairs are not duplicated.
 
-    nearest (R,k) i4 columns, the first count (R,) i4 of each row; indptr (R+1,) i8, indices i4. Written:
-    new_indptr (R+1,) i8, new_indices, and edge (R,) i8, pairs that move.
+    nearest (R,k) i4: columns, of which the first count (R,) i4 in each row are valid; indptr (R+1,) i8,
+    indices i4. Written: new_indptr (R+1,) i8, new_indices, and edge (R,) i8, because pair numbers change.
     """
     new_indptr[0] = 0
     for i in range(len(count)):
@@ -102,12 +102,12 @@ def _add(nearest, count, indptr, indices, edge, new_indptr, new_indices):  # pra
 
 @njit(nogil=True, cache=True)
 def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):  # pragma: no cover
-    """Rounds of bids until no more than `few` rows are free; returns the number of bids.
+    """Rounds of bids until at most `few` rows are free; returns the number of bids.
 
-    Each free row bids on its best column what makes it epsilon worse than the second best; a row that is
-    outbid bids in the next round. A row whose best is dearer than its bound, for there pairs may be missing,
-    bids no more; nor does one with a single pair, or without epsilon one with a tie that raises no price.
-    bound (R,). Written: v, owner, edge.
+    Each free row bids on its best column so much that this becomes epsilon worse than the second-best column.
+    A row that is outbid bids in the next round. A row stops bidding if its best column costs more than bound
+    (R,), because better pairs may be missing; if it has a single pair; or, without epsilon, if its two best
+    columns tie. Written: v, owner, edge.
     """
     free = np.nonzero(edge < 0)[0]
     left, bids = len(free), 0
@@ -147,11 +147,10 @@ def bid(indptr, indices, values, v, owner, edge, bound, epsilon, rounds, few):  
 
 
 def augment(indptr, indices, values, v, owner, edge, jump):
-    """Shortest augmenting paths from all free rows; counts, and a row that has no path, or -1.
+    """Shortest augmenting paths from all free rows; returns counters, and a row without a path, or -1.
 
-    Columns that rows without a path can reach are then made `jump` dearer, so that such rows look for others;
-    with a jump of 0 the first such row ends the search.
-    Written: v, owner, edge.
+    If a row has no path, the prices of all columns that it can reach rise by `jump`, so that rows choose
+    other columns. With a jump of 0, the search ends at the first such row. Written: v, owner, edge.
     """
     never = forbidden(v.dtype)
     unmatched = np.full(len(v), never)
@@ -175,7 +174,7 @@ def augment(indptr, indices, values, v, owner, edge, jump):
 
 @njit(nogil=True, cache=True)
 def _reachable(indptr, indices, owner, rows):  # pragma: no cover
-    """(R,) bool: columns on alternating paths from some rows."""
+    """(R,) bool: whether each column is on an alternating path from the given rows."""
     is_reached = np.zeros(len(owner), np.bool_)
     stack = np.empty(len(owner) + len(rows), np.int32)
     stack[: len(rows)] = rows

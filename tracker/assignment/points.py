@@ -1,4 +1,4 @@
-"""Distances of two point sets, asked like a dense matrix, of which some rows at a time exist."""
+"""Distances of two point sets with the interface of a dense matrix, computed some rows at a time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .dense import DenseMatrix, in_blocks, limit_in
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts
 
 _ENTRIES = 1 << 22
-"""Distances that exist at once: 32 MiB."""
+"""Number of distances in memory at once: 32 MiB."""
 
 
 class PointMatrix:
-    """`DenseMatrix` for points; its methods take and give the same.
+    """`DenseMatrix` for points, with the same methods.
 
     Parameters
     ----------
     costs : PointCosts
         On the host.
     place : (int, int), optional
-        As of `DenseMatrix`.
+        As in `DenseMatrix`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class PointMatrix:
     def nearest_of_rows(
         self, v: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The columns of least c_ij - v_j below a limit, row by row; see `DenseMatrix`."""
+        """The columns with the least c_ij - v_j below a limit, for each row; see `DenseMatrix`."""
         row, of = self._place
         found = [
             DenseMatrix(self.block(first, last), None, (row + first, of)).nearest_of_rows(
@@ -88,7 +88,7 @@ class PointMatrix:
     def nearest_of_cols(
         self, u: NDArray, limit: NDArray, most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray]:
-        """The rows of least c_ij - u_i below a limit, column by column; see `DenseMatrix`."""
+        """The rows with the least c_ij - u_i below a limit, for each column; see `DenseMatrix`."""
         from . import dense_cpu
 
         rows, cols = self.shape
@@ -108,7 +108,7 @@ class PointMatrix:
 def matrix_of(
     costs: DenseCosts | PointCosts, place: tuple[int, int] | None = None
 ) -> DenseMatrix | PointMatrix:
-    """What answers questions about all pairs, where the costs or points live; `place` as of `DenseMatrix`."""
+    """A `DenseMatrix`, or its equivalent for points, where the costs live; `place` as in `DenseMatrix`."""
     if on_device(costs.source if isinstance(costs, PointCosts) else costs.values):
         on_gpu: Any = import_module(".dense_gpu", __package__)
         return on_gpu.DeviceMatrix(costs)
@@ -118,7 +118,7 @@ def matrix_of(
 
 
 def dense_of(costs: PointCosts) -> DenseCosts:
-    """All distances of two point sets as a matrix.
+    """Compute all distances of two point sets as a matrix.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def dense_of(costs: PointCosts) -> DenseCosts:
 
 
 def stored_costs(problem: AssignmentProblem) -> DenseCosts | SparseCosts:
-    """The costs of a problem as they are stored; of points a matrix is made."""
+    """The stored costs of a problem; for points, a matrix is computed."""
     return dense_of(problem.costs) if isinstance(problem.costs, PointCosts) else problem.costs
 
 

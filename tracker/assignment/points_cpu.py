@@ -1,6 +1,6 @@
-"""CPU kernels of `points`; each call works on rows or pairs of its own, so threads change nothing.
+"""CPU kernels of `points`; each call works on separate rows or pairs, so no result depends on threads.
 
-Shapes: source (R,D) f8, by_axis (D,C) f8, the targets axis by axis; squared: whether the root is left out.
+Shapes: source (R,D) f8, by_axis (D,C) f8: the targets axis by axis; squared: whether to omit the root.
 """
 
 # mypy: ignore-errors
@@ -28,7 +28,7 @@ def distances(source, by_axis, squared, costs, first, last):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def pairs(source, by_axis, squared, rows, cols, costs, first, last):  # pragma: no cover
-    """Distances of pairs rows (P,), cols (P,), to the bit those of `distances`. Written: costs (P,) f8."""
+    """Distances of pairs rows (P,), cols (P,), bit-identical to `distances`. Written: costs (P,) f8."""
     for p in range(first, last):
         distance = 0.0
         for axis in range(len(by_axis)):

@@ -1,4 +1,4 @@
-"""AssignmentProblem: costs of pairs, and what it costs to leave a row or a column unmatched."""
+"""AssignmentProblem: costs of pairs, and costs of leaving a row or column unmatched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DenseCosts:
     Raises
     ------
     TypeError
-        If the array is masked, for a mask would be lost.
+        If the array is masked, because the mask would be lost.
     """
 
     values: NDArray
@@ -44,14 +44,14 @@ class DenseCosts:
 
     @cached_property
     def extremes(self) -> tuple[int | float, int | float]:
-        """Least and largest cost: NaN if any cost is, 0 if there are no costs; computed once."""
+        """Least and largest cost: NaN if any cost is NaN, 0 if there are no costs; computed once."""
         from .dense import extremes
 
         return extremes(self.values)
 
     @cached_property
     def largest(self) -> float:
-        """Largest magnitude among finite costs; computed once."""
+        """Largest absolute value of the finite costs; computed once."""
         return largest_number(self.values, self.extremes)
 
     def transposed(self) -> DenseCosts:
@@ -67,7 +67,7 @@ class DenseCosts:
 
     @classmethod
     def of_gains(cls, gains: NDArray) -> DenseCosts:
-        """The negated gains: the least sum of costs is the largest sum of gains; ``-inf`` forbids a pair.
+        """Costs that are negated gains, so the least cost is the largest gain; ``-inf`` forbids a pair.
 
         Raises
         ------
@@ -89,21 +89,21 @@ class DenseCosts:
             raise ValueError(
                 "Gains hold integers so large that their sums overflow. Divide them, or use floats."
             )
-        # The least integer of a type has no negative in it.
+        # The least integer of a dtype cannot be negated in it.
         has_least = kind == "i" and gains.size and int(gains.min()) == np.iinfo(gains.dtype).min
         return cls(-gains.astype(np.int64) if kind in "ub" or has_least else -gains)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseCosts:
-    """Costs of some pairs, row by row (CSR); a pair that is absent is forbidden, a stored zero is a cost.
+    """Costs of some pairs in CSR format; absent pairs are forbidden, and a stored zero is a cost.
 
     Parameters
     ----------
     indptr : (R + 1,) int64 array
-        Row i has the pairs indptr[i] to indptr[i + 1].
+        Row i has the pairs indptr[i] up to, but not including, indptr[i + 1].
     indices : (P,) int32 array
-        Column of each pair; within a row in any order, and none twice.
+        Column of each pair; within a row in any order, without duplicates.
     values : (P,) array of a real dtype
         Cost of each pair; finite.
     shape : (int, int)
@@ -142,7 +142,7 @@ class SparseCosts:
 
 @dataclass(frozen=True, eq=False)
 class PointCosts:
-    r"""Distances of all pairs of two point sets, evaluated where they are needed and never stored.
+    r"""Distances between all pairs of two point sets, computed when needed and never stored.
 
     :math:`c_{ij} = |a_i - b_j|`, or its square. Coordinates are subtracted first, so that points far from
     the origin lose no precision.
@@ -183,7 +183,7 @@ class AssignmentProblem:
 
     .. math:: \min \sum_{(i,j) \in M} c_{ij} + \sum_{i \notin M} r_i + \sum_{j \notin M} s_j
 
-    so a pair that costs :math:`r_i + s_j` or more never helps. With both None every row must be
+    so a pair that costs :math:`r_i + s_j` or more never lowers the total. With both None every row must be
     matched, or every column if there are more rows than columns (a perfect matching of the smaller
     side).
 
@@ -195,7 +195,7 @@ class AssignmentProblem:
     col_unmatched : (C,) array or None
         Cost :math:`s_j` of leaving column j unmatched; finite.
     largest : int, optional
-        No finite cost is larger in magnitude than this. If left out, it is found from the costs.
+        Upper bound on the absolute value of all finite costs. By default it is computed from the costs.
 
     Examples
     --------
@@ -216,12 +216,12 @@ class AssignmentProblem:
 
     @property
     def array(self) -> NDArray:
-        """The array of the costs (of points: the sources), which has their type and device."""
+        """The array of the costs (for points, of the sources), with their dtype and device."""
         return self.costs.source if isinstance(self.costs, PointCosts) else self.costs.values
 
     @property
     def is_perfect(self) -> bool:
-        """Whether the smaller side must be matched whole."""
+        """Whether the smaller side must be matched completely."""
         return self.row_unmatched is None
 
     @property
@@ -238,9 +238,9 @@ class AssignmentProblem:
         return AssignmentProblem(costs, self.col_unmatched, self.row_unmatched, largest=self.largest)
 
     def unmatched(self) -> tuple[NDArray, NDArray]:
-        """Unmatched costs of rows and columns, as int64 or float64; to be read, not to be written.
+        """Unmatched costs of rows and columns, as int64 or float64; must not be modified.
 
-        In a perfect matching of all rows that of a row is `forbidden` and that of a column 0.
+        If all rows must be matched, the cost is `forbidden` for rows and 0 for columns.
         """
         dtype = np.int64 if self.is_integer else np.float64
         if self.row_unmatched is None or self.col_unmatched is None:
@@ -251,14 +251,14 @@ class AssignmentProblem:
 
 
 def _unmasked(values: ArrayLike) -> NDArray:
-    """The values as an array."""
+    """Convert values to an array."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("The array is masked. Forbid pairs by infinity, such as costs.filled(np.inf).")
     return np.asarray(values)
 
 
 def as_kernels_read(problem: AssignmentProblem) -> AssignmentProblem:
-    """The problem with the arrays of sparse costs in the types and without the gaps that a GPU reads over."""
+    """The problem with sparse costs in contiguous arrays of the dtypes that GPU kernels require."""
     costs = problem.costs
     if not isinstance(costs, SparseCosts):
         return problem
@@ -268,12 +268,12 @@ def as_kernels_read(problem: AssignmentProblem) -> AssignmentProblem:
 
 
 def on_host(problem: AssignmentProblem) -> AssignmentProblem:
-    """The problem with all its arrays in main memory."""
+    """Copy the problem to main memory."""
     return _moved(problem, to_host)
 
 
 def on_gpu(problem: AssignmentProblem) -> AssignmentProblem:
-    """The problem with all its arrays in the current GPU's memory."""
+    """Copy the problem to the memory of the current GPU."""
     return _moved(problem, to_device)
 
 
@@ -292,12 +292,12 @@ def _moved(problem: AssignmentProblem, move: Callable[[NDArray], NDArray]) -> As
 
 
 def forbidden(dtype: type | np.dtype) -> np.int64 | np.float64:
-    """A cost no matching can reach: ``inf``, or for integers the eighth part of their range."""
+    """A cost above that of any matching: ``inf``, or for integers one eighth of their range."""
     return np.float64(np.inf) if np.dtype(dtype).kind == "f" else np.int64(2**60)
 
 
 def largest_number(cost: NDArray, extremes: tuple[int | float, int | float] | None = None) -> float:
-    """Largest magnitude among finite costs, none of which is NaN; 0 if there are none."""
+    """Largest absolute value of the finite costs; 0 if there are none. NaN must not occur."""
     if cost.size == 0:
         return 0.0
     low, high = map(float, extremes or (cost.min(), cost.max()))

@@ -1,4 +1,4 @@
-"""How large the costs of a problem are: what rounding is measured by."""
+"""The scale of the costs in a problem, by which rounding is measured."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from .._arrays import array_module, to_host
 from .problem import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, largest_number
 
 _SAMPLE = 1 << 16
-"""Costs that are sampled to find what is usual: enough for a hundredth of them to be several hundred."""
+"""Number of costs sampled to find the usual scale, of which 1 % are still several hundred."""
 
 FAR = 1000
-"""Times a low cost from which a cost may stand for something else, such as a forbidden pair."""
+"""Factor above a low cost from which a cost may stand for something else, such as a forbidden pair."""
 
 
 def largest_cost(problem: AssignmentProblem) -> float:
-    """Largest magnitude among finite costs of pairs and of staying unmatched; of points an upper bound."""
+    """Largest absolute value of finite pair costs and unmatched costs; for points, an upper bound."""
     unmatched = [cost for cost in (problem.row_unmatched, problem.col_unmatched) if cost is not None]
     largest = [largest_number(cost) for cost in unmatched]
     if isinstance(problem.costs, DenseCosts):
@@ -28,10 +28,10 @@ def largest_cost(problem: AssignmentProblem) -> float:
 
 
 def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
-    """What rounding is measured by, 0 for integers, and the largest cost.
+    """The scale by which rounding is measured (0 for integers), and the largest cost.
 
-    That is the largest one as well, unless it is far above what most pairs cost: numbers that stand for
-    forbidden pairs would hide what the others differ by.
+    The scale is the largest cost, unless this is far above most pair costs: large numbers that stand for
+    forbidden pairs would hide the differences of the other costs.
     """
     largest, values = largest_cost(problem), problem.array
     if problem.is_integer:
@@ -39,7 +39,7 @@ def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
     if isinstance(problem.costs, PointCosts) or values.size == 0:
         return largest, largest
     at = np.arange(min(values.size, _SAMPLE), dtype=np.uint64)
-    if len(at) < values.size:  # scattered, for lines may differ
+    if len(at) < values.size:  # scattered, because lines may differ
         at = at * np.uint64(0x9E3779B97F4A7C15) % np.uint64(values.size)
     at = array_module(values).asarray(at.astype(np.int64))
     some = values[at] if values.ndim == 1 else values[at // values.shape[1], at % values.shape[1]]
@@ -53,7 +53,7 @@ def cost_scales(problem: AssignmentProblem) -> tuple[float, float]:
 
 
 def pair_range(problem: AssignmentProblem) -> tuple[float, float] | None:
-    """Least and largest finite cost of a pair, of points a lower and an upper bound; None without a pair."""
+    """Least and largest finite pair cost (for points, bounds of them); None if there are no pairs."""
     if isinstance(problem.costs, PointCosts):
         return (0.0, largest_cost(AssignmentProblem(problem.costs))) if min(problem.shape) else None
     values = problem.costs.values

@@ -1,4 +1,4 @@
-"""What every solver is: one method, `compute`, from a checked problem to a matching and column duals."""
+"""The interface of solvers: the method `compute` returns a matching and column duals of a valid problem."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .problem import AssignmentProblem
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a solver hands to the door, which certifies it.
+    """The answer of a solver, which `assign` certifies.
 
     Parameters
     ----------
     col_of_row : (R,) int32 array
         Column of each row, -1 if unmatched.
     col_dual : (C,) int64 or float64 array
-        Any values; the better they are, the better the bound.
+        Any values; better duals give a better bound.
     stats : mapping
-        What the solver counted.
+        Counters of the solver.
     finish : callable
-        Called when the proof is on its way, so that a GPU need not wait for the host to ask how it went: may
-        complete `stats`, and returns the answer that stands in place of this one, None if this one stands.
+        Called after the certificate has been launched, so that a GPU need not wait for the host. It may
+        complete `stats`. It returns an answer that replaces this one, or None.
     """
 
     col_of_row: NDArray[np.int32]
@@ -36,34 +36,34 @@ class Answer:
 
 
 class AbstractAssignmentSolver(ABC):
-    """Base of the solvers. A subclass stands in a module of its own, named like the solver."""
+    """Base class of solvers. Each subclass has its own module, named after the solver."""
 
     @abstractmethod
     def compute(self, problem: AssignmentProblem) -> Answer:
-        """Solve a checked problem; a perfect matching is asked of all rows (R <= C).
+        """Solve a checked problem; in a perfect matching, all rows must be matched (R <= C).
 
         Raises
         ------
         ValueError
-            If some row cannot be matched that must be.
+            If a row that must be matched cannot be.
         """
 
     is_exact = True
-    """Whether it finds the optimum; else it is a heuristic."""
+    """Whether the solver finds the optimum; otherwise it is a heuristic."""
 
     works_on_points = False
-    """Whether `compute` takes `PointCosts`; else they are made a matrix before."""
+    """Whether `compute` accepts `PointCosts`; otherwise they are first converted to a matrix."""
 
     needs_matrix = False
-    """Whether it makes a matrix of sparse costs; large ones are given to it in parts, see `components`."""
+    """Whether it converts sparse costs to a matrix; then large ones are split, see `components`."""
 
     is_near_linear = True
-    """Whether its time grows about as the problem does, so that several problems may be solved as one."""
+    """Whether its time is about linear in the problem size, so that several problems may be combined."""
 
     def with_workers(self, workers: int) -> AbstractAssignmentSolver:  # noqa: ARG002
-        """The same solver with so many threads, if it has a number of them and none was chosen."""
+        """The solver with this number of threads, if it has such a setting and none was chosen."""
         return self
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
-        """Whether there are GPU kernels for this problem; without, it is solved on the host."""
+        """Whether there are GPU kernels for this problem; otherwise it is solved on the host."""
         return False

@@ -1,4 +1,4 @@
-"""Dense problems as sparse ones: few candidates a row and column, then all other pairs priced out."""
+"""Solve dense problems as sparse ones: few candidates per row and column, then a check of all other pairs."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from .solver import AbstractAssignmentSolver, Answer
 
 @dataclass(frozen=True)
 class Sparsified(AbstractAssignmentSolver):
-    """Exact for dense problems and points; looks at all pairs a handful of times, where others do hundreds.
+    """Exact for dense problems and points; reads the matrix a few times, other solvers hundreds of times.
 
-    The pairs of least reduced cost of every row and column are candidates; `BidAndAugment`'s kernels solve
-    that sparse problem exactly. One pass over the whole matrix then looks for pairs whose cost is below the
-    sum of their duals. Where there is none the answer is optimal for the whole matrix; where there are, they
-    become candidates, and only rows whose pair is no longer their best search again (Volgenant's
-    core-oriented approach, 1996). Square perfect matchings begin with a scaled auction, whose prices
-    choose better candidates; among points on a GPU far pairs take part. If candidates admit no matching,
-    or if pairs keep coming, rough duals of an auction over all pairs choose others. If these do not
-    suffice either the whole matrix is searched: on the host from an auction, on a GPU by `Auction`, or by
-    `Hungarian` where integers leave no room for an auction's proof. Sparse problems go to `BidAndAugment`
-    as they are. Matrices that an order solves (`monge.py`) are known at once.
+    The candidates are the pairs of least reduced cost in each row and each column. The kernels of
+    `BidAndAugment` solve this sparse problem exactly. A pass over the whole matrix then searches for pairs
+    whose cost is below the sum of their duals. If there are none, the answer is optimal for the whole matrix.
+    Otherwise these pairs become candidates, and only rows whose pair is no longer their best choice search
+    again (Volgenant's core-oriented approach, 1996). For square perfect matchings, a scaled auction comes
+    first, because its prices give better candidates; for points on a GPU, it also uses far pairs. If the
+    candidates admit no matching, or if too many passes find new pairs, an auction over all pairs gives rough
+    duals for another choice of candidates. If this does not suffice either, the whole matrix is searched: on
+    the host by augmenting paths that start from an auction, on a GPU by `Auction`, or by `Hungarian` if the
+    integers are too large for an auction to prove optimality. Sparse problems are passed to `BidAndAugment`.
+    Matrices that can be solved by sorting (`monge.py`) are recognised first.
 
     Parameters
     ----------
     of_row, of_col : int
-        Candidates of each row and of each column; they change the time, never the cost.
+        Number of candidates per row and per column; it affects the time, never the cost.
     rounds : int
-        Passes that add candidates before the rest is left to paths over the whole matrix.
+        Number of passes that add candidates; after these, paths over the whole matrix are searched.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Sparsified(AbstractAssignmentSolver):
         return answer or self._everywhere(problem, core)
 
     def from_candidates(self, problem: AssignmentProblem, core: Core) -> Answer | None:
-        """Candidates by the duals as they are, solved, and more of them while others break the duals."""
+        """Choose candidates with the current duals, solve, and add pairs while some violate the duals."""
         core.choose_candidates(self.of_row, self.of_col)
         stuck, passes = core.solve(self.of_row), 0
         while passes < self.rounds or not problem.is_perfect:
@@ -81,7 +82,7 @@ class Sparsified(AbstractAssignmentSolver):
         return None
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:
-        """Matrices and points of every kind; sparse costs that `BidAndAugment` takes."""
+        """GPU kernels exist for all matrices and points, and for sparse costs if `BidAndAugment` has them."""
         return not isinstance(problem.costs, SparseCosts) or BidAndAugment().works_on_device(problem)
 
     def _at_home(self, problem: AssignmentProblem) -> Answer:
@@ -92,7 +93,7 @@ class Sparsified(AbstractAssignmentSolver):
         return at_device(BidAndAugment().compute(on_host(stored)))
 
     def _everywhere(self, problem: AssignmentProblem, core: Core) -> Answer:
-        """What defeats candidates may defeat paths from where they led, yet hardly an auction."""
+        """Where candidates fail, paths from their duals may be slow as well, but rarely an auction."""
         stored = with_stored_costs(problem)
         if on_device(problem.array):
             whole = Auction() if Auction().proves(stored) else Hungarian()

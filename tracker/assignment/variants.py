@@ -1,4 +1,4 @@
-"""Solvers by name: `auction`, a variant of it, `auction:fixed`, and settings, `auction:fixed(epsilon=1)`."""
+"""Names of solvers: `auction`, with a variant `auction:fixed`, with settings `auction:fixed(epsilon=1)`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .solver import AbstractAssignmentSolver
 
 @dataclass(frozen=True)
 class Variant:
-    """A solver and what its variant fixes of the settings; `says` describes it in a line."""
+    """A solver with the settings that its variant fixes; `says` is a one-line description."""
 
     solver: str
     name: str
@@ -41,10 +41,10 @@ VARIANTS = (
     Variant("jonker_volgenant", "", "exact; SciPy's solvers, the reference"),
     Variant("greedy", "", "heuristic; nearest first, the baseline"),
 )
-"""All of them, those of one solver after each other, first the one that has no name."""
+"""All variants, grouped by solver; the unnamed variant of each solver comes first."""
 
 SOLVERS = tuple(dict.fromkeys(variant.solver for variant in VARIANTS))
-"""Names of the solvers: those of their modules."""
+"""Names of the solvers, which are those of their modules."""
 
 _WORDS = {
     "variant": ("tree", "classical"),
@@ -53,24 +53,24 @@ _WORDS = {
     "parallel": ("true", "false"),
     "mixed": ("true", "false"),
 }
-"""Settings that are words."""
+"""Settings that are words, with the allowed values."""
 _LEAST = {"scaling": 1, "seed": 0, "deadline": 0, "time_limit": 0}
-"""What a number may be at least, if it need not be above 0."""
+"""Least values of numeric settings; the others must be above 0."""
 _FORM = re.compile(r"(\w+)(?::(\w+))?(?:\((.*)\))?")
 
 
 def solver_named(text: str) -> AbstractAssignmentSolver:
-    """The solver, variant and settings that a text names.
+    """Parse the name of a solver with variant and settings.
 
     Parameters
     ----------
     text : str
-        A name in `SOLVERS`; a variant follows after a colon, settings in parentheses.
+        A name in `SOLVERS`, optionally followed by a colon and a variant, and by settings in parentheses.
 
     Raises
     ------
     ValueError
-        If there is no such solver, variant or setting; the message lists those there are.
+        If there is no such solver, variant or setting; the message lists the existing ones.
 
     Examples
     --------
@@ -92,13 +92,13 @@ def solver_named(text: str) -> AbstractAssignmentSolver:
 
 
 def solver_class(name: str) -> type[AbstractAssignmentSolver]:
-    """The class in the module of that name."""
+    """The solver class in the module of this name."""
     module = import_module(f".{name}", __package__)
     return getattr(module, name.title().replace("_", ""))
 
 
 def described() -> str:
-    """Solvers, variants and the settings that they take, a line each.
+    """Description of all solvers and variants with their settings, one line each.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def described() -> str:
 
 
 def names() -> list[str]:
-    """All solvers and variants, as a form offers them.
+    """Names of all solvers and variants, for a choice in a form.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _fixed_by(name: str, variant: str) -> Mapping[str, float | int | str | bool]
 
 
 def _taken_by(name: str, fixed: Mapping[str, object]) -> dict[str, str]:
-    """Settings that are left to choose, with their types."""
+    """Settings that a variant does not fix, with their types."""
     kind: type = solver_class(name)
     return {one.name: str(one.type) for one in fields(kind) if one.name not in fixed}
 
@@ -154,7 +154,7 @@ def _settings_of(name: str, variant: str, text: str) -> dict[str, float | int | 
 
 
 def _value(what: str, key: str, text: str, kind: str) -> float | int | str | bool | None:
-    """A setting of a type, from a text."""
+    """Parse a setting of the given type."""
     if key in _WORDS:
         word = text.lower()
         if word not in _WORDS[key]:

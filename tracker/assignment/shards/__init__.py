@@ -1,9 +1,9 @@
-"""Shards: one matrix divided over several GPUs, or over parts that take turns (Date & Nagi 2016, section 5).
+"""Shards: one matrix divided over several GPUs, or over parts that run in turn (Date & Nagi 2016, section 5).
 
-Every shard runs the same program on its own rows or columns. Nothing goes through a root: what the paper's
-root does every shard does alike, for ties are settled by rule.
+Every shard runs the same program on its own rows or columns. There is no root process as in the paper: each
+shard repeats the root's steps with the same result, because a fixed rule decides ties.
 
-`communicator`   three calls, gather, least and total; `Alone`, `Virtual`, and threads that run shards
+`communicator`   three calls (gather, least, total); `Alone`, `Virtual`, and threads that run shards
 `nccl`           the same between GPUs, of one host or of several
 `sockets`        the same between processes, for tests
 `blocks`         readers of rows and columns: arrays, .npy files, Zarr, points

@@ -1,4 +1,4 @@
-"""What shards read: their own rows or columns of a matrix, wherever it lies, or of distances of points."""
+"""Readers of shards: blocks of rows or columns of a matrix in memory or on disk, or of point distances."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from ..problem import DenseCosts, PointCosts
 from .communicator import Communicator, ShardError
 
 WORDS = 400
-"""Bytes of what a shard says of its failure."""
+"""Length in bytes of the message about a failed shard."""
 _AT_ONCE = 1 << 27
-"""Bytes of columns that are read at once, or brought to a GPU."""
+"""Number of bytes of columns that are read, or copied to a GPU, at once."""
 
 
 class Blocks(Protocol):
-    """A matrix of costs of which parts can be read."""
+    """A matrix of costs that can be read in blocks."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
 
     def rows(self, first: int, last: int) -> NDArray:
-        """(last - first, C) costs, row after row."""
+        """(last - first, C) costs of some rows, C-contiguous."""
 
     def cols(self, first: int, last: int) -> NDArray:
-        """(R, last - first) costs, row after row."""
+        """(R, last - first) costs of some columns, C-contiguous."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayBlocks:
-    """Of an array: NumPy's, a memory-mapped one, CuPy's or Zarr's, whatever has shape, dtype and slices.
+    """Blocks of a NumPy, memory-mapped, CuPy or Zarr array, or any object with shape, dtype and slices.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class ArrayBlocks:
 
 @dataclass(frozen=True)
 class NpyBlocks:
-    """Of a .npy file, which every shard maps for itself.
+    """Blocks of a .npy file, which each shard maps into memory separately.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class NpyBlocks:
 
 @dataclass(frozen=True, eq=False)
 class PointBlocks:
-    """Of the distances of two point sets, which are evaluated where the points live.
+    """Blocks of the distances between two point sets, computed on the device of the points.
 
     Examples
     --------
@@ -126,47 +126,47 @@ class PointBlocks:
 
 
 def blocks_of(costs: DenseCosts | PointCosts) -> Blocks:
-    """Blocks of the costs of a problem."""
+    """Readers of the costs of a problem."""
     return PointBlocks(costs) if isinstance(costs, PointCosts) else ArrayBlocks(costs.values)
 
 
 def on_gpu_of(block: NDArray, is_on_gpu: bool) -> NDArray:
-    """The block as the kernels read it, on the current GPU if that is where the shard works."""
+    """The block in the form that the kernels read, on the current GPU if the shard works there."""
     block = readable(block)
     return to_device(block) if is_on_gpu and not on_device(block) else block
 
 
 def _plain(block: Any) -> Any:
-    """An array that is no memory map, so that a fault in reading comes now."""
+    """Copy a memory map into memory, so that a read error occurs now."""
     return (
         block if on_device(block) else np.array(block, copy=True) if isinstance(block, np.memmap) else block
     )
 
 
 def read(way: Communicator, part: Callable[[], NDArray], is_on_gpu: bool) -> NDArray:
-    """A shard's own block, as the kernels read it.
+    """Read the block of a shard, in the form that the kernels read.
 
     Raises
     ------
     ShardError
-        In all shards alike, if one of them cannot read its own.
+        In all shards, if one of them cannot read its block.
     """
     block, failure = np.empty((0, 0)), ""
     try:
         block = on_gpu_of(part(), is_on_gpu)
-    except Exception as error:  # whatever a reader raises
+    except Exception as error:  # a reader may raise any error
         failure = str(error) or type(error).__name__
     agreed(way, failure)
     return block
 
 
 def agreed(way: Communicator, failure: str) -> None:
-    """Raise in all shards what went wrong in one; `failure` is empty where nothing did.
+    """Raise an error in all shards if one failed; `failure` is empty in shards without an error.
 
     Raises
     ------
     ShardError
-        With the words of the first shard that has some.
+        With the message of the first shard that failed.
     """
     said = np.frombuffer(failure.encode()[:WORDS].ljust(WORDS, b"\0"), np.uint8)
     for rank, words in enumerate(way.gather(said)):

@@ -1,7 +1,7 @@
-"""Date & Nagi's classical variant over shards that each hold some rows of the matrix.
+"""Date & Nagi's classical variant, with the rows of the matrix divided over shards.
 
-Every shard compresses its own rows after each dual update. The lists of pairs without slack are gathered, and
-all shards search them alike; of a dual update they agree on one number.
+After each dual update, every shard compresses its own rows. The lists of pairs with zero slack are gathered,
+and all shards perform the same search in them. For a dual update, shards exchange one number.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .communicator import Communicator
 from .state import ON_HOST, Reduced, Tally, gathered_lines
 
 _UPDATES = 4
-"""Place of the dual updates in `Forest.words`."""
+"""Index of the counter of dual updates in `Forest.words`."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Duals:
-    """Duals of own rows and of all columns, where the shard works: what compression reads."""
+    """Duals of own rows and of all columns, on the device of the shard, for the compression."""
 
     row_dual: NDArray
     col_dual: NDArray
 
 
 def search_pairs(start: Reduced, way: Communicator, tally: Tally) -> None:
-    """The search; written: the forest of `start`."""
+    """Perform the search; written: the forest of `start`."""
     forest, pairs = start.forest, None
     while tally.waiting:
         if pairs is None:
@@ -52,7 +52,7 @@ def search_pairs(start: Reduced, way: Communicator, tally: Tally) -> None:
 
 
 def _compressed(start: Reduced, way: Communicator) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Pairs without slack of all rows as CSR, from those of own rows."""
+    """Gather the pairs with zero slack of all rows as CSR."""
     forest, block = start.forest, start.block
     first, last = start.edges[way.rank], start.edges[way.rank + 1]
     own = np.zeros(last - first, np.int32)
@@ -75,7 +75,7 @@ def _there(start: Reduced, first: int, last: int) -> _Duals:
 
 
 def _own_least(start: Reduced, rank: int) -> Any:
-    """Algorithm 7 for own rows: the least slack between those that joined and uncovered columns."""
+    """Algorithm 7 for own rows: the least slack between joined rows and uncovered columns."""
     forest: Forest = start.forest
     first, last = start.edges[rank], start.edges[rank + 1]
     joined = forest.joined[: forest.words[5]]

@@ -1,7 +1,7 @@
-"""`least_uncovered` of hungarian_cpu for rows on a GPU, by the kernel of hungarian.cu."""
+"""`least_uncovered` of hungarian_cpu for rows on a GPU, with the kernel in hungarian.cu."""
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays have no type here.
+# Only _arrays.py imports CuPy, so its arrays have no type here.
 from __future__ import annotations
 
 import numpy as np
@@ -11,9 +11,9 @@ from ..._cuda import cuda_function
 
 _SOURCE = "assignment/hungarian.cu"
 _BLOCK, _ROWS = 256, 8
-"""Threads of a block and rows it works on together, as in hungarian.cu."""
+"""Threads per block, and rows per block, as in hungarian.cu."""
 _WORDS, _SCANNED, _LEAST = 3104, 5, 8
-"""Length of the words, and the places of the number of rows and of the least slack, as in hungarian.cuh."""
+"""Length of the words, and indices of the number of rows and the least slack, as in hungarian.cuh."""
 _SIGN = 1 << 63
 
 
@@ -32,7 +32,7 @@ def least_uncovered(costs, duals, covered, joined, never):
 
 
 def key_of(order, dtype):
-    """The slack of which the kernel made a number without sign, the larger the less the slack.
+    """Decode a slack from the unsigned number of the kernel, which is larger for a smaller slack.
 
     Examples
     --------

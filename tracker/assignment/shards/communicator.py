@@ -1,4 +1,4 @@
-"""What shards say to each other: three calls, each of which every shard makes in the same order."""
+"""Communication between shards: three collective calls, which all shards make in the same order."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _Made = TypeVar("_Made")
 
 
 class ShardError(RuntimeError):
-    """A shard cannot go on; every other one that waits for it raises this, too."""
+    """A shard cannot continue; all shards that wait for it raise this error, too."""
 
 
 class EndedElsewhere(ShardError):
-    """Another shard has failed; its own error says more."""
+    """Another shard has failed; its own error gives the reason."""
 
 
 class Communicator(ABC):
-    """One shard's way to the others.
+    """The connection of one shard to the others.
 
-    Arrays may live on the host or on the shard's GPU, and come back there. All shards give arrays of one
-    shape and type.
+    Arrays may be on the host or on the GPU of the shard, and results are returned there. All shards must pass
+    arrays of the same shape and dtype.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Communicator(ABC):
     Attributes
     ----------
     messages, sent : int
-        Calls so far, and the bytes that this shard gave to them.
+        Number of calls so far, and bytes that this shard sent.
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -49,18 +49,18 @@ class Communicator(ABC):
         return self._gather(array)
 
     def least(self, array: NDArray) -> NDArray:
-        """The least of all shards, number by number."""
+        """Elementwise minimum over all shards."""
         self._count(array)
         return self._least(array)
 
     def total(self, array: NDArray) -> NDArray:
-        """The sum of all shards, number by number, in the order of their ranks."""
+        """Elementwise sum over all shards, added in the order of ranks."""
         self._count(array)
         return self._total(array)
 
     @abstractmethod
     def _gather(self, array: NDArray) -> NDArray:
-        """What `gather` returns."""
+        """Implementation of `gather`."""
 
     def _least(self, array: NDArray) -> NDArray:
         return self._gather(array).min(axis=0)
@@ -69,16 +69,16 @@ class Communicator(ABC):
         return self._gather(array).sum(axis=0, dtype=array.dtype)
 
     def begin(self) -> None:  # noqa: B027  (alone there is nobody to wait for)
-        """Before the first call."""
+        """Called before the first exchange."""
 
     def end(self) -> None:  # noqa: B027
-        """After the last call: no other shard may wait for one more."""
+        """Called after the last exchange; no other shard may wait for a further one."""
 
     def leave(self) -> None:  # noqa: B027
-        """After the end, or after a failure."""
+        """Called at the end, or after a failure, to release resources."""
 
     def abort(self, reason: str) -> None:  # noqa: B027  (alone there is nobody to warn)
-        """Make the calls of all other shards fail, for this one cannot go on."""
+        """Make the calls of all other shards fail, because this one cannot continue."""
 
     def _count(self, array: NDArray) -> None:
         self.messages += 1
@@ -96,15 +96,15 @@ class Alone(Communicator):
 
 
 class _Meeting:
-    """Where the shards of one process meet, of which one at a time has the turn to work."""
+    """Meeting point of the shards of one process, of which only one works at a time."""
 
     def __init__(self, size: int) -> None:
         self.barrier, self.reason, self.turn = Barrier(size), "", Lock()
-        # Two tables in turn: nobody lays on one again before all have read it.
+        # Two tables are used alternately: none is written again before all shards have read it.
         self.tables: tuple[list[NDArray | None], ...] = ([None] * size, [None] * size)
 
     def exchange(self, rank: int, number: int, given: NDArray | None) -> list[NDArray | None]:
-        """What all shards give at their exchange of this number; None of one that has ended."""
+        """The arrays of all shards for the exchange with this number; None for a shard that has ended."""
         table = self.tables[number % 2]
         table[rank] = given
         self.turn.release()
@@ -118,11 +118,11 @@ class _Meeting:
 
 
 class Virtual(Communicator):
-    """One of several shards in threads of one process, on the CPU or all on one GPU.
+    """One of several shards that are threads of one process, on the CPU or all on one GPU.
 
-    For tests, and for matrices that are read part by part: answer, messages and bytes are those of so many
-    devices, the time says nothing about them. They take turns, from one message to the next: threads that
-    all ask for Python's lock at once lose more time by that than they take to work.
+    For tests, and for matrices that are read in parts. The answer and the messages equal those of as many
+    devices; the time does not. Only one shard runs at a time, from one message to the next, because threads
+    that compete for Python's lock lose more time than they work.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class Virtual(Communicator):
             self._meeting.turn.release()
 
     def _exchanged(self, mine: NDArray | None) -> list[NDArray | None]:
-        """What all give; refused in all of them is what would keep some waiting for ever."""
+        """The arrays of all shards; a call that would make some shards wait forever fails in all."""
         self._exchanges += 1
         given = self._meeting.exchange(self.rank, self._exchanges, mine)
         kinds = ["an end" if one is None else f"{one.dtype} of shape {one.shape}" for one in given]
@@ -165,7 +165,7 @@ class Virtual(Communicator):
         return given
 
     def message(self, array: NDArray) -> NDArray:
-        """A copy of what is given: the other shards see nothing but bytes."""
+        """Copy an array, so that other shards get only its bytes."""
         return array.copy()
 
     def abort(self, reason: str) -> None:
@@ -174,12 +174,12 @@ class Virtual(Communicator):
 
 
 def run_ranks(ways: Sequence[Communicator], work: Callable[[Communicator], _Made]) -> list[_Made]:
-    """What the work of every shard returns, each in a thread of its own.
+    """Run the work of every shard in a separate thread; returns all results.
 
     Raises
     ------
     Exception
-        That of the first shard that failed by itself; all others have ended.
+        The error of the first shard that failed by itself; all other shards have ended.
     """
     made: dict[int, _Made] = {}
     failed: dict[int, BaseException] = {}

@@ -1,4 +1,4 @@
-"""A solver whose matrix is divided over GPUs, or over shards that take turns."""
+"""A solver whose matrix is divided over GPUs, or over shards that run in turn."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Divided(AbstractAssignmentSolver):
-    """A solver of matrices and points, by shards.
+    """A solver for matrices and points that uses shards.
 
     Parameters
     ----------
     inner : Hungarian or Sparsified
-        Whose matching, duals and counts these are, to the bit.
+        The solver, whose matching, duals and counters are reproduced bit by bit.
     devices : tuple of int
-        GPUs: one a shard, or one on which all of them take turns; none if they do so where the problem lives.
+        GPUs: one per shard, or a single one on which all shards run in turn. If empty, shards run in turn on
+        the device of the problem.
     shards : int
     """
 
@@ -42,7 +43,7 @@ class Divided(AbstractAssignmentSolver):
     works_on_points = True
 
     def works_on_device(self, problem: AssignmentProblem) -> bool:  # noqa: ARG002
-        """Where shards take turns; GPUs of their own read from the host."""
+        """Whether shards run on the device of the problem; shards on separate GPUs read from the host."""
         return not self.devices
 
     def compute(self, problem: AssignmentProblem) -> Answer:
@@ -69,14 +70,14 @@ class Divided(AbstractAssignmentSolver):
         return Found(to_device(answer.col_of_row), to_device(answer.col_dual), answer.stats)
 
     def threads(self) -> int:
-        """Threads of one shard on the CPU, all of them, for shards take turns there."""
+        """Threads per shard on the CPU: all of them, because shards run in turn."""
         wanted = self.inner.workers if isinstance(self.inner, Hungarian) else None
         return wanted or processors()
 
     def in_shards(
         self, work: Callable[[Communicator], _Made], problem: AssignmentProblem | None = None
     ) -> list[_Made]:
-        """What each shard makes, in a thread with a GPU of its own, or with that of the problem."""
+        """Run each shard in a thread, with its own GPU or with that of the problem."""
         ways = _ways(self.devices, self.shards)
         own = None if problem is None or not on_device(problem.array) else int(problem.array.device.id)  # type: ignore[attr-defined]
 
@@ -91,12 +92,12 @@ class Divided(AbstractAssignmentSolver):
 def divided(
     solver: str | AbstractAssignmentSolver | None, devices: Sequence[int] | None, shards: int | None
 ) -> Divided:
-    """The solver, by default ``sparsified``, with its matrix divided.
+    """The solver, by default ``sparsified``, with a divided matrix.
 
     Raises
     ------
     ValueError
-        If it is another than ``sparsified`` and ``hungarian``, or the numbers make no sense.
+        If the solver is neither ``sparsified`` nor ``hungarian``, or the numbers are invalid.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def _ways(devices: tuple[int, ...], shards: int) -> list[Communicator]:
 
 @contextmanager
 def _on_gpu(number: int | None) -> Iterator[None]:
-    """With a GPU as the current one of this thread."""
+    """Context in which a GPU is the current one of this thread."""
     place: AbstractContextManager = nullcontext()
     if number is not None:
         place = cupy_module().cuda.Device(number)

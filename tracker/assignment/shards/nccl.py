@@ -1,7 +1,7 @@
-"""Shards on GPUs of their own, which talk through NCCL: of one host in threads, or one process each."""
+"""Shards on separate GPUs that communicate through NCCL, as threads of one host or as processes."""
 
 # mypy: ignore-errors
-# CuPy is known to _arrays.py alone, so its arrays and NCCL have no type here.
+# Only _arrays.py imports CuPy, so its arrays and NCCL have no type here.
 from __future__ import annotations
 
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ _TYPES = {"i4": "NCCL_INT32", "i8": "NCCL_INT64", "f4": "NCCL_FLOAT32", "f8": "N
 class Nccl(Communicator):
     """The shard of one GPU.
 
-    Arrays on the host pass through the GPU. Sums depend on NCCL's order; only integers are added.
+    Arrays on the host are sent through the GPU. Sums depend on NCCL's order, so only integers are added.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Nccl(Communicator):
 
     @classmethod
     def of_host(cls, devices: list[int]) -> list[Communicator]:
-        """Shards of the GPUs of this host with these numbers, for threads of one process.
+        """Shards for the GPUs of this host with these numbers, for threads of one process.
 
         Raises
         ------
@@ -55,12 +55,12 @@ class Nccl(Communicator):
 
     @classmethod
     def of_process(cls, rank: int, size: int, identity: tuple, device: int = 0) -> Nccl:
-        """The shard of this process among those of several hosts, by what `new_identity` gave to all.
+        """The shard of this process among those of several hosts, which share a result of `new_identity`.
 
         Raises
         ------
         ShardError
-            If NCCL cannot join them, as it does not where two processes name the same GPU.
+            If NCCL cannot connect them, for example because two processes name the same GPU.
         """
         nccl = _nccl()
         try:
@@ -104,12 +104,12 @@ class Nccl(Communicator):
 
     def _back(self, found, array: NDArray):
         found = found if on_device(array) else to_host(found)
-        if self._reason:  # what an aborted call left is no answer
+        if self._reason:  # the result of an aborted call is invalid
             raise EndedElsewhere(self._reason)
         return found
 
     def abort(self, reason: str) -> None:
-        """End the calls of all shards of this process; those of others see their connection close."""
+        """Abort the calls of all shards of this process; other processes see the connection close."""
         for other in self._others:
             if not other._reason:
                 other._reason = reason
@@ -117,7 +117,7 @@ class Nccl(Communicator):
 
 
 def new_identity() -> tuple:
-    """What all processes of a group need, from one of them."""
+    """The identity of a new group, created by one process and passed to all others."""
     return _nccl().get_unique_id()
 
 

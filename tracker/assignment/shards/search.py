@@ -1,4 +1,4 @@
-"""A Hungarian search by one of several shards, from its own block to matching, duals and their proof."""
+"""A Hungarian search by one of several shards, from its own block to a matching, duals and a certificate."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .tree import search_trees
 
 
 class Work(NamedTuple):
-    """How a shard works.
+    """Settings of a shard.
 
     Parameters
     ----------
     variant : {"tree", "classical"}
-        Columns or rows are divided.
+        The ``tree`` variant divides columns, the ``classical`` variant rows.
     is_on_gpu : bool
-        Whether it works on the current GPU.
+        Whether the shard works on the current GPU.
     workers : int
-        Threads on the CPU.
+        Number of threads on the CPU.
     edges : tuple of int, optional
-        Where the columns or rows of each shard begin, and where they end; by default as equal as can be.
+        First column or row of each shard, and the total number; by default the shards are equal in size.
     """
 
     variant: str
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """A perfect matching of all rows with duals, its cost and the sum of the duals, which bounds it."""
+    """A perfect matching of all rows with duals, its cost, and the lower bound from the duals."""
 
     col_of_row: NDArray[np.int32]
     row_dual: NDArray
@@ -53,12 +53,12 @@ class Proved(NamedTuple):
 
 
 def found(blocks: Blocks, way: Communicator, work: Work) -> Found:
-    """What one device finds, with the same matching, duals and counts; on the host, in all shards alike.
+    """The result of one device, with the same matching, duals and counters; on the host, in all shards.
 
     Raises
     ------
     ShardError
-        If there are more shards than columns, or rows; if a block cannot be read; if a shard has ended.
+        If there are more shards than columns or rows, if a block cannot be read, or if a shard has ended.
     ValueError
         If some row cannot be matched.
     """
@@ -67,10 +67,10 @@ def found(blocks: Blocks, way: Communicator, work: Work) -> Found:
 
 
 def proved(blocks: Blocks, way: Communicator, work: Work) -> Proved:
-    """`found`, with the certificate that the shards compute from their own blocks."""
+    """`found` with its certificate, which the shards compute from their own blocks."""
     start, (col_of_row, v), stats = _searched(blocks, way, work)
     v = v.astype(forbidden(v.dtype).dtype)
-    # Of more columns than rows a free one must keep the dual 0, and no other may have more.
+    # If columns outnumber rows, free columns must have the dual 0, and no dual may be above 0.
     v -= v.max() if len(v) == len(col_of_row) else max(v.max(), v.dtype.type(0))
     own = slice(start.edges[way.rank], start.edges[way.rank + 1])
     by_columns = work.variant == "tree"
@@ -83,7 +83,7 @@ def proved(blocks: Blocks, way: Communicator, work: Work) -> Proved:
 def slack_and_cost(
     block: NDArray, own: slice, by_columns: bool, col_of_row: NDArray[np.int32], v: NDArray
 ) -> tuple[NDArray, np.generic]:
-    """What a block leaves of each row's dual, and what the pairs in it cost."""
+    """The feasible part of each row dual according to a block, and the costs of the pairs in it."""
     rows = np.arange(len(col_of_row))
     u = np.full(len(rows), forbidden(v.dtype))
     if not block.size:
@@ -107,7 +107,7 @@ def slack_and_cost(
 def _searched(
     blocks: Blocks, way: Communicator, work: Work
 ) -> tuple[Reduced, tuple[NDArray[np.int32], NDArray], dict[str, int | float]]:
-    """State, matching and duals of columns, and counts."""
+    """Search; returns the state, the matching, the column duals and the counters."""
     rows, cols = blocks.shape
     by_columns = work.variant == "tree"
     length = cols if by_columns else rows
@@ -138,7 +138,7 @@ def _reduced(
     by_columns: bool,
     team: Team,
 ) -> Reduced:
-    """Algorithm 1, see `Hungarian`; extent: the shape of the matrix, and the edges of the shards."""
+    """Algorithm 1, see `Hungarian`; extent: the shape of the matrix and the boundaries of the shards."""
     (rows, cols), edges = extent
     own = slice(edges[way.rank], edges[way.rank + 1])
     low, high = row_extremes(block, team)

@@ -1,4 +1,4 @@
-"""Shards that are processes of one machine and talk through sockets: how tests kill one of them."""
+"""Shards as processes of one machine that communicate through sockets, so that tests can kill one."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from ..._arrays import array_module, to_host
 from .communicator import Communicator, ShardError
 
 _PATIENCE = 60.0
-"""Seconds to wait until all processes have come."""
+"""Seconds to wait until all processes have connected."""
 _AGAIN = 0.02
 """Seconds between attempts to reach rank 0."""
 _BYTES, _END = b"b", b"e"
-"""First byte of a message: an array's bytes follow, or why a shard has ended."""
+"""First byte of a message, which is followed by an array or by the reason why a shard ended."""
 
 
 class Sockets(Communicator):
-    """A process that sends its bytes to that of rank 0, which sends all of them to all.
+    """A process that sends its bytes to rank 0, which sends the bytes of all processes to all of them.
 
-    A process that ends, for whatever reason, closes its socket: rank 0 then informs the others, and every one
-    raises `ShardError` at its next call, or in the one it waits in.
+    When a process ends for any reason, its socket closes. Rank 0 then informs the other processes, and each
+    of them raises `ShardError` in its current or next call.
 
     Parameters
     ----------
     rank, size : int
     address : Path
-        Of the socket; rank 0 makes it.
+        Path of the socket, which rank 0 creates.
 
     Raises
     ------
     ShardError
-        If the other processes do not come within a minute.
+        If the other processes do not connect within a minute.
     """
 
     def __init__(self, rank: int, size: int, address: Path) -> None:
@@ -69,7 +69,7 @@ class Sockets(Communicator):
                 pass
 
     def _received(self) -> list[bytes]:
-        """The bytes of all others, whichever comes first."""
+        """Receive the bytes of all other processes, in any order."""
         found: dict[int, bytes] = {}
         left = {other: number for number, other in enumerate(self._others, 1)}
         while left:
@@ -92,7 +92,7 @@ class Sockets(Communicator):
         try:
             other.send_bytes(message)
         except OSError:
-            # Why it has ended may lie in its last message.
+            # Its last message may contain the reason.
             self._receive(other, number)
             self._give_up(f"Shard {number} of {self.size} has ended without a word. Start all of them again.")
 
@@ -103,7 +103,7 @@ class Sockets(Communicator):
 
 
 def _all_come(size: int, address: Path) -> list[Connection]:
-    """The connections of ranks 1 to size - 1, in their order."""
+    """The connections of ranks 1 to size - 1, in order of rank."""
     came: dict[int, Connection] = {}
     with Listener(str(address), "AF_UNIX") as listener:
         listener._listener._socket.settimeout(_PATIENCE)  # type: ignore[attr-defined]

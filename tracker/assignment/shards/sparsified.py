@@ -1,10 +1,11 @@
-"""`Sparsified` over shards that each hold some rows: pairs are asked there, candidates are everywhere.
+"""`Sparsified` with the rows of a matrix divided over shards; all shards have all candidates.
 
-On the CPU matching, duals and counts are those of one device. On GPUs the candidates differ from those of
-one, for there a row's classes of columns depend on its place in the block; the answer is as optimal.
+On the CPU, the matching, duals and counters equal those of one device. On GPUs, the candidates differ from
+those of one device, because they depend on the position of a row within its block; the answer is optimal as
+well.
 
-Every shard asks its own rows; what they answer is gathered, so that all shards choose the same candidates,
-solve them alike and find the same pairs that break the duals.
+Each shard searches its own rows, and the results are gathered. So all shards choose the same candidates,
+solve the same sparse problem and find the same pairs that violate the duals.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from .search import Work, found
 from .state import even, gathered_lines
 
 _CLASSES = 64
-"""Of every column a GPU finds at most one row of each class (row modulo 64); shards begin at multiples."""
+"""For each column, a GPU finds at most one row per class (row modulo 64); shards begin at multiples of 64."""
 
 
 class DividedMatrix:
-    """A `DenseMatrix` of which this shard holds some rows; see there for what its methods take and give.
+    """A `DenseMatrix` of which this shard has some rows; its methods are those of `DenseMatrix`.
 
     Parameters
     ----------
     costs : DenseCosts or PointCosts
-        Of own rows, where the shard works.
+        Costs of own rows, on the device of the shard.
     way : Communicator
     edges : tuple of int
-        Where the rows of each shard begin, and where they end.
+        First row of each shard, and the number of rows.
     """
 
     def __init__(self, costs: DenseCosts | PointCosts, way: Communicator, edges: tuple[int, ...]) -> None:
@@ -80,11 +81,11 @@ class DividedMatrix:
 
 
 def _merged(keys: NDArray, rows: NDArray, limit: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Of each column the nearest of all shards' rows, (P, C, most); on a GPU one of each class."""
+    """(P, C, most) nearest rows of each column in every shard; on a GPU, one per class."""
     xp, (size, cols, most) = array_module(keys), keys.shape
     keys = xp.ascontiguousarray(keys.transpose(1, 0, 2)).reshape(cols, size * most)
     rows = xp.ascontiguousarray(rows.transpose(1, 0, 2)).reshape(cols, size * most)
-    # By key, and among equal ones by row, as one device finds them.
+    # Sort by key, then by row, as one device does.
     by_row = xp.argsort(xp.where(rows < 0, np.int32(2**31 - 1), rows), axis=1, kind="stable")
     order = xp.take_along_axis(
         by_row, xp.argsort(xp.take_along_axis(keys, by_row, axis=1), axis=1, kind="stable"), axis=1
@@ -98,7 +99,7 @@ def _merged(keys: NDArray, rows: NDArray, limit: NDArray) -> tuple[NDArray, NDAr
 
 
 def _one_of_each_class(keys: NDArray, rows: NDArray, most: int) -> tuple[NDArray, NDArray]:
-    """The first of every class in each line, moved to the front."""
+    """Move the first entry of each class to the front of its line."""
     xp = array_module(keys)
     kind = xp.where(rows < 0, -1, rows % _CLASSES)
     seen = xp.zeros(rows.shape, bool)
@@ -116,16 +117,16 @@ def _never(dtype: np.dtype) -> Any:
 
 
 def solved(problem: AssignmentProblem, solver: Sparsified, way: Communicator, is_on_gpu: bool) -> Answer:
-    """What `Sparsified` finds on one device, by one of several shards.
+    """Solve as `Sparsified` on one device, as one of several shards.
 
     Parameters
     ----------
     problem : AssignmentProblem
-        A matrix, of which this shard reads its rows, or points.
+        A matrix or points; this shard reads its own rows.
     solver : Sparsified
     way : Communicator
     is_on_gpu : bool
-        Whether a matrix on the host is solved on the current GPU.
+        Whether to solve a matrix on the host on the current GPU.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def solved(problem: AssignmentProblem, solver: Sparsified, way: Communicator, is
 
 
 def _by_trees(problem: AssignmentProblem, core: Core, way: Communicator, is_on_gpu: bool) -> Answer:
-    """Where candidates do not suffice all pairs are searched, by the alternating trees of all shards."""
+    """If candidates do not suffice, search all pairs with the alternating trees of all shards."""
     assert isinstance(problem.costs, DenseCosts | PointCosts)
     there = is_on_gpu or on_device(problem.array)
     col_of_row, v, stats = found(blocks_of(problem.costs), way, Work("tree", there))
@@ -166,7 +167,7 @@ def _edges(rows: int, size: int, is_on_gpu: bool) -> tuple[int, ...]:
 
 
 def _core(problem: AssignmentProblem, way: Communicator, edges: tuple[int, ...], is_on_gpu: bool) -> Core:
-    """The core of a problem whose matrix is divided."""
+    """A `Core` whose matrix is divided over shards."""
     costs, own = problem.costs, slice(edges[way.rank], edges[way.rank + 1])
     moves = is_on_gpu and not on_device(problem.array)
     move = to_device if moves else lambda array: array
@@ -184,7 +185,7 @@ def _core(problem: AssignmentProblem, way: Communicator, edges: tuple[int, ...],
 
 
 def _outline(costs: DenseCosts, like: NDArray) -> DenseCosts:
-    """Costs of the same shape and extremes where `like` lives, of which nothing else is asked."""
+    """Placeholder costs with the same shape and extremes, on the device of `like`."""
     xp = array_module(like)
     outline = DenseCosts(xp.broadcast_to(xp.zeros(1, costs.values.dtype), costs.shape))
     outline.__dict__["extremes"] = costs.extremes

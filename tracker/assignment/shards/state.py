@@ -1,4 +1,4 @@
-"""What every shard of a Hungarian search keeps: its block, the forest alike in all, and the counts."""
+"""State of a shard in a Hungarian search: its block, the common forest, and counters."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ..hungarian import Forest, Types, counts_of, refuse, types_of
 from .communicator import Communicator
 
 ON_HOST: Any = kernels("outbid.assignment.hungarian", np.empty(0))
-"""The stages that every shard does alike."""
+"""The stages that all shards perform identically."""
 _PATHS, _UPDATES = 2, 4
-"""Places of the counts in `Forest.words`."""
+"""Indices of the counters in `Forest.words`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """What Algorithm 1 leaves.
+    """The state after Algorithm 1.
 
     Parameters
     ----------
     block : (R, W) or (W, C) array
-        Own columns or rows, where the shard works.
+        Own columns or rows, on the device of the shard.
     edges : (P + 1,) tuple
-        Where the columns or rows of each shard begin.
+        First column or row of each shard, and the total number.
     forest : Forest
-        On the host, alike in all shards; the tree variant keeps the duals of its own columns elsewhere.
+        On the host, the same in all shards; in the tree variant, duals of own columns are stored separately.
     types : Types
     team : Team
     """
@@ -44,7 +44,7 @@ class Reduced:
 
 
 class Tally:
-    """Counts and times of the stages, as those of one device."""
+    """Counters and times of the stages, as for one device."""
 
     def __init__(self, rows: int) -> None:
         self.rows = self.waiting = self.waiting_first = rows
@@ -53,11 +53,11 @@ class Tally:
         self._clock = Stopwatch(np.empty(0))
 
     def lap(self, stage: str) -> None:
-        """The time since the last lap belongs to this stage."""
+        """Add the time since the last call to this stage."""
         self._clock.lap(stage)
 
     def augment(self, forest: Forest, team: Team) -> None:
-        """Algorithms 5 and 6, which every shard does alike."""
+        """Algorithms 5 and 6, performed identically by all shards."""
         ON_HOST.reverse_pass(forest)
         ON_HOST.augmentation_pass(forest, team)
         self.lap("augmentation_pass")
@@ -65,7 +65,7 @@ class Tally:
         self.waiting -= self.paths[-1]
 
     def count(self, forest: Forest, wanted: int) -> int:
-        """Adds up what an iteration counted; refuses if it has none of what is wanted."""
+        """Add up the counters of an iteration; raise an error if the required one is zero."""
         words = forest.words[:16]
         if not words[wanted]:
             refuse(int(forest.waiting[0]))
@@ -75,14 +75,14 @@ class Tally:
         return int(words[wanted])
 
     def stats(self, way: Communicator) -> dict[str, int | float]:
-        """Counts and seconds, and what went through the communicator."""
+        """Counters, seconds, and the traffic of the communicator."""
         counts = counts_of(self.paths, self.totals, self.rows - self.waiting_first)
         seconds = {f"{name}_seconds": value for name, value in self._clock.seconds().items()}
         return counts | {"shards": way.size, "messages": way.messages, "bytes_sent": way.sent} | seconds
 
 
 def even(length: int, size: int) -> tuple[int, ...]:
-    """Where each of so many nearly equal parts of a length begins, and where the last one ends.
+    """Boundaries of a number of nearly equal parts of a length.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def even(length: int, size: int) -> tuple[int, ...]:
 
 
 def gathered_lines(way: Communicator, own: NDArray, edges: tuple[int, ...]) -> NDArray:
-    """The lines of all shards, which may be of different numbers, joined in the order of their ranks."""
+    """Concatenate the lines of all shards, which may differ in number, in order of rank."""
     xp, most = array_module(own), int(np.diff(edges).max(initial=0))
     padded = xp.zeros((most, *own.shape[1:]), own.dtype)
     padded[: len(own)] = own
@@ -102,7 +102,7 @@ def gathered_lines(way: Communicator, own: NDArray, edges: tuple[int, ...]) -> N
 
 
 def row_extremes(block: NDArray, team: Team) -> tuple[NDArray, NDArray]:
-    """On the host, the least and the largest finite cost of each row of a block, which may have no column."""
+    """On the host, least and largest finite cost of each row in a block, which may have no columns."""
     dtype = block.dtype
     limit = np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
     above = np.inf if dtype.kind == "f" else limit
@@ -115,14 +115,14 @@ def row_extremes(block: NDArray, team: Team) -> tuple[NDArray, NDArray]:
 
 
 def agreed_types(way: Communicator, low: NDArray, high: NDArray, dtype: np.dtype) -> Types:
-    """Types of duals and slacks, from the extremes of the rows of all shards."""
+    """Dtypes of duals and slacks, from the extremes over all shards."""
     ends = (of.astype(np.float64).min(initial=np.inf) for of in (low, -high.astype(np.float64)))
     least, most = way.least(np.array(list(ends)))
     return types_of(dtype, max(abs(float(least)), abs(float(most))))
 
 
 def column_least(block: NDArray, row_dual: NDArray, never: Any, team: Team) -> NDArray:
-    """On the host, second part of Algorithm 1 for a block of rows or columns; `never` where it is empty."""
+    """On the host, second part of Algorithm 1 for a block of rows or columns; `never` if it is empty."""
     found = array_module(block).full(block.shape[1], never, row_dual.dtype)
     if block.size:
         on: Any = kernels("outbid.assignment.hungarian", block)

@@ -1,8 +1,8 @@
-"""Date & Nagi's alternating tree variant over shards that each hold some columns of the matrix.
+"""Date & Nagi's alternating tree variant, with the columns of the matrix divided over shards.
 
-Matching, trees and row duals are the same in all shards. A pass scans the same frontier in each of them; the
-columns that lost their slack are gathered as records of 24 bytes, with the least slack of the others, so that
-a dual update costs no message of its own.
+All shards have the same matching, trees and row duals. In each pass they scan the same frontier. Columns
+whose slack has become zero are gathered as records of 24 bytes, together with the least slack of the other
+columns; so a dual update needs no separate message.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from .communicator import Communicator
 from .state import ON_HOST, Reduced, Tally
 
 RECORDS = 32
-"""Records in the first message of a pass; more of them come in a second one."""
+"""Number of records in the first message of a pass; further records follow in a second message."""
 _UPDATES = 4
-"""Place of the dual updates in `Forest.words`."""
+"""Index of the counter of dual updates in `Forest.words`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A shard's own columns, where it works.
+    """The own columns of a shard, on its device.
 
     Parameters
     ----------
     costs : (R, W) array
     first : int
-        Number of the first of them.
+        Number of the first own column.
     dual, slack : (W,) arrays
     state : (W,) int8 array
     row_before, root : (W,) int32 arrays
-        The row from which a column is reached nearest, and the root of its tree.
+        The row that reaches each column with the least slack, and the root of its tree.
     found_in : (W,) int64 array
-        The pass in which that was found.
+        The pass in which this row was found.
     bar : (W,) array
-        What costs are compared with before they are looked at.
+        Bound for a quick check of costs.
     """
 
     costs: NDArray
@@ -56,7 +56,7 @@ class Columns:
 
 
 def columns_of(costs: NDArray, first: int, dual: NDArray) -> Columns:
-    """Columns without anything found yet."""
+    """Own columns before a search."""
     xp = array_module(costs)
     dual = to_device(dual) if on_device(costs) else dual
     width = costs.shape[1]
@@ -67,7 +67,7 @@ def columns_of(costs: NDArray, first: int, dual: NDArray) -> Columns:
 
 
 def search_trees(start: Reduced, way: Communicator, tally: Tally) -> NDArray:
-    """(W,) duals of a shard's own columns after the search; written: the forest of `start`."""
+    """Search; returns the (W,) duals of own columns; written: the forest of `start`."""
     forest, edges = start.forest, start.edges
     first, last = edges[way.rank], edges[way.rank + 1]
     columns = columns_of(start.block, first, forest.col_dual[first:last].copy())
@@ -82,7 +82,7 @@ def search_trees(start: Reduced, way: Communicator, tally: Tally) -> NDArray:
 
 
 class _Growth:
-    """Trees from all waiting rows until one reaches a free column: Algorithms 4 and 9."""
+    """Algorithms 4 and 9: grow trees from all unassigned rows until one reaches a free column."""
 
     def __init__(self, start: Reduced, columns: Columns, way: Communicator, on: Any) -> None:
         self.start, self.columns, self.way, self.on = start, columns, way, on
@@ -119,7 +119,7 @@ class _Growth:
         forest.row_dual[forest.joined[: self.count]] = self.bases[: self.count] + level
 
     def _joined(self, level: Any) -> Any:
-        """Rows and ends that join at a level, in all shards; returns the least slack of what is left."""
+        """Let rows and ends join at a level, in all shards; returns the least slack of the other columns."""
         never, kind = self.start.types.never, self.bases.dtype
         found, slack, before, root, least = self.on.join(self.columns, level, never)
         col = found.astype(np.int64) + self.columns.first
@@ -146,14 +146,14 @@ class _Growth:
 
 
 def packed(row: NDArray, before: NDArray, root: NDArray, col: NDArray, base: NDArray) -> NDArray[np.int64]:
-    """(k, 3) int64 records: row and row before, root and column, base."""
+    """Pack (k, 3) int64 records: row and previous row, root and column, base."""
     wide = base.astype(np.float64 if base.dtype.kind == "f" else np.int64)
     first = row.astype(np.int64) << 32 | before.astype(np.int64)
     return np.column_stack([first, root.astype(np.int64) << 32 | col, wide.view(np.int64)])
 
 
 def unpacked(records: NDArray[np.int64], kind: np.dtype) -> tuple[NDArray, ...]:
-    """What `packed` took."""
+    """Unpack the records of `packed`."""
     first, second, base = np.ascontiguousarray(records.T)
     wide = base.view(np.float64) if kind.kind == "f" else base
     low = 0xFFFFFFFF
@@ -162,9 +162,9 @@ def unpacked(records: NDArray[np.int64], kind: np.dtype) -> tuple[NDArray, ...]:
 
 
 def exchanged(way: Communicator, records: NDArray[np.int64], least: Any) -> tuple[NDArray[np.int64], Any]:
-    """The records of all shards in their order, and the least of their numbers.
+    """Exchange records: returns those of all shards in order of rank, and the minimum of their numbers.
 
-    The first message has a fixed size: how many records there are, the number, and the first of the records.
+    The first message has a fixed size: the count of records, the number, and the first records.
     """
     number = np.asarray(least, np.float64 if np.asarray(least).dtype.kind == "f" else np.int64)
     message = np.zeros(2 + 3 * RECORDS, np.int64)

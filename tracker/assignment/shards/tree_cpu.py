@@ -1,6 +1,6 @@
-"""CPU kernels of `tree`: a frontier against a shard's own columns. They depend on no order of threads.
+"""CPU kernels of `tree`: compare a frontier with the own columns of a shard. No result depends on threads.
 
-A `Columns` holds its arrays; frontier: rows, their roots and bases, of all shards alike.
+The arrays are those of `Columns`; frontier: rows with roots and bases, the same in all shards.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ _OPEN, _JOINED = 0, 1
 
 
 def open_columns(columns, never):
-    """Forgets what a search found. Written: slack, state, found_in, bar."""
+    """Reset the columns before a search. Written: slack, state, found_in, bar."""
     columns.slack.fill(never)
     columns.state.fill(_OPEN)
     columns.found_in.fill(0)
@@ -32,7 +32,7 @@ def scan(columns, frontier, number, tie, team):
 
 
 def join(columns, level, never):
-    """Own columns of a slack up to `level`: which, slack, row before, root; and the others' least slack.
+    """Own columns with slack up to `level`: index, slack, previous row, root; least slack of the others.
 
     Written: state, bar.
     """
@@ -47,7 +47,7 @@ def join(columns, level, never):
 
 
 def lower_duals(columns, level, ends):
-    """What a search takes from the duals of the columns it covered; `ends` it reached, but did not cover."""
+    """Subtract a search from the duals of covered columns; `ends` were reached but not covered."""
     c = columns
     covered = c.state == _JOINED
     covered[ends] = False
