@@ -6,8 +6,8 @@
 # make ablation  halves and doubles each option of learning (minutes each), renews tests/accuracy/sensitivity.json
 # make detection-accuracy  measures detection beside frozen scores of tuned peers (some minutes on 16 cores),
 #             renews tests/detection_record.json
-# make fuzz     reads damaged files of every format for an hour of all cores, renews tests/fuzz_record.json
-# make torture  kills and disturbs the commands that write for an hour, renews tests/torture_record.json
+# make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
+# make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
 #             them the peers')
@@ -59,7 +59,8 @@ fuzz: $(VENV)/installed $(VENV)/extra-test
 
 # Commands that write are killed, interrupted, without room, or run two at a time.
 torture: $(VENV)/installed $(VENV)/extra-test
-	cd tests; $(abspath $(VENV))/bin/python -m torture --seconds 3600 --record torture_record.json
+	cd tests; n=$$(nproc); $(abspath $(VENV))/bin/python -m torture --jobs $$n --seconds $$((3600 / n + 1)) \
+	  --record torture_record.json
 
 # A test that fails stands in the record, which the tests then refuse.
 nightly: $(VENV)/installed $(VENV)/extra-test

@@ -63,18 +63,17 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seconds", type=float, default=3600 / (os.cpu_count() or 1))
+    parser.add_argument("--seconds", type=float, help="of each; without it an hour is divided among them")
     parser.add_argument("--first", type=int, default=0, help="number of the first case of the first process")
     parser.add_argument("--planted", choices=["quickly", "everywhere"], default="everywhere")
     parser.add_argument("--measured", type=int, default=500, help="cases of each format that are measured")
     parser.add_argument("--keep", type=Path, default=REPOSITORY / "build" / "fuzz")
     parser.add_argument("--record", type=Path, default=RECORD)
     given = parser.parse_args()
-    count = max(given.processes - 2, 1)
+    count = max(given.processes - 2, 1)  # two look at the planted faults and at the branches
+    seconds = given.seconds or 3600 / count
     long = ["--count", _APART, "--keep", given.keep]
-    runs = [
-        begin(*long, "--seconds", given.seconds, "--first", given.first + k * _APART) for k in range(count)
-    ]
+    runs = [begin(*long, "--seconds", seconds, "--first", given.first + k * _APART) for k in range(count)]
     planted = begin("--count", 1, "--planted", given.planted)
     measured = begin("--count", given.measured, "--measure", "quietly")
     judged, reached = ended(planted), ended(measured)
@@ -85,7 +84,7 @@ def main() -> None:
             tally.setdefault(name, Counter()).update(counts)
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     record = {
-        **origin, "hours": round(count * given.seconds / 3600, 2),
+        **origin, "hours": round(count * seconds / 3600, 2),
         "cases": sum(counts.total() for counts in tally.values()),
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
         "finds": [find for one in [*found, reached, judged] for find in one["finds"]],

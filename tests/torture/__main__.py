@@ -26,7 +26,7 @@ _SLOW = 8
 _JUDGED = ("atomic", "staged", "outputs", "records", "parts")
 """Modules of `outbid.formats` on which it depends how files appear."""
 Report = dict[str, Any]
-"""Trials of each act, finds, and names of the writers."""
+"""Hours of all processes, trials of each act, finds, and names of the writers."""
 
 
 def sources() -> dict[str, str]:
@@ -77,42 +77,36 @@ def disturbed(given: argparse.Namespace) -> Report:
     chosen = [writer for writer in WRITERS if writer.name in given.writers]
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
-        bench, end = Bench(Path(name)), time.monotonic() + given.seconds
+        bench, begin = Bench(Path(name)), time.monotonic()
         for act, writer, replaces, rng in trials(given.seed, chosen, given.acts):
-            if time.monotonic() > end or tried.total() >= given.count:
+            if time.monotonic() > begin + given.seconds or tried.total() >= given.count:
                 break
             wrong = ACTS[act](bench.stage(writer, replaces), rng)
             tried[act] += 1
             if wrong:
                 finds.append({"act": act, "writer": writer.name, "replaces": replaces, "wrong": wrong})
                 sys.stderr.write(f"{finds[-1]}\n")
-    return {"tried": tried, "finds": finds, "writers": given.writers}
+    hours = (time.monotonic() - begin) / 3600
+    return {"hours": hours, "tried": tried, "finds": finds, "writers": given.writers}
 
 
 def divided(given: argparse.Namespace) -> Report:
     """As many processes as jobs, each with a seed of its own."""
-    same = [
-        "--seconds",
-        given.seconds,
-        "--count",
-        given.count,
-        "--writers",
-        *given.writers,
-        "--acts",
-        *given.acts,
-    ]
+    same = ["--seconds", given.seconds, "--count", given.count]
+    same += ["--writers", *given.writers, "--acts", *given.acts]
     commands = [[sys.executable, "-m", "torture", "--seed", given.seed + k, *same] for k in range(given.jobs)]
     runs = [subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True) for words in commands]
-    tried: Counter[str] = Counter()
+    hours, tried = 0.0, Counter[str]()
     finds: list[dict[str, Any]] = []
     for run in runs:
         said, _ = run.communicate()
         if run.returncode:
             sys.exit(f"A process of the torture ended with exit code {run.returncode}.")
         report = json.loads(said)
+        hours += report["hours"]
         tried.update(report["tried"])
         finds += report["finds"]
-    return {"tried": tried, "finds": finds, "writers": given.writers}
+    return {"hours": hours, "tried": tried, "finds": finds, "writers": given.writers}
 
 
 def main() -> None:
@@ -127,19 +121,18 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "2"
     import_all()
-    begin = time.monotonic()
     report = disturbed(given) if given.jobs == 1 else divided(given)
     if given.record:
-        _record(report, given.record, given.jobs * (time.monotonic() - begin))
+        _record(report, given.record)
     sys.stdout.write(json.dumps(report) + "\n")
 
 
-def _record(report: Report, path: Path, seconds: float) -> None:
+def _record(report: Report, path: Path) -> None:
     sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
     import measure
 
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, "hours": round(seconds / 3600, 2), **report, "sources": sources()}
+    record = {**origin, **report, "hours": round(report["hours"], 2), "sources": sources()}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
