@@ -1,17 +1,16 @@
-"""Detect: image stacks in, detections out, one frame at a time; spots, or centroids of labels.
+"""Detection: find spots, or centroids of labels, in image stacks, one frame at a time.
 
 `labels`                 centroids of label images
-`preview`                how many spots there are against the threshold
+`preview`                number of spots as a function of the threshold
 `found`                  the spots of one frame, as columns
-`model`                  what is learned of a movie first: noise, width and profile, spots or bodies
-`profile`, `width`       what a spot looks like, from those that stand out; its width where it is not given
-`joint`, `bodies`        the joint fit of all spots of a frame; bodies that have no profile in common
-`decision`               which candidates are kept, and the probability of each
-`significance`, `null`   how far spots stand out, and how often noise does
-`scene`                  a frame as spots on a background, worked on slab by slab
-`background`, `response` local regression; the matched filter and its maxima
-`noise`, `sample`        the variance of a voxel; the parts of frames that are learned from
-`spots`, `sign`          `DetectionSettings`; whether dark or bright spots stand out
+`model`                  properties of a movie that are learned first: noise, width and profile, spots or
+bodies `profile`, `width`       profile of a spot, from the brightest ones; its width if it is not given
+`joint`, `bodies`        joint fit of all spots in a frame; bodies without a common profile
+`decision`               which candidates are kept, and the probability of each one `significance`, `null`
+significance of spots; the expected number of maxima of noise `scene`                  a frame as spots on a
+background, processed slab by slab `background`, `response` local regression; the matched filter and its
+maxima `noise`, `sample`        variance of a voxel; the parts of frames from which it is learned `spots`,
+`sign` `DetectionSettings`; whether dark or bright spots stand out
 """
 
 from __future__ import annotations
@@ -41,11 +40,12 @@ if TYPE_CHECKING:  # kernels are loaded when they are needed
 
 _LOG = logging.getLogger("outbid")
 _WORTH_A_GPU = 200_000_000
-"""Voxels of a movie below which `auto` stays on the CPU: loading CuPy with its filters takes seconds."""
+"""Number of voxels in a movie below which `auto` uses the CPU: loading CuPy with its filters takes
+seconds."""
 
 
 def sample_numbers(count: int) -> list[int]:
-    """Numbers of the frames from which a movie of `count` is learned, evenly spread.
+    """Evenly spaced frame numbers from which a movie of `count` frames is learned.
 
     Examples
     --------
@@ -64,14 +64,14 @@ def learn_from(
 ) -> tuple[SpotModel | None, DetectionSettings]:
     """Learn noise, width and profile from four frames of a movie, evenly spread.
 
-    Where nothing stands out there, from the first frame in which something does.
+    If these frames contain no significant spot, the first frame with one is used.
 
     Parameters
     ----------
     read : callable
-        Gives the frames with these numbers, as (Z, Y, X) arrays.
+        Returns the frames with the given numbers, as (Z, Y, X) arrays.
     count : int
-        How many frames there are.
+        Number of frames.
     settings : DetectionSettings
     workers : int
         Threads; they do not change the result.
@@ -79,9 +79,9 @@ def learn_from(
     Returns
     -------
     SpotModel or None
-        None where nothing stands out in any frame.
+        None if no frame contains a significant spot.
     DetectionSettings
-        With what was found out: for `detect`, with the model.
+        The settings with learned values filled in; pass them to `detect` together with the model.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def preview_numbers(count: int) -> list[int]:
 
 
 def expected_noise(found: Detections) -> float:
-    """How many of the detections are expected to be noise: the sum of 1 - ``probability``."""
+    """Expected number of detections that are noise: the sum of 1 - ``probability``."""
     return float((1 - found.features["probability"]).sum())
 
 
@@ -127,27 +127,29 @@ def detect(
     Parameters
     ----------
     frames : iterable of (Z, Y, X) array
-        Numbered 0, 1, 2, …; Z is 1 in 2D. Each is released before the next is asked for.
+        Numbered 0, 1, 2, …; Z is 1 in 2D. Each frame is released before the next one is requested.
     settings : DetectionSettings, optional
-        By default everything is found in the images.
+        By default everything is learned from the images.
     unit : str
-        Of `settings.spacing`.
+        Unit of `settings.spacing`.
     workers : int
         Threads; they do not change the result.
     count : int
-        How many frames there will be, for `progress` and for the choice of a device.
+        Number of frames, for `progress` and for the choice of the device.
     model : SpotModel, optional
-        What `learn_from` learned, with the settings that it returned. By default it is learned from four of
-        `frames`, evenly spread, if that is a sequence; else from the first in which something stands out.
+        The model returned by `learn_from`, to be used with the settings that it returned. By default the
+        model is learned from four evenly spaced `frames` if these are a sequence, else from the first frame
+        with a significant spot.
     progress : callable, optional
-        Given the number of frames done, and `count`.
+        Called with the number of finished frames and `count`.
 
     Returns
     -------
     Detections
         Positions are voxel centres times `spacing`; `outbid.detect` describes the features.
     DetectionSettings
-        With the radii and the device that were used; no radius where nothing stands out in any frame.
+        The settings with the radii and the device that were used; the radius is None if no frame contains a
+        significant spot.
 
     Raises
     ------
@@ -196,7 +198,7 @@ def _some(frames: Sequence[NDArray] | NDArray, numbers: Sequence[int]) -> Iterat
 def _found(
     image: NDArray, frame: int, model: SpotModel | None, settings: DetectionSettings, work: Work
 ) -> tuple[Found, DetectionSettings]:
-    """A frame's spots; and the settings, on the CPU once a GPU was too small."""
+    """The spots of a frame, and the settings, which switch to the CPU if GPU memory is too small."""
     from .found import empty, find_in
 
     if model is None:  # nothing stands out of the noise so far
@@ -214,7 +216,7 @@ def _found(
 
 
 def _kept(found: Found) -> Found:
-    """The candidates that are spots, by position: what is best first depends on digits."""
+    """The accepted candidates, sorted by position: the order by quality depends on rounding."""
     order = np.lexsort(found.position[: found.keep].T[::-1])
     features = {name: values[: found.keep][order] for name, values in found.features.items()}
     return replace(found, position=found.position[: found.keep][order], features=features)

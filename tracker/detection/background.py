@@ -1,8 +1,9 @@
 """The background of a frame: local linear regression, plane by plane.
 
-A plane is summed over blocks of half a window, in which a Gaussian window of width w fits a straight line;
-then once more what is left, as a share of the variance there, which is in proportion to light. That is exact
-for slopes and exponentials, at walls too. Never along z: what is out of focus changes from plane to plane.
+Each image plane is summed over blocks of half a window, and a linear function is fitted around each block
+with a Gaussian window of width w. Then the residual is fitted again, relative to the local variance, which is
+proportional to the light. The result is exact for linear slopes and exponentials, also at the borders. Planes
+along z are not combined, because out-of-focus light changes from plane to plane.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _RIDGE = 0.004  # of the squared window: keeps a slope from what few voxels say;
 _REACH = 2.5  # windows
 
 Part = Callable[[Slab], tuple[NDArray[np.float32], NDArray[np.bool_]]]
-"""What is smoothed of a slab's own rows, and which voxels of it count."""
+"""The values of a slab that are smoothed, and which of its voxels count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Smoother:
     Parameters
     ----------
     shape : tuple of 3 int
-        Of the frame.
+        Shape of the frame.
     wide : tuple of 2 float
         Standard deviation of the window along y and x, in voxels.
     """
@@ -46,20 +47,20 @@ class Smoother:
         return y, x
 
     def centres(self, axis: int) -> NDArray[np.float64]:
-        """Of the blocks along y (0) or x (1), in voxels."""
+        """Centres of the blocks along y (0) or x (1), in voxels."""
         size, block = self.shape[1 + axis], self.block[axis]
         starts = np.arange(0, size, block)
         return (starts + np.minimum(starts + block, size) - 1) / 2
 
     def shares(self, axis: int, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """For voxels first to last: the block before each, and how far on it is."""
+        """For voxels first to last: the block before each, and the fractional distance from its centre."""
         centres, voxel = self.centres(axis), np.arange(first, last)
         before = np.clip(np.searchsorted(centres, voxel) - 1, 0, max(len(centres) - 2, 0))
         after = np.minimum(before + 1, len(centres) - 1)
         return before, (voxel - centres[before]) / np.maximum(centres[after] - centres[before], 1.0)
 
     def fit(self, parts: list[Slab], part: Part, noise: Noise) -> Ground:
-        """The background of what `part` makes of each slab."""
+        """The background of the values that `part` returns for each slab."""
         line = self._line(*self._sums(parts, part))
         first = Ground(self, line)
 
@@ -71,7 +72,7 @@ class Smoother:
         return Ground(self, line + variance(line, noise) * self._line(*self._sums(parts, rest)))
 
     def _sums(self, parts: list[Slab], part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Counts and sums of the blocks; slabs are whole blocks."""
+        """Counts and sums of all blocks; slabs consist of whole blocks."""
         size = self.shape[0], len(self.centres(0)), len(self.centres(1))
         weight, total = np.zeros(size), np.zeros(size)
         for slab in parts:
@@ -131,7 +132,7 @@ class Ground:
 
 
 def variance(mean: NDArray, noise: Noise) -> NDArray:
-    """Of voxels with these means."""
+    """Variance of voxels with these means."""
     return np.maximum(noise.base + noise.slope * mean, noise.least)
 
 

@@ -1,6 +1,6 @@
 """CPU kernels of the background: sums over blocks, and interpolation between them.
 
-Serial and without the GIL; every call writes its own blocks or rows.
+Serial and without the GIL; each call writes separate blocks or rows.
 """
 
 # mypy: ignore-errors
@@ -15,7 +15,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def block_sums(values, keep, block, weight, total):  # pragma: no cover
-    """Counts and sums over blocks of each plane, of what is finite and kept.
+    """Counts and sums, over blocks of each plane, of the voxels that are finite and kept.
 
     values (Z, y, X) f4; keep (Z, y, X) bool; block: rows, columns; written: weight, total (Z, b, c) f8.
     """

@@ -1,12 +1,12 @@
-"""Bodies, such as nuclei, without a common profile: maxima of a Laplacian of Gaussian against its minima.
+"""Bodies without a common profile, such as nuclei: maxima of a Laplacian of Gaussian against minima.
 
-Each bright body has a ring of minima about it, which would count as decoys against dim ones; so the answer to
-those that are chosen is taken away before the others are compared, as CLEAN does (Högbom, Astron. Astrophys.
-Suppl. 15, 417, 1974).
+A bright body is surrounded by a ring of minima, which would count as decoys against dim bodies. So the filter
+response of accepted bodies is subtracted before the others are tested, as in CLEAN (Högbom, Astron.
+Astrophys. Suppl. 15, 417, 1974).
 
 The filter is the negative Laplacian, normalised by the widths (Lindeberg, Int. J. Comput. Vision 30, 79,
-1998). Texture and uneven light make minima as deep as the maxima that are no bodies: an empirical null
-(target and decoy; Elias & Gygi, Nat. Methods 4, 207, 2007).
+1998). Texture and uneven light cause minima that are as deep as the false maxima are high. The minima
+therefore serve as an empirical null distribution (target and decoy; Elias & Gygi, Nat. Methods 4, 207, 2007).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _TRUNCATE = 3.5  # standard deviations to which a Gaussian is summed
 
 
 class Bodies(NamedTuple):
-    """Maxima of the filter's answer, the best first.
+    """Maxima of the filter response, best first.
 
     Parameters
     ----------
     place : (n, 3) float64 array
-        In voxels: the vertex of a parabola through the maximum and its neighbours.
+        Positions in voxels: the vertex of a parabola through the maximum and its neighbours.
     height : (n,) float64 array
         Grey values, normalised so that it does not depend on the voxel.
     quality : (n,) float64 array
-        Height less the rings of neighbours, over the spread of what they leave of the answer nearby.
+        Height without the rings of neighbouring bodies, divided by the local spread of the residual response.
     decision : Decision
-        How many count.
+        The decision on the number of bodies.
     """
 
     place: NDArray[np.float64]
@@ -60,14 +60,14 @@ class Bodies(NamedTuple):
 def find_bodies(
     image: NDArray[np.float32], sigma: NDArray[np.float64], fdr: float | None, work: Work
 ) -> Bodies:
-    """Find bodies as wide as the filter.
+    """Find bodies that match the width of the filter.
 
     Parameters
     ----------
     image : (Z, Y, X) float32 array
         NaN where nothing was measured.
     sigma : (3,) float64 array
-        Of the filter, in voxels; z counts for nothing in a flat image.
+        Width of the filter in voxels; z is ignored in a flat image.
     fdr : float, optional
         As for `decide`.
     """
@@ -101,7 +101,7 @@ def find_bodies(
 
 
 def _answer(sigma: NDArray[np.float64]) -> Optics:
-    """What the filter answers to a Gaussian body: (1 - r²/d) exp(-r²/2), r in the widths of both together."""
+    """Filter response to a Gaussian body: (1 - r²/d) exp(-r²/2), with r relative to the combined width."""
     flat = sigma[0] == 0
     wide = np.where(sigma > 0, sigma * np.sqrt(1 + 1 / _ANSWERS**2), 0.0)
     square = np.arange(ENTRIES) * STEP
@@ -113,7 +113,7 @@ def _unit(answer: Optics) -> NDArray[np.float64]:
 
 
 def _overlaps(place: NDArray[np.float64], answer: Optics) -> sparse.csr_array:
-    """(n, n): the answer to each body at the place of each other; 1 at its own."""
+    """(n, n): response to each body at the position of each other body; 1 at its own position."""
     i, j = cKDTree(place / _unit(answer)).query_pairs(_REACH, output_type="ndarray").T
     square = (((place[i] - place[j]) / _unit(answer)) ** 2).sum(axis=1) / STEP
     share = np.interp(square, np.arange(ENTRIES), answer.profile)
@@ -126,7 +126,7 @@ def _overlaps(place: NDArray[np.float64], answer: Optics) -> sparse.csr_array:
 def _solved(
     light: sparse.csr_array, start: NDArray[np.float64], chosen: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """(n,): heights of the chosen that together make the heights that are seen; 0 of the others."""
+    """(n,): heights of the chosen bodies whose responses add up to the observed heights; 0 for the others."""
     alone = start
     for _ in range(_TURNS):
         alone = np.where(chosen, np.maximum(alone + _DAMPED * (start - light @ alone), 0.0), 0.0)
@@ -144,7 +144,7 @@ def _painted(
 
 
 def _local(values: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Spread of the negative values about each voxel, with a share of that of all."""
+    """Local spread of negative values around each voxel, combined with a share of the global spread."""
     square = np.minimum(values, 0) ** 2
     local = gaussian_filter(square, _ABOUT * sigma, mode="nearest")
     return np.sqrt(2 * local) + _EVERYWHERE * np.sqrt(2 * square.mean()) + np.float32(1e-30)
@@ -156,7 +156,7 @@ def _depths(
     bodies: NDArray[np.float64],
     unit: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Depths of the minima, rising, of those outside bodies: within, they are the misfit of these."""
+    """Sorted depths of the minima outside bodies; minima inside a body are due to its misfit."""
     voxel = local_maxima(-values, 0.0)
     if len(bodies) and len(voxel):
         voxel = voxel[cKDTree(bodies).query(voxel / unit)[0] > _WITHIN]
@@ -164,12 +164,12 @@ def _depths(
 
 
 def _exceeding(depth: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many minima are deeper than each maximum is high."""
+    """Number of minima that are deeper than each maximum is high."""
     return (len(depth) - np.searchsorted(depth, height)).astype(np.float64)
 
 
 def _count(height: NDArray[np.float64], depth: NDArray[np.float64], fdr: float | None) -> int:
-    """How many of the highest maxima are kept."""
+    """Number of highest maxima that are kept."""
     if len(height) == 0:
         return 0
     false = _exceeding(depth, height)
@@ -179,7 +179,7 @@ def _count(height: NDArray[np.float64], depth: NDArray[np.float64], fdr: float |
 
 
 def laplacian(image: NDArray[np.float32], sigma: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The sum over axes of -σ² times the second derivative of the smoothed image; edges go on."""
+    """Sum over axes of -σ² times the second derivative of the smoothed image; edge values are repeated."""
     deep = [axis for axis in range(3) if sigma[axis] > 0 and image.shape[axis] > 1]
     total = None
     for curved in deep:
@@ -204,7 +204,7 @@ def _along(image: NDArray[np.float32], width: float, axis: int, *, curved: bool)
 
 
 def _vertex(values: NDArray[np.float32], voxel: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, 3): from each voxel to the vertex of the parabola through it and its neighbours along each axis."""
+    """(n, 3): offset from each voxel to the vertex of the parabola through its neighbours on each axis."""
     xp = array_module(values)
     shift = xp.zeros(voxel.shape)
     for axis, size in enumerate(values.shape):

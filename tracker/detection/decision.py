@@ -1,9 +1,9 @@
-"""Which candidates are kept: the set with the largest expected Jaccard index, or one with a given error rate.
+"""Decide which candidates to keep: by the expected Jaccard index or by a false discovery rate.
 
-Of the k best, n0(k) are expected to be noise. The Jaccard index of the k best against a truth of T is (k -
-n0) / (T + n0) in expectation; it is largest where a candidate is a spot with probability J / (1 + J), which
-is .4 to .5, far from the 99 % of a test. `fdr` keeps the largest set with n0 / k at most q instead
-(Benjamini & Hochberg, J. R. Stat. Soc. B 57, 289, 1995).
+Among the k best candidates, n0(k) are expected to be noise. If there are T true spots, the expected Jaccard
+index of the k best is J = (k - n0) / (T + n0). It is largest if the last candidate kept is a spot with
+probability J / (1 + J); this is .4 to .5, much less than the 99 % of a usual test. With `fdr`, the largest
+set with n0 / k of at most q is kept instead (Benjamini & Hochberg, J. R. Stat. Soc. B 57, 289, 1995).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _COUNTED = 4.5  # standard deviations of what leaves noise no room
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Candidates, the best first.
+    """Candidates, best first.
 
     Parameters
     ----------
     order : (n,) int64 array
         Rows of the candidates.
     keep : int
-        How many are spots.
+        Number of candidates that are accepted as spots.
     probability : (n,) float64 array
-        That each is no noise, by rank; falling.
+        Probability that each candidate is not noise, by rank; non-increasing.
     """
 
     order: NDArray[np.int64]
@@ -46,15 +46,15 @@ class Decision:
 def decide(
     z: NDArray[np.float64], shape: tuple[int, ...], sigma: NDArray[np.float64], fdr: float | None
 ) -> Decision:
-    """Decide on candidates by their significance.
+    """Decide which candidates are spots, given their significance.
 
     Parameters
     ----------
     z : (n,) float64 array
     shape, sigma
-        Of the frame, and of the matched filter, in voxels.
+        Shape of the frame and width of the matched filter, in voxels.
     fdr : float, optional
-        Share of false ones among the kept; None keeps the set with the largest expected Jaccard index.
+        Largest false discovery rate; with None, the set with the largest expected Jaccard index is kept.
     """
     order = np.argsort(-z, kind="stable")
     best = z[order]
@@ -65,7 +65,7 @@ def decide(
 
 
 def kept(best: NDArray[np.float64], false: NDArray[np.float64], weigh: float, fdr: float | None) -> int:
-    """How many of the best spots are kept; `false` are expected to be noise of the first 1, 2, …"""
+    """Number of best spots to keep; `false` is the expected number of noise maxima in the first 1, 2, …"""
     rank = np.arange(1, len(best) + 1)
     rate = rates(false)
     if fdr is not None:
@@ -79,20 +79,20 @@ def kept(best: NDArray[np.float64], false: NDArray[np.float64], weigh: float, fd
 
 
 def rates(false: NDArray[np.float64]) -> NDArray[np.float64]:
-    """False discovery rate of the first 1, 2, …, or of a larger set with a smaller one."""
+    """False discovery rate of the first 1, 2, … candidates, made monotone."""
     rate = np.minimum(false / np.arange(1, len(false) + 1), 1)
     return np.minimum.accumulate(rate[::-1])[::-1]
 
 
 def expected_jaccard(true: NDArray[np.float64], false: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Jaccard index of sets with so many true and false spots, of as many as there are at most."""
+    """Jaccard indices of sets with these numbers of true and false spots, given the largest true number."""
     return true / (max(float(true.max(initial=0.0)), 1e-9) + false)
 
 
 def probabilities(
     best: NDArray[np.float64], false: NDArray[np.float64], window: float
 ) -> NDArray[np.float64]:
-    """(n,): 1 less the expected noise a candidate, among those up to `window` better than each; falling.
+    """(n,): 1 minus the expected noise per candidate within `window` above each one; non-increasing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The spots of one frame: fitted, decided on, and as columns."""
+"""The spots of one frame: fit, decide, and convert to columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEATURES = (
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """All candidates of a frame, the best first.
+    """All candidates of a frame, best first.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Found:
     features : dict of str to (n,) float64 array
         `FEATURES`.
     keep : int
-        How many of them are spots.
+        Number of candidates that are accepted as spots.
     """
 
     position: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Found:
 
 
 def empty() -> Found:
-    """Nothing."""
+    """A frame without candidates."""
     return Found(np.empty((0, 3)), {name: np.empty(0) for name in FEATURES}, 0)
 
 
@@ -59,7 +59,7 @@ def find_in(image: NDArray, frame: int, model: SpotModel, settings: DetectionSet
         For messages.
     model : SpotModel
     settings : DetectionSettings
-        With radii, as `learn` returns them with the model.
+        Settings with radii, as `learn` returns them together with the model.
     work : Work
     """
     voxels = prepared(checked(image, frame), settings, model.middle)
@@ -86,7 +86,7 @@ def _columns(
     settings: DetectionSettings,
     order: NDArray[np.int64],
 ) -> dict[str, NDArray[np.float64]]:
-    """What the fit says of each spot, in the units of the settings."""
+    """The fitted values of each spot, in the units of the settings."""
     if len(order) == 0:
         return {name: np.empty(0) for name in FEATURES[2:]}
     spots = scene.spots
@@ -109,7 +109,7 @@ def _columns(
 
 
 def _bodies(voxels: NDArray[np.float32], model: SpotModel, settings: DetectionSettings, work: Work) -> Found:
-    """The same columns for bodies; how well they are placed is a share of their width."""
+    """The same columns for bodies; their position error is a fixed share of their width."""
     seen = find_bodies(voxels, model.optics.sigma, settings.fdr, work)
     quality = seen.quality
     keep = seen.decision.keep if settings.threshold is None else int((quality > settings.threshold).sum())

@@ -1,4 +1,4 @@
-"""The joint fit of a frame: candidates, Gauss-Seidel scoring, weak neighbours pruned, what is left added."""
+"""Joint fit of a frame: candidates, Gauss-Seidel scoring, pruning, and additions from the residual."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take
 
 
 def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float64]:
-    """Fit the background of a frame, and begin spots at all maxima above `low`; their heights."""
+    """Fit the background of a frame and start spots at all maxima above `low`; returns their heights."""
 
     def part(slab: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         rows = slice(slab.start, slab.stop)
@@ -58,7 +58,7 @@ def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float6
 
 
 def _sharp(scene: Scene, slab: Slab) -> NDArray[np.float32]:
-    """A difference of narrower Gaussians, in standard deviations, where something stands out: parts pairs."""
+    """Response of a sharper filter (a difference of Gaussians) in standard deviations; separates pairs."""
     light = np.nan_to_num(scene.image[:, slab.wide] - scene.model[:, slab.wide])
     one, two = ([bell(c * float(s), 1, 3) for s in scene.optics.sigma] for c in _PAIR)
     one, two = ([taps / taps.sum() for taps in side] for side in (one, two))
@@ -75,7 +75,7 @@ def _sharp(scene: Scene, slab: Slab) -> NDArray[np.float32]:
 
 
 def fit(scene: Scene, sweeps: int) -> None:
-    """Visit all spots so many times, the brightest first."""
+    """Update all spots this many times, brightest first."""
     order = np.argsort(-scene.spots[:, AMPLITUDE], kind="stable")
     for _ in range(sweeps):
         sweep(scene.frame, scene.noise, scene.optics, scene.spots, order, _STEP, scene.curvature)
@@ -89,11 +89,11 @@ def find(
     rounds: int = ROUNDS,
     most_blur: float = MOST_BLUR,
 ) -> tuple[Scene, NDArray[np.float64]]:
-    """The fitted frame, and the significance of each of its spots.
+    """Fit a frame; returns the scene and the significance of each spot.
 
-    Three rounds of fit, prune and add, with the blur that is seen, up to `most_blur`. Where the residual is
-    wider than its noise should be, the camera's noise is not what the model says, and significances are
-    divided by that.
+    There are three rounds of fitting, pruning and adding, with the measured blur up to `most_blur`. If the
+    residual is wider than the expected noise, the noise model is too small, and significances are divided by
+    the ratio.
     """
     scene = Scene(image, noise, optics, work)
     begin(scene, LOW, pairs=True)
@@ -117,7 +117,7 @@ def find(
 
 
 def misfit(scene: Scene) -> float | None:
-    """The share of its light that the profile does not explain of a bright spot, where that can be seen."""
+    """Share of the light of bright spots that the profile does not explain, if it can be measured."""
     sure = scene.snr > _SURE
     # Where bright ones are not the typical spots, they are merged ones.
     if sure.sum() < max(_FEWEST, 0.5 * (scene.snr > _TYPICAL).sum()):
@@ -126,9 +126,10 @@ def misfit(scene: Scene) -> float | None:
 
 
 def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
-    """How much of its light the profile of a spot is wrong by, where that can be seen.
+    """Misfit of the profile as a share of the light of a spot, if it can be measured.
 
-    Merged spots of a crowd misfit as well, so more than a tenth counts only of bright spots by themselves.
+    Merged spots in a crowd misfit as well, so a misfit above a tenth is accepted only from isolated bright
+    spots.
     """
     share = misfit(scene)
     if share is None:
@@ -143,7 +144,7 @@ def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
 
 
 def _merged(scene: Scene) -> NDArray[np.bool_]:
-    """(n,): whether another spot of half the amplitude is so near that it may be part of it."""
+    """(n,): whether a spot of at least half the amplitude is so close that both may be one."""
     merged, height = np.zeros(len(scene.spots), dtype=bool), scene.spots[:, AMPLITUDE]
     pairs = cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray")
     for one, other in (pairs.T, pairs[:, ::-1].T):
@@ -152,7 +153,7 @@ def _merged(scene: Scene) -> NDArray[np.bool_]:
 
 
 def prune(scene: Scene, least: float) -> None:
-    """Take spots of little significance away, the weakest of neighbours first, and fit the others again."""
+    """Remove spots of low significance, the weakest of neighbours first, and fit the others again."""
     scene.spots = np.ascontiguousarray(scene.spots[scene.spots[:, AMPLITUDE] > 0])
     for _ in range(4):
         if len(scene.spots) == 0:
@@ -171,7 +172,7 @@ def prune(scene: Scene, least: float) -> None:
 
 
 def _add(scene: Scene, low: float) -> None:
-    """Begin spots at the maxima of the residual."""
+    """Start new spots at the maxima of the residual."""
     place, _ = scene.maxima(lambda slab: residual(scene, slab), low)
     if len(place) and len(scene.spots):
         place = place[cKDTree(scene.in_widths).query(place / scene.unit)[0] > _NEW_APART]

@@ -1,7 +1,7 @@
-"""CPU kernels of the joint fit: light of spots painted, one scoring step a spot, significance, overlap.
+"""CPU kernels of the joint fit: add the light of spots to a model, and update one spot by a scoring step.
 
-Serial and without the GIL; a frame's spots are visited in a fixed order, so no result depends on threads.
-Voxels that are not finite count for nothing. A row of `spots` holds the columns that are named here.
+Serial and without the GIL. The spots of a frame are updated in a fixed order, so no result depends on
+threads. Voxels that are not finite are ignored. Each row of `spots` has the columns that are named here.
 """
 
 # mypy: ignore-errors
@@ -30,14 +30,14 @@ _DIM_SIZE = 0.02
 
 
 class Noise(NamedTuple):
-    """The variance of a voxel is base + slope x its mean; never below `least`; values from `top` on are cut.
+    """Noise: the variance of a voxel is base + slope x mean, at least `least`; values from `top` are cut.
 
     Parameters
     ----------
     base, slope, least : float
         Squared grey values; grey values; squared grey values.
     top : float
-        Where the camera saturates: the true value may be larger.
+        Grey value at which the camera saturates; the true value may be larger.
     """
 
     base: float
@@ -47,7 +47,7 @@ class Noise(NamedTuple):
 
 
 class Optics(NamedTuple):
-    """What a spot looks like.
+    """Widths and profile of a spot.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Optics(NamedTuple):
     profile : (491,) float64 array
         Light at squared distances 0, 0.1, … (in widths), 1 at the centre.
     blur : float
-        Share of a spot's light by which a voxel may differ from the profile.
+        Deviation of a voxel from the profile, as a share of the light of the spot.
     sizes : float
         Standard deviation of the logarithm of a spot's size.
     flat : bool
@@ -71,13 +71,13 @@ class Optics(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def span(centre, reach, size):  # pragma: no cover
-    """First and last + 1 voxel within reach."""
+    """First voxel within reach, and last one plus 1."""
     return max(0, math.ceil(centre - reach)), min(size, math.floor(centre + reach) + 1)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def paint(model, spots, j, optics, share, inner):  # pragma: no cover
-    """Add `share` of a spot's light, beyond `inner` squared widths, to model (Z, Y, X) f4."""
+    """Add `share` of the light of a spot, beyond `inner` squared widths, to model (Z, Y, X) f4."""
     s = spots[j]
     if s[AMPLITUDE] == 0 or share == 0:
         return
@@ -104,14 +104,14 @@ def paint(model, spots, j, optics, share, inner):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def paint_all(model, spots, optics, share, inner):  # pragma: no cover
-    """Paint all spots; share (n,) f8."""
+    """Add the light of all spots to the model; share (n,) f8."""
     for j in range(len(spots)):
         paint(model, spots, j, optics, share[j], inner)
 
 
 @njit(nogil=True, cache=True)
 def reach_of(amplitude, noise, profile):  # pragma: no cover
-    """Widths within which a spot's light is a quarter of the noise of a spot, or more."""
+    """Radius, in widths, within which the light of a spot is at least a quarter of its noise."""
     for i in range(ENTRIES - 1, 62, -1):
         if amplitude * profile[i] > 0.25 * noise:
             return math.sqrt(i * STEP)
@@ -120,7 +120,7 @@ def reach_of(amplitude, noise, profile):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def invert(matrix):  # pragma: no cover
-    """The inverse of a positive definite matrix, in its place, by Gauss-Jordan elimination."""
+    """Invert a positive definite matrix in place by Gauss-Jordan elimination."""
     n = len(matrix)
     for k in range(n):
         pivot = 1.0 / matrix[k, k]
@@ -139,7 +139,7 @@ def invert(matrix):  # pragma: no cover
 def _weigh(frame, noise, optics, spot, information, score, sums):  # pragma: no cover
     """Fisher information (6, 6) and score (6,) of amplitude, z, y, x, ln widths in plane and along z.
 
-    The model holds everything but this spot. sums: squared residuals, variances, squared light, voxels,
+    The model contains everything except this spot. sums: squared residuals, variances, squared light, voxels,
     weighted squared residuals.
     """
     image, model = frame
@@ -216,7 +216,7 @@ def _own(information, score, optics, prior, log_size):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _hold_at_walls(own, pull, spot, shape):  # pragma: no cover
-    """A spot at a wall, pulled outwards, stays: else its amplitude makes up for a move not made."""
+    """Keep a spot at the border that is pulled outwards; else its amplitude compensates for the move."""
     for axis in range(3):
         u = 1 + axis
         low, high = spot[u] <= -_BEYOND, spot[u] >= shape[axis] - 1 + _BEYOND
@@ -228,7 +228,7 @@ def _hold_at_walls(own, pull, spot, shape):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _shared(information, score, curvature):  # pragma: no cover
-    """Add what this spot says of the widths that all share: the Schur complement over its own four."""
+    """Add the information of a spot on the shared widths: the Schur complement over its own parameters."""
     inner = information[:4, :4].copy()
     for u in range(4):
         inner[u, u] = inner[u, u] * (1 + 1e-6) + 1e-9 + _PLACE_PRIOR * (u > 0)
@@ -247,10 +247,10 @@ def _shared(information, score, curvature):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def visit(frame, noise, optics, spots, j, step, curvature):  # pragma: no cover
-    """One Fisher scoring step of spot j, given the others; the model is kept up to date.
+    """One Fisher scoring step for spot j, with the others fixed; the model is updated.
 
-    frame: image, model (Z, Y, X) f4, the model with all spots in it; step: most of a width that a spot moves;
-    curvature (2, 3) f8: added to, what the spot says of the shared ln widths (information, score).
+    frame: image and model (Z, Y, X) f4, with all spots in the model; step: largest move of a spot, in widths;
+    curvature (2, 3) f8: information and score on the shared ln widths, to which those of this spot are added.
     """
     s = spots[j]
     paint(frame[1], spots, j, optics, -1.0, 0.0)
@@ -292,7 +292,7 @@ def visit(frame, noise, optics, spots, j, step, curvature):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def sweep(frame, noise, optics, spots, order, step, curvature):  # pragma: no cover
-    """Visit the spots once in the order; curvature (2, 3) f8 is of this sweep."""
+    """Update the spots once in the given order; curvature (2, 3) f8 is that of this sweep."""
     curvature[:] = 0.0
     for j in order:
         visit(frame, noise, optics, spots, j, step, curvature)

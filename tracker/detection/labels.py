@@ -22,16 +22,16 @@ def centroids(labels: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64], 
     Returns
     -------
     label : (n,) int64 array
-        Increasing.
+        Labels, in increasing order.
     position : (n, 3) float64 array
-        Mean of the voxels' z, y, x, in voxels.
+        Mean z, y, x of the voxels of each object, in voxels.
     size : (n,) int64 array
-        Count of voxels.
+        Number of voxels.
 
     Raises
     ------
     InputError
-        If the image does not hold whole numbers, or negative ones.
+        If the image contains values that are negative or not whole.
 
     Examples
     --------

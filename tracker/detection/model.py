@@ -1,4 +1,4 @@
-"""What is learned of a movie before its spots are found: noise, width and profile, spots or bodies."""
+"""Learn the properties of a movie before detection: noise, width and profile, spots or bodies."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ _AGAIN = 0.15  # change of the logarithm of the width after which it is measured
 _GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
 _MOST_GROW = 0.4
 _BODIES = 0.4
-"""Share of the light of resolved ones that no common profile explains: bodies. Crowds have up to .35."""
+"""If a common profile leaves more than this share of the light of resolved objects unexplained, they are
+bodies; crowds of spots reach .35."""
 _SHARP = 0.1
-"""Largest blur where bodies are looked for: a larger one explains what the profile does not."""
+"""Largest blur in the test for bodies: a larger one would explain the misfit."""
 
 
 @dataclass(frozen=True, eq=False)
 class SpotModel:
-    """What spots of a movie look like, and their noise.
+    """The profile of spots in a movie, and the noise.
 
     Parameters
     ----------
     middle : float
-        Grey value that counts as 0.
+        Grey value that is subtracted from all frames.
     noise : Noise
-        Of the frames less their middle, spots bright.
+        Noise of the frames after `middle` is subtracted and spots are made bright.
     optics : Optics
-        Widths and profile of a spot; of bodies the filter's widths.
+        Widths and profile of a spot; for bodies, the widths of the filter.
     """
 
     middle: float
@@ -50,14 +51,14 @@ class SpotModel:
 def learn(
     frames: Sequence[NDArray], settings: DetectionSettings, work: Work
 ) -> tuple[SpotModel | None, DetectionSettings]:
-    """Learn what is not given from a few frames.
+    """Learn the missing settings from a few frames.
 
     Returns
     -------
     SpotModel or None
-        None where nothing stands out of the noise.
+        None if no significant spot is found.
     DetectionSettings
-        With the radii, and whether there are spots or bodies: with these given, the same is learned again.
+        Settings with the radii and the choice of spots or bodies; learning with these gives the same result.
     """
     middle = middle_of(checked(frames[0], 0))
     parts = [crop(prepared(checked(frame, 0), settings, middle)) for frame in frames]
@@ -88,7 +89,7 @@ def noise_of(
     settings: DetectionSettings,
     middle: float,
 ) -> Noise:
-    """The noise of prepared frames, as it is given, or as it is measured in parts of them."""
+    """The noise of prepared frames, from the settings or measured in parts of them."""
     sign = -1.0 if settings.dark else 1.0
     if settings.gain is not None:
         slope = settings.gain
@@ -100,7 +101,7 @@ def noise_of(
 
 
 def _top(frames: Sequence[NDArray], settings: DetectionSettings, middle: float) -> float:
-    """The grey value at which the camera saturates: the largest one of all its bits."""
+    """The grey value at which the camera saturates: the largest value of its bit depth."""
     if settings.dark or frames[0].dtype.kind not in "iu":
         return np.inf
     value = max(int(frame.max()) for frame in frames)
@@ -112,7 +113,7 @@ def _top(frames: Sequence[NDArray], settings: DetectionSettings, middle: float) 
 def _measured(
     parts: Sequence[NDArray[np.float32]], noise: Noise, settings: DetectionSettings, work: Work
 ) -> DetectionSettings:
-    """The settings with measured radii; or as they are, where nothing stands out."""
+    """The settings with measured radii, or unchanged if no significant spot is found."""
     flat = parts[0].shape[0] == 1
     first, seen = autocorrelated(parts, noise, settings.spacing)
     if first is None:
@@ -139,7 +140,7 @@ def _measured(
 def _measured_along_z(
     parts: Sequence[NDArray[np.float32]], noise: Noise, settings: DetectionSettings, work: Work
 ) -> DetectionSettings:
-    """The settings with the radius along z that goes with the given one in the plane."""
+    """The settings with a measured radius along z that matches the given radius in the plane."""
     sigma = sigma_of(settings, parts[0].shape)
     sigma[0] = width_along_z(parts, noise, float(sigma[1]), settings.spacing)
     if not settings.bodies:
@@ -160,7 +161,7 @@ def _mean(optics: Sequence[Optics]) -> Optics:
 
 
 def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> bool:
-    """Whether even resolved spots misfit their common profile by a large share of their light."""
+    """Whether a common profile leaves a large share of the light unexplained even for resolved objects."""
     if optics.blur < _BODIES:
         return False
     optics = optics._replace(blur=BLUR)

@@ -1,8 +1,9 @@
-"""The noise of a camera, from the images: the variance of a voxel as a straight line in its mean.
+"""Measure camera noise from images: the variance of a voxel as a linear function of its mean.
 
-The mixed second difference e = ∂²x ∂²y I / 6 of a plane holds hardly anything but noise, and of white noise
-as much as a voxel. In bins of the mean of 5 x 5 voxels its spread is (quantile .4 of |e| / .5244)²; the line
-under those is the noise, what is above it are spots. Neither gain nor offset need be known apart.
+The mixed second difference e = ∂²x ∂²y I / 6 of a plane is almost pure noise, and for white noise it has the
+variance of a voxel. In bins of the mean over 5 x 5 voxels, this variance is estimated as (quantile .4 of |e|
+/ .5244)². A line is fitted from below: points above it contain spots. Gain and offset need not be known
+separately.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _HOT_SHARE = 0.12  # of a hot voxel's excess in its neighbours; a spot of half a
 
 
 def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
-    """Base and slope of the variance against the mean, a slope of 0 or more.
+    """Intercept and slope (at least 0) of the variance as a function of the mean.
 
     Parameters
     ----------
     images : sequence of (Z, Y, X) float32 array
-        Bright where there is light; NaN where nothing was measured.
+        Images in which light is bright; NaN marks voxels that were not measured.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
 
 
 def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means of 5 x 5 voxels and mixed second differences, where all of them were measured and none is cut."""
+    """Means of 5 x 5 voxels and mixed second differences, where all voxels are measured and unsaturated."""
     part = image[:: max(1, image.shape[0] // _PLANES)].astype(np.float64)
     if min(part.shape[1:]) < 12:
         return np.empty(0), np.empty(0)
@@ -78,15 +79,16 @@ def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArr
 
 
 def _step(rough: NDArray[np.float64]) -> float:
-    """The least difference between values that differ: that of grey values, where they are whole numbers."""
+    """The least difference between distinct values, which is the step of integer grey values."""
     part = np.unique(rough[:: max(1, len(rough) // 100_000)].round(6))
     return float(np.diff(part).min()) if len(part) > 1 else 0.0
 
 
 def _spread(rough: NDArray[np.float64], step: float) -> float:
-    """Variance of differences, by the quantile of their size; trimmed, where grey values are coarse.
+    """Variance of differences from a quantile of their size, or a trimmed variance for coarse grey values.
 
-    Each value stands for all up to half way to the next, else whole grey values would make steps of a tenth.
+    Each value represents an interval up to half way to its neighbours; otherwise integer grey values would
+    cause steps of a tenth.
     """
     value, count = np.unique(rough.round(6), return_counts=True)
     edges = np.append((value[:-1] + value[1:]) / 2, value[-1])
@@ -100,7 +102,7 @@ def _spread(rough: NDArray[np.float64], step: float) -> float:
 def _lower_line(
     level: NDArray[np.float64], spread: NDArray[np.float64], count: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """The line under the points: what is above it is signal and loses its weight."""
+    """A line below the points: points above it contain signal and lose their weight."""
     lowest, weight = level.min(), count / spread**2
     base, slope = float(spread[0]), 0.0
     for _ in range(12):
@@ -119,7 +121,7 @@ def _lower_line(
 
 
 def least_variance(images: Sequence[NDArray[np.float32]], base: float, slope: float) -> float:
-    """What no variance is below: half of that of the darkest hundredth; that of rounding; a guard."""
+    """Lower limit of the variance: half the variance of the darkest hundredth, or that of rounding."""
     values = np.concatenate([image[np.isfinite(image)][:: max(1, image.size // 200_000)] for image in images])
     if len(values) == 0:
         return 1.0
@@ -136,7 +138,7 @@ def least_variance(images: Sequence[NDArray[np.float32]], base: float, slope: fl
 
 
 def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
-    """Voxels that were not measured: not finite, cut away, in planes without any contrast, or hot."""
+    """Voxels that were not measured: not finite, in constant regions or planes, or hot."""
     dead = ~np.isfinite(image)
     if dead.all():
         return dead
@@ -151,7 +153,7 @@ def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
 
 
 def _hot(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
-    """Single voxels that are far above their neighbours in the plane, which see next to nothing of it."""
+    """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
     hot = np.zeros(image.shape, bool)
     if min(image.shape[1:]) < 5:
         return hot

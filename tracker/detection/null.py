@@ -1,8 +1,9 @@
-"""How many maxima noise alone has above a height: the null of detection.
+"""Null distribution of detection: the expected number of maxima of noise above a height.
 
-The expected Euler characteristic of what exceeds u in a smooth Gaussian field (Worsley et al., J. Cereb.
-Blood Flow Metab. 12, 900, 1992): Σ_d L_d ρ_d(u). For white noise seen through a Gaussian of width σ the
-roughness along an axis of n voxels is T = n / (σ√2); L_1, L_2, L_3 are the elementary symmetric sums of T.
+The number is the expected Euler characteristic of the set where a smooth Gaussian field exceeds u, Σ_d L_d
+ρ_d(u) (Worsley et al., J. Cereb. Blood Flow Metab. 12, 900, 1992). For white noise filtered with a Gaussian
+of width σ, the roughness along an axis of n voxels is T = n / (σ√2); L_1, L_2, L_3 are the elementary
+symmetric polynomials of T.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ def expected_maxima(
     height : (n,) float64 array
         In standard deviations.
     shape : tuple of 3 int
-        Of the frame; along an axis of length 1 there is no filter.
+        Shape of the frame; an axis of length 1 is not filtered.
     sigma : (3,) float64 array
-        Of the matched filter, in voxels.
+        Width of the matched filter, in voxels.
     free : float
-        Share of the volume in which there is no spot.
+        Share of the volume without spots.
 
     Examples
     --------
@@ -50,12 +51,12 @@ def expected_maxima(
 
 
 def free_share(count: int, shape: tuple[int, ...], sigma: NDArray[np.float64]) -> float:
-    """Share of the volume that `count` spots leave, each a box of 4 widths."""
+    """Share of the volume outside `count` spots, each of which occupies a box of 4 widths."""
     deep = [s for s, n in zip(sigma, shape, strict=True) if n > 1]
     around = 4.0 * (4 if len(deep) < 3 else 5)
     return max(1 - count * around * float(np.prod(deep)) / float(np.prod(shape)), _LEAST_FREE)
 
 
 def spread_below(response: NDArray[np.float32]) -> float:
-    """Standard deviation of a response by its negative values, over that of noise seen through a spot."""
+    """Standard deviation of a response, from its negative values, relative to that of filtered noise."""
     return float(np.sqrt(2 * np.mean(np.minimum(response, 0.0, dtype=np.float64) ** 2)))

@@ -1,4 +1,4 @@
-"""Before a movie is detected: the candidates of some frames against the threshold."""
+"""Preview of a detection: candidates in some frames as a function of the threshold."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _BAR = 40
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """What some frames hold, whatever the threshold will be.
+    """All candidates in some frames, independent of the threshold.
 
     Parameters
     ----------
     frame : (n,) int64 array
-        Which of the frames that were given each candidate is in.
+        Index of the frame of each candidate, among the given frames.
     position : (n, 3) float64 array
-        Voxel centres times `spacing`, the best candidate first.
+        Voxel centres times `spacing`, best candidate first.
     quality : (n,) float64 array
-        In standard deviations, falling: above a threshold are the first ``count_above(threshold)``.
+        In standard deviations, non-increasing: the first ``count_above(threshold)`` exceed a threshold.
     probability : (n,) float64 array
-        That each is no noise.
+        Probability that each candidate is not noise.
     automatic : float
-        A threshold with which as many are found as without one.
+        The threshold that gives as many spots as detection without a threshold.
     settings : DetectionSettings
-        With the radii that were used.
+        Settings with the radii that were used.
     other_sign : bool
-        Whether dark spots stand out more where bright ones are looked for, or bright ones instead of dark.
+        Whether spots of the opposite sign (dark instead of bright, or the reverse) are more significant.
     """
 
     frame: NDArray[np.int64]
@@ -56,18 +56,18 @@ class Preview:
         return self.automatic if self.settings.threshold is None else self.settings.threshold
 
     def count_above(self, threshold: ArrayLike) -> NDArray[np.int64]:
-        """How many candidates have more quality than each threshold; shaped like them."""
+        """Number of candidates whose quality exceeds each threshold; same shape as the thresholds."""
         return len(self.quality) - np.searchsorted(self.quality[::-1], threshold, side="right")
 
     def false_above(self, threshold: ArrayLike) -> NDArray[np.float64]:
-        """How many of those are expected to be noise; shaped like the thresholds."""
+        """Expected number of these that are noise; same shape as the thresholds."""
         sums = np.concatenate([[0.0], np.cumsum(1 - self.probability)])
         return sums[self.count_above(threshold)]
 
     def thresholds(self) -> NDArray[np.float64]:
-        """(16,) or fewer: thresholds to choose from, evenly spaced in their logarithm, rising.
+        """At most (16,) thresholds to choose from, increasing and evenly spaced in their logarithm.
 
-        They reach from the worst candidate to the best, and `threshold` is one of them.
+        They range from the worst candidate to the best, and include `threshold`.
         """
         best = float(self.quality[0]) if len(self.quality) else 1.0
         low = max(float(self.quality[-1]) if len(self.quality) else 1.0, best / 1000)
@@ -77,7 +77,7 @@ class Preview:
         return np.unique(steps)
 
     def table(self) -> str:
-        """Counts of spots against the threshold, as text; the threshold that counts is marked."""
+        """Table of spot counts by threshold, as text; the current threshold is marked."""
         chosen, steps = self.threshold, self.thresholds()
         counts, false = self.count_above(steps), self.false_above(steps)
         longest = np.log1p(max(int(counts.max()), 1))
@@ -93,20 +93,20 @@ class Preview:
 def preview(
     images: Sequence[NDArray] | NDArray, settings: DetectionSettings, *, learned: Learned | None = None
 ) -> Preview:
-    """Look for spots in some frames and leave the threshold open: `outbid detect --preview`, and forms.
+    """Find candidates in some frames without a fixed threshold: for `outbid detect --preview` and forms.
 
-    `detect` with any threshold finds in these frames exactly the candidates of `preview` that exceed it, if
-    it has learned the same. A form calls it once for a frame and radius, and again only where these
-    change: the points that it shows while a threshold moves are ``position[:count_above(threshold)]``.
+    For any threshold, `detect` finds in these frames exactly the candidates that exceed it, if it uses the
+    same model. A form calls `preview` once for each frame and radius; for any threshold, the points to show
+    are ``position[:count_above(threshold)]``.
 
     Parameters
     ----------
     images : sequence of (Z, Y, X) array of real numbers
-        Or one of them. Z is 1 in 2D.
+        The frames, or a single frame. Z is 1 in 2D.
     settings : DetectionSettings
-        The threshold is not applied.
+        Settings; the threshold is not applied.
     learned : (SpotModel or None, DetectionSettings), optional
-        What `learn_from` returned for these settings; by default it is learned from `images`.
+        The result of `learn_from` for these settings; by default the model is learned from `images`.
 
     Returns
     -------

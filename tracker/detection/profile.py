@@ -1,4 +1,4 @@
-"""The profile of a spot, core and halo, and the widths that all share, by a joint fit of the bright ones."""
+"""Profile (core and halo) and common widths of spots, from a joint fit of the bright spots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scene import Scene, Work
 
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size
 BLUR = 0.03
-"""Share of its light by which a profile is taken to be wrong, before that is measured in a frame."""
+"""Assumed misfit of a profile, as a share of its light, before it is measured in a frame."""
 _LOW, _STANDS_OUT, _FEWEST = 3.5, 5.0, 4  # standard deviations of candidates; of spots that shape; how many
 _WIDER = 1.7  # the background's window while a halo is measured, over the usual one
 _SHADE, _IN_SHADE = 7.0, 0.2  # widths; share of a neighbour's height below which it may be its halo
@@ -33,22 +33,22 @@ Grow = tuple[float, float]
 
 
 def gaussian(sigma: NDArray[np.float64], flat: bool) -> Optics:
-    """Spots with the profile of a Gaussian."""
+    """Optics with a Gaussian profile."""
     table = np.exp(-np.arange(ENTRIES) * STEP / 2)
     return Optics(np.asarray(sigma, float), table, BLUR, _SIZES, flat)
 
 
 def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Grow, work: Work) -> Optics:
-    """Widths and profile of the mean spot of an image, from the spots that stand out; its misfit as blur.
+    """Widths and profile of the mean spot of an image, from the significant spots; blur is its misfit.
 
     Parameters
     ----------
     image : (Z, Y, X) float32 array
     noise : Noise
     optics : Optics
-        To begin with.
+        Initial widths and profile.
     grow : tuple of 2 float
-        How far the logarithm of the width along z, and of that in the plane, may grow; 0 holds a width.
+        Largest increase of the logarithm of the width along z and in the plane; 0 fixes a width.
     work : Work
     """
     scene = Scene(image, noise, optics, work, _WIDER)
@@ -73,7 +73,7 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
 
 
 def _leave_halos_out(scene: Scene, height: NDArray[np.float64]) -> None:
-    """What may be the halo or a side lobe of a bright spot shall not shape it."""
+    """Exclude spots that may be part of the halo or a side lobe of a brighter spot."""
     keep = np.ones(len(height), bool)
     for i, j in cKDTree(scene.in_widths).query_pairs(_SHADE, output_type="ndarray"):
         keep[j] &= height[j] >= _IN_SHADE * height[i]
@@ -94,7 +94,7 @@ def _widen(scene: Scene, first: NDArray[np.float64], grow: Grow) -> None:
 
 
 def _reshape(scene: Scene, bright: NDArray[np.int64], first: NDArray[np.float64], grow: Grow) -> None:
-    """Profile and core width of the stacked bright spots, of those that stand alone if there are enough."""
+    """Profile and core width from stacked bright spots; only from isolated ones if there are enough."""
     place = scene.in_widths
     near = cKDTree(place).query(place, k=2)[0][:, 1] if len(place) > 1 else np.full(1, 9.0)
     lone = bright[near[bright] > _APART]
@@ -115,9 +115,9 @@ def _reshape(scene: Scene, bright: NDArray[np.int64], first: NDArray[np.float64]
 def core_and_halo(
     light: NDArray[np.float64], weight: NDArray[np.float64], table: NDArray[np.float64], *, hold: bool
 ) -> tuple[float, NDArray[np.float64]]:
-    """The stacked profile as core exp(-r²/2s²) and halo exp(-r²/2k²s²): s in present widths, and the table.
+    """Fit core exp(-r²/2s²) and halo exp(-r²/2k²s²) to the stacked profile; returns s and the table.
 
-    What neither explains (rings, flat tops) is added where it is significant. `hold` keeps s at 1.
+    Significant deviations from both (rings, flat tops) are added. `hold` fixes s at 1.
     """
     r = (np.arange(len(light)) + 0.5) * _BIN
     w, y = weight / (1 + weight * 0.004**2), light / np.maximum(weight, 1e-12)

@@ -1,6 +1,6 @@
-"""The matched filter in local standard deviations, zero beyond the walls, and its local maxima.
+"""Matched filter, with zeros beyond the borders, and its local maxima.
 
-Images live on the host or on a GPU; everything works where its image is.
+Images are on the host or on a GPU; all functions work on the device of their image.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .._arrays import array_module, ndimage_module, on_device
 from .response_cpu import along, along_rows
 
 Taps = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""What an image is correlated with along z, y and x."""
+"""Filter kernels along z, y and x."""
 
 _REACH = 3.2  # standard deviations to which a Gaussian is summed: 1 % of its weight is beyond
 _SLAB = 1 << 20  # voxels that are worked on at once: few enough for their copies to be small beside a frame
 
 
 class Slab(NamedTuple):
-    """Rows of a frame, in all planes; `first` and `last` include what filters need on either side."""
+    """Rows of a frame in all planes; `first` and `last` include the margins that filters need."""
 
     start: int
     stop: int
@@ -33,17 +33,17 @@ class Slab(NamedTuple):
 
     @property
     def wide(self) -> slice:
-        """With what filters need."""
+        """The rows including the margins."""
         return slice(self.first, self.last)
 
     @property
     def core(self) -> slice:
-        """The rows themselves, within the wide ones."""
+        """The rows without margins, relative to the wide ones."""
         return slice(self.start - self.first, self.stop - self.first)
 
 
 def slabs(shape: tuple[int, ...], reach: int, block: int) -> Iterator[Slab]:
-    """Slabs of whole blocks of rows; they depend on the shape of the frame alone.
+    """Divide a frame into slabs of whole blocks of rows; they depend only on the shape of the frame.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def slabs(shape: tuple[int, ...], reach: int, block: int) -> Iterator[Slab]:
 
 
 def bell(width: float, power: float = 1.0, reach: float = _REACH) -> NDArray[np.float64]:
-    """A sampled Gaussian with peak 1, to the power; of no width, the identity."""
+    """A sampled Gaussian with peak 1, raised to a power; the identity if its width is 0."""
     if width == 0:
         return np.ones(1)
     last = max(1, ceil(reach * width))
@@ -73,7 +73,7 @@ def bells(sigma: NDArray[np.float64]) -> Taps:
 
 
 def correlate(values: NDArray, taps: Taps) -> NDArray:
-    """Correlated along each axis; there is nothing beyond the walls."""
+    """Correlate along each axis, with zeros beyond the borders."""
     for axis, weights in enumerate(taps):
         if len(weights) > 1:
             values = _along(values, weights, axis)
@@ -83,7 +83,7 @@ def correlate(values: NDArray, taps: Taps) -> NDArray:
 
 
 def _along(values: NDArray, weights: NDArray[np.float64], axis: int) -> NDArray:
-    """Correlated along one axis; on the host by kernels that are several times as fast as SciPy's."""
+    """Correlate along one axis; on the host with kernels several times as fast as SciPy's."""
     if on_device(values):
         xp, ndimage = array_module(values), ndimage_module(values)
         return ndimage.correlate1d(values, xp.asarray(weights), axis, mode="constant")
@@ -99,13 +99,13 @@ def _along(values: NDArray, weights: NDArray[np.float64], axis: int) -> NDArray:
 
 
 def squared(taps: Taps) -> Taps:
-    """The squares: what the variance of independent voxels is correlated with."""
+    """Squared kernels, with which the variance of independent voxels is correlated."""
     z, y, x = (weights**2 for weights in taps)
     return z, y, x
 
 
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
-    """(n, 3) int64: voxels above `low` that no neighbour exceeds; of equal neighbours the first counts."""
+    """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
     xp = array_module(values)
     padded = xp.pad(values, 1, constant_values=-np.inf)
     inner = padded[1:-1, 1:-1, 1:-1]

@@ -1,6 +1,6 @@
-"""CPU kernels of the filters: correlation along an axis, with nothing beyond the walls.
+"""CPU kernels of the filters: correlation along an axis, with zeros beyond the borders.
 
-Serial and without the GIL; every call writes its own array.
+Serial and without the GIL; each call writes a separate array.
 """
 
 # mypy: ignore-errors

@@ -1,4 +1,4 @@
-"""What a movie's noise and spots are learned from: parts of a few frames, in the precision of the fit."""
+"""Prepare parts of a few frames, from which noise and spots of a movie are learned."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..errors import InputError
 from .spots import DetectionSettings
 
 FRAMES = 4
-"""That are looked at: more change a width by less than its error."""
+"""Number of voxels used: more would change a width by less than its error."""
 _VOXELS = 700_000  # of each
 
 
 def checked(image: NDArray, frame: int) -> NDArray:
-    """The frame in a byte order and type that works everywhere.
+    """Convert a frame to a supported dtype and native byte order.
 
     Raises
     ------
     InputError
-        If the image has other axes, no voxels or no real numbers.
+        If the image does not have three axes, has no voxels, or does not contain real numbers.
     """
     if image.ndim != 3 or image.dtype.kind not in "biuf" or image.size == 0:
         raise InputError(
@@ -33,9 +33,9 @@ def checked(image: NDArray, frame: int) -> NDArray:
 
 
 def middle_of(image: NDArray) -> float:
-    """A whole number near the grey value of the background, which a frame is used without.
+    """A whole number near the grey value of the background, which is subtracted from a frame.
 
-    A background that is large against the spots would cost digits, and is nothing that spots are made of.
+    A background much larger than the spots would reduce the precision.
     """
     part = np.asarray(image).ravel()[:: max(1, image.size // 100_000)].astype(np.float64)
     part = part[np.isfinite(part)]
@@ -43,7 +43,7 @@ def middle_of(image: NDArray) -> float:
 
 
 def prepared(image: NDArray, settings: DetectionSettings, middle: float) -> NDArray[np.float32]:
-    """The frame in single precision, less its middle, spots bright; NaN where a value is not finite."""
+    """The frame in single precision, with `middle` subtracted and spots bright; NaN for values not finite."""
     with np.errstate(over="ignore"):  # what single precision cannot hold counts as not measured
         if image.dtype.kind == "f":
             voxels = (image - image.dtype.type(middle)).astype(np.float32)
@@ -57,7 +57,7 @@ def prepared(image: NDArray, settings: DetectionSettings, middle: float) -> NDAr
 
 
 def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The part of a large image with the most structure: of few particles, the middle may have none."""
+    """The part of a large image with the most structure: if particles are few, the centre may have none."""
     share = min(1.0, sqrt(_VOXELS / image.size))
     if share == 1 or min(image.shape[1:]) < 64:
         return image

@@ -1,4 +1,4 @@
-"""A frame as spots on a background: the state of the joint fit, and what is done to it slab by slab."""
+"""A frame as spots on a background: the state of the joint fit and its operations, slab by slab."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Work:
-    """Who works on slabs: threads, where there is a pool, and whether the filters run on the GPU."""
+    """How slabs are processed: the thread pool, if any, and whether filters run on the GPU."""
 
     pool: Executor | None = None
     on_gpu: bool = False
 
     def each(self, work: Callable[[Slab], _Made], parts: Iterable[Slab]) -> list[_Made]:
-        """The results in the order of the slabs."""
+        """Apply a function to all slabs; results are in the order of the slabs."""
         return list(self.pool.map(work, parts) if self.pool else map(work, parts))
 
     def there(self, values: NDArray) -> Any:
-        """The array where it is filtered."""
+        """Copy an array to the device of the filters."""
         return to_device(values) if self.on_gpu else values
 
 
 def narrowest(sigma: NDArray[np.float64], flat: bool) -> NDArray[np.float64]:
-    """Widths that a grid of voxels can hold."""
+    """Widths, limited to what the voxel grid can resolve."""
     least = np.array([0.4, _NARROWEST, _NARROWEST])
     wide = np.maximum(sigma, least)
     if flat:
@@ -57,11 +57,11 @@ class Scene:
     Parameters
     ----------
     image : (Z, Y, X) float32 array
-        Spots are bright; NaN where nothing was measured.
+        Spots are bright; NaN marks voxels that were not measured.
     noise : Noise
     optics : Optics
     wider : float
-        The background's window over the usual one.
+        Width of the background window relative to the default.
     work : Work
     """
 
@@ -79,7 +79,7 @@ class Scene:
         self.curvature = np.zeros((2, 3))
 
     def see(self, optics: Optics) -> None:
-        """Take other widths or another profile."""
+        """Replace the widths or the profile."""
         self.optics = optics._replace(sigma=narrowest(np.asarray(optics.sigma, float), optics.flat))
         y, x = (
             min(self.wider * BACKGROUND * s, max(n / 3, 0.5))
@@ -93,22 +93,22 @@ class Scene:
 
     @property
     def frame(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Image and model, as kernels take them."""
+        """Image and model, in the form that kernels read."""
         return self.image, self.model
 
     @property
     def unit(self) -> NDArray[np.float64]:
-        """(3,): the widths by which distances are measured."""
+        """(3,): the widths in which distances are measured."""
         return np.where(self.optics.sigma > 0, self.optics.sigma, 1.0)
 
     @property
     def snr(self) -> NDArray[np.float64]:
-        """(n,): amplitudes over their errors."""
+        """(n,): amplitudes divided by their errors."""
         return self.spots[:, AMPLITUDE] / np.maximum(self.spots[:, ERROR], 1e-9)
 
     @property
     def in_widths(self) -> NDArray[np.float64]:
-        """(n, 3): places in widths."""
+        """(n, 3): positions in widths."""
         return self.spots[:, Z : X + 1] / self.unit
 
     @cached_property
@@ -117,18 +117,18 @@ class Scene:
         return not bool(np.isfinite(self.image).all())
 
     def weight(self) -> NDArray[np.float64]:
-        """(n,): how far each spot is no background, by its significance."""
+        """(n,): weight of each spot against the background, from its significance."""
         return 1 / (1 + np.exp(-_STEEP * (self.snr - _RESOLVED)))
 
     def add(self, voxel: NDArray[np.int64]) -> None:
-        """Begin spots at these voxels, without light."""
+        """Start spots at these voxels with amplitude 0."""
         more = np.zeros((len(voxel), COLUMNS))
         more[:, Z : X + 1], more[:, REACH] = voxel, _NEAR
         self.spots = np.ascontiguousarray(np.vstack([self.spots, more]))
         self._levels()
 
     def background(self) -> None:
-        """Fit the background under the spots, each of which counts by its weight."""
+        """Fit the background below the spots, which are subtracted according to their weights."""
         weak = 1 - self.weight()
         paint_all(self.model, self.spots, self.optics, -weak, 0.0)
         before = self.ground
@@ -151,7 +151,7 @@ class Scene:
         self._levels()
 
     def repaint(self) -> None:
-        """The model anew: the background, and the light of all spots."""
+        """Recompute the model: the background plus the light of all spots."""
         for slab in self.parts:
             self.model[:, slab.start : slab.stop] = self.ground.rows(slab.start, slab.stop)
         paint_all(self.model, self.spots, self.optics, np.ones(len(self.spots)), 0.0)
@@ -168,7 +168,7 @@ class Scene:
         return light
 
     def filtered(self, slab: Slab) -> tuple[Any, Any]:
-        """The residual and its variance through the matched filter, wide rows, where filters run."""
+        """Residual and variance after the matched filter, for rows with margins, on the filters' device."""
         residual = self.image[:, slab.wide] - self.model[:, slab.wide]
         spread = variance(self.model[:, slab.wide], self.noise).astype(np.float32)
         if self.noise.top < np.inf:  # what is cut off lacks no light
@@ -184,14 +184,14 @@ class Scene:
         )
 
     def significance(self, slab: Slab) -> Any:
-        """The residual's response in standard deviations, wide rows, on a background without spots."""
+        """Response of the residual in standard deviations of a spot-free frame, for rows with margins."""
         response, spread = self.filtered(slab)
         return response / (spread + 1e-30) ** 0.5
 
     def maxima(
         self, response: Callable[[Slab], Any], low: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Voxels (n, 3) at which a response has maxima above `low`, and their heights, the highest first."""
+        """Voxels (n, 3) of the maxima of a response above `low`, and their heights, highest first."""
 
         def work(slab: Slab) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             values = response(slab)

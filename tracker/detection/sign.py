@@ -1,4 +1,4 @@
-"""Whether spots of the other sign, dark instead of bright, stand out more than those that are looked for."""
+"""Check whether spots of the opposite sign (dark instead of bright) are more significant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OTHER_SIGN = {
     False: "Dark spots on a bright background stand out more than bright ones. To find those: --dark.",
     True: "Bright spots on a dark background stand out more than dark ones. To find those, leave --dark out.",
 }
-"""The warning where `other_sign_stands_out`, by whether dark spots were looked for."""
+"""The warning if `other_sign_stands_out`; the key is whether dark spots were sought."""
 
 
 def other_sign_stands_out(image: NDArray, settings: DetectionSettings) -> bool:
-    """Whether spots of the other sign stand out much more.
+    """Whether spots of the opposite sign are much more significant.
 
-    It compares Σ (q/σ - 5)³ over the maxima and the minima q of a Laplacian of Gaussian, σ its spread by the
-    median.
+    The test compares Σ (q/σ - 5)³ over the maxima with the same sum over the minima q of a Laplacian of
+    Gaussian, where σ is its spread, estimated by the median.
 
     Parameters
     ----------

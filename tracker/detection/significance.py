@@ -1,8 +1,8 @@
-"""How far spots stand out: the amplitude over its error if the spot were not there, and what inflates that.
+"""Significance of spots: the amplitude divided by its standard error under the null hypothesis.
 
-The error adds the noise of photons, and the shares by which the light of others may be wrong as a whole:
-σ² = 1 / Σ p²/v + (ε Σ m p/v / Σ p²/v)² + (the same for halos)². The error of a model is the same
-in all voxels of a spot, so it adds up in a filter as light does, and no variance of voxels holds it.
+The squared error combines photon noise with the possible error of the light of other spots:
+σ² = 1 / Σ p²/v + (ε Σ m p/v / Σ p²/v)² + (the same for halos)². An error of the model is common to all voxels
+of a spot. So it accumulates in a filter as light does and cannot be described by a variance per voxel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENOUGH = 50  # voxels that say how wrong the model is
 
 
 def significance(scene: Scene) -> NDArray[np.float64]:
-    """(n,): each spot's amplitude in standard errors under the hypothesis that it is not there."""
+    """(n,): amplitude of each spot in standard errors under the hypothesis that the spot does not exist."""
     if len(scene.spots) == 0:
         return np.empty(0)
     error, skew = _absent(scene).T
@@ -40,7 +40,7 @@ def significance(scene: Scene) -> NDArray[np.float64]:
 
 
 def _absent(scene: Scene) -> NDArray[np.float64]:
-    """(n, 2): errors and skewness, slab by slab, as halos are painted."""
+    """(n, 2): standard errors and skewness, computed slab by slab."""
     out = np.ones((len(scene.spots), 2))
     trust = (scene.wrong, HALO_WRONG)
     y = scene.spots[:, Y]
@@ -53,7 +53,7 @@ def _absent(scene: Scene) -> NDArray[np.float64]:
 
 
 def _kept_by_background(scene: Scene) -> float:
-    """Share of its own light that a background holds of a spot without weight."""
+    """Share of the light of a spot that the background takes up if the spot has no weight."""
     sigma = scene.optics.sigma[1:]
     wide = np.array(scene.smoother.wide)
     one, two = (float(np.prod(np.sqrt(2 * sigma**2 / (2 * sigma**2 + t * wide**2)))) for t in (1, 2))
@@ -61,7 +61,7 @@ def _kept_by_background(scene: Scene) -> float:
 
 
 def _by_shape(scene: Scene) -> NDArray[np.float64]:
-    """(n,): amplitude that neighbours put there per unit of elongation: A r²/4 exp(-r²/4) at r widths."""
+    """(n,): amplitude caused by neighbours per unit of elongation: A r²/4 exp(-r²/4) at r widths."""
     place, amplitude = scene.in_widths, scene.spots[:, AMPLITUDE]
     i, j = cKDTree(place).query_pairs(_NEAR, output_type="ndarray").T
     square = ((place[i] - place[j]) ** 2).sum(axis=1) / 4
@@ -73,7 +73,7 @@ def _by_shape(scene: Scene) -> NDArray[np.float64]:
 
 
 def inflation(scene: Scene) -> NDArray[np.float64]:
-    """(n,): the variance of amplitudes over that without neighbours."""
+    """(n,): variance of each amplitude relative to that without neighbours."""
     place = scene.in_widths[:, 1:] if scene.optics.flat else scene.in_widths
     place = np.ascontiguousarray(place)
     count = min(_MOST + 1, len(place))
@@ -85,13 +85,13 @@ def inflation(scene: Scene) -> NDArray[np.float64]:
 
 
 def residual(scene: Scene, slab: Slab) -> NDArray[np.float32]:
-    """The residual's response over its error, wide rows: photons, and what the model may be wrong by."""
+    """Response of the residual divided by its error (photon noise and model error), for rows with margins."""
     response, spread, light, halo = _wrong(scene, slab)
     return response / np.sqrt(spread + (scene.wrong * light) ** 2 + (HALO_WRONG * halo) ** 2 + 1e-30)
 
 
 def _wrong(scene: Scene, slab: Slab) -> tuple[NDArray[np.float32], ...]:
-    """Response, its variance, light and halos, all through the matched filter, on the host."""
+    """Response, variance, light and halos after the matched filter, on the host."""
     response, spread = scene.filtered(slab)
     light = scene.model[:, slab.wide] - scene.ground.rows(slab.first, slab.last)
     there = scene.work.there
@@ -100,7 +100,7 @@ def _wrong(scene: Scene, slab: Slab) -> tuple[NDArray[np.float32], ...]:
 
 
 def measure_wrong(scene: Scene) -> None:
-    """How wrong the light of spots is as a whole, by the residuals that are negative where there is much."""
+    """Relative error of the light of spots, from negative residuals in bright regions."""
     products = np.zeros(3)
     for slab in scene.parts:
         response, spread, light, _ = (
@@ -117,6 +117,6 @@ def measure_wrong(scene: Scene) -> None:
 
 
 def peak_snr(scene: Scene) -> NDArray[np.float64]:
-    """(n,): amplitudes over the noise of a voxel at the peak, as in the ISBI 2012 challenge."""
+    """(n,): amplitude divided by the noise of the peak voxel, as in the ISBI 2012 challenge."""
     peak = scene.spots[:, AMPLITUDE] + scene.spots[:, LEVEL]
     return scene.spots[:, AMPLITUDE] / np.sqrt(variance(peak, scene.noise))

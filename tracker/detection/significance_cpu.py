@@ -1,6 +1,6 @@
-"""CPU kernels of significance: the error of an amplitude that is not there, and the overlap of spots.
+"""CPU kernels of significance: the null error of an amplitude, and the overlap of spots.
 
-Serial and without the GIL; every spot writes its own row.
+Serial and without the GIL; each spot writes a separate row.
 """
 
 # mypy: ignore-errors
@@ -17,10 +17,10 @@ from .joint_cpu import LEVEL, LOG_SIZE, STEP, WINDOW, X, Y, Z, invert, paint, sp
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
-    """(n, 2) f8: the error of an amplitude if the spot is not there, and the skewness of its estimate.
+    """(n, 2) f8: standard error of an amplitude if the spot does not exist, and skewness of its estimate.
 
-    rows (n,) i8 of spots; halo: light beyond the cores, (Z, y, X) f4, and its first row; trust: shares of the
-    others' light, and of their halos, by which these may be wrong as a whole.
+    rows (n,) i8: the spots; halo: light beyond the cores, (Z, y, X) f4, and its first row; trust: relative
+    errors of the light of other spots and of their halos.
     """
     image, model = frame
     light_of_halos, first = halo
@@ -69,10 +69,11 @@ def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def overlap(place, start, near):  # pragma: no cover
-    """(n,) f8: by how much the overlap with neighbours inflates the variance of an amplitude.
+    """(n,) f8: factor by which the overlap with neighbours increases the variance of an amplitude.
 
-    place (n, d) f8 in widths; start (n+1,), near: the neighbours of each. 1 / (1 - c' G⁻¹ c), G the overlaps
-    of unit Gaussians and of their derivatives along each axis: amplitudes and places of neighbours are free.
+    place (n, d) f8 in widths; start (n+1,), near: the neighbours of each spot. The factor is 1 / (1 - c' G⁻¹
+    c), where G contains the overlaps of unit Gaussians and of their derivatives along each axis: the
+    amplitudes and positions of neighbours are free parameters.
     """
     count, d = place.shape
     out = np.ones(count)

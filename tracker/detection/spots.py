@@ -1,4 +1,4 @@
-"""What decides how spots are found: `DetectionSettings`."""
+"""`DetectionSettings`: how spots are found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import SettingsError
 
 @dataclass(frozen=True)
 class DetectionSettings:
-    """How spots are found; what is None is found in the images.
+    """Settings of detection; values that are None are learned from the images.
 
     Parameters
     ----------
@@ -22,28 +22,29 @@ class DetectionSettings:
         Radius of a spot in the plane, in the unit of `spacing`: √d times the standard deviation of a Gaussian
         spot in d dimensions.
     radius_z : float or None
-        Radius along z; None measures it.
+        Radius along z; with None, it is measured.
     threshold : float or None
-        Least quality, in standard deviations of the noise; None keeps the set with the largest expected
-        Jaccard index.
+        Least quality, in standard deviations of the noise; with None, the set with the largest expected
+        Jaccard index is kept.
     spacing : tuple of 3 float
         Size of a voxel along z, y, x.
     dark : bool
         Whether spots are dark on a bright background.
     device : {"auto", "cpu", "gpu"}
-        Where to filter; "auto" takes a GPU where there is one and the movie is long enough to be worth it.
+        Device of the filters; "auto" takes a GPU if there is one and the movie is large enough.
     fdr : float or None
-        Largest share of false spots among those found, 0 to 1, instead of a threshold.
+        Largest false discovery rate, from 0 to 1; an alternative to `threshold`.
     gain, offset, read_noise : float or None
-        Grey values per photon, the grey value of no photon, and the standard deviation of the reading in
-        grey values. Where `gain` is None, the noise is measured.
+        Grey values per photon, the grey value without light, and the standard deviation of the read noise in
+        grey values. If `gain` is None, the noise is measured.
     bodies : bool or None
-        Whether what is looked for is bodies without a common profile, such as nuclei, instead of spots.
+        Whether to find bodies without a common profile, such as nuclei, instead of spots.
 
     Raises
     ------
     SettingsError
-        If a value is not finite or out of range, two exclude each other, or the device is unknown.
+        If a value is not finite or out of range, if two settings exclude each other, or if the device is
+        unknown.
     """
 
     radius: float | None = None
@@ -85,7 +86,7 @@ class DetectionSettings:
 
 
 def sigma_of(settings: DetectionSettings, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """(3,): standard deviation of a Gaussian spot with these radii, in voxels; 0 along a flat z."""
+    """(3,): standard deviation, in voxels, of a Gaussian spot with these radii; 0 along a flat z axis."""
     flat = shape[0] == 1
     radius = settings.radius or 0.0
     along = settings.radius_z if settings.radius_z is not None else radius
@@ -95,7 +96,7 @@ def sigma_of(settings: DetectionSettings, shape: tuple[int, ...]) -> NDArray[np.
 
 
 def radii_of(sigma: NDArray[np.float64], spacing: tuple[float, float, float]) -> tuple[float, float | None]:
-    """Radii in the plane and along z of a spot with these widths in voxels; no second where z is 0."""
+    """Radii in the plane and along z of a spot with these widths in voxels; no second one if z is 0."""
     wide = sqrt(2 if sigma[0] == 0 else 3)
     plane = float(sigma[1]) * wide * spacing[1]
     return plane, None if sigma[0] == 0 else float(sigma[0]) * wide * spacing[0]

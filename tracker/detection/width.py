@@ -1,7 +1,7 @@
-"""The width of spots where it is not given, from the autocorrelation of what is left of the background.
+"""Estimate the width of spots from the autocorrelation of the background-subtracted image.
 
-At lags of 1 and more, noise adds nothing. The half width over 1.665 is σ of a spot: at the first window of
-the background, of growing ones, from which on it does not grow in proportion (uneven light does).
+Noise does not contribute at lags of 1 and more. The half width divided by 1.665 is σ of a spot. The
+background window is increased until the width no longer grows in proportion, as it would with uneven light.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Tried:
 def autocorrelated(
     images: Sequence[NDArray[np.float32]], noise: Noise, spacing: tuple[float, float, float]
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """(3,) widths in voxels, None where nothing stands out of the noise; and by how many errors it does."""
+    """(3,) widths in voxels, or None if no signal is significant; and the significance of the signal."""
     tried: list[_Tried] = []
     size = min(min(image.shape[1:]) for image in images)
     for window in _WINDOWS.tolist():
@@ -63,7 +63,7 @@ def autocorrelated(
 
 
 def _plateau(tried: list[_Tried]) -> _Tried | None:
-    """The first width that does not grow with the window; else the one that grows least, if it is small."""
+    """The first width that does not grow with the window; otherwise the one that grows least, if small."""
     growth = [
         np.log(b.sigma[1] / a.sigma[1]) / np.log(b.window / a.window) if b.sigma[1] < b.window / 2 else 9.0
         for a, b in zip(tried[:-1], tried[1:], strict=True)
@@ -76,7 +76,7 @@ def _plateau(tried: list[_Tried]) -> _Tried | None:
 
 
 def _flattened(image: NDArray[np.float32], window: float, noise: Noise) -> NDArray[np.float32]:
-    """The image less a background of this window, in standard deviations, without its margins."""
+    """The image minus a background with this window, in standard deviations, without margins."""
     z, height, width = image.shape
     smoother = Smoother((z, height, width), (window, window))
 
@@ -92,7 +92,7 @@ def _flattened(image: NDArray[np.float32], window: float, noise: Noise) -> NDArr
 
 
 def _correlation(values: NDArray[np.float32], axis: int, lags: int) -> NDArray[np.float64]:
-    """(lags,): mean product with itself, shifted by 1, 2, … along an axis."""
+    """(lags,): autocorrelation at shifts 1, 2, … along an axis."""
     size = values.shape[axis]
     padded = fft.next_fast_len(size + lags, real=True)
     power = np.abs(fft.rfft(values, padded, axis=axis)) ** 2
@@ -104,7 +104,7 @@ def _correlation(values: NDArray[np.float32], axis: int, lags: int) -> NDArray[n
 def _width(
     flattened: list[NDArray[np.float32]], window: float, spacing: tuple[float, float, float]
 ) -> _Tried | None:
-    """Widths by one window of the background; None where nothing is seen."""
+    """Widths for one background window; None if no signal is significant."""
     least = min(min(values.shape[1:]) for values in flattened)
     lags = min(int(2.2 * window) + 3, least - 1, max(least // 2, 2))
     if lags < 2:
@@ -121,7 +121,7 @@ def _width(
 def _along_z(
     flattened: list[NDArray[np.float32]], sigma: float, spacing: tuple[float, float, float]
 ) -> float:
-    """The width along z, of planes smoothed to the width in the plane: their noise is independent."""
+    """The width along z, from planes smoothed to the width in the plane, whose noise is independent."""
     depth = min(values.shape[0] for values in flattened)
     if depth == 1:
         return 0.0
@@ -139,13 +139,13 @@ def _along_z(
 def width_along_z(
     images: Sequence[NDArray[np.float32]], noise: Noise, sigma: float, spacing: tuple[float, float, float]
 ) -> float:
-    """Width along z, in voxels, of spots that are `sigma` voxels wide in the plane."""
+    """Width along z, in voxels, of spots with width `sigma` in the plane."""
     window = max(_WINDOW * sigma, float(_WINDOWS[0]))
     return _along_z([_flattened(image, window, noise) for image in images], sigma, spacing)
 
 
 def _half_width(correlation: NDArray[np.float64]) -> float | None:
-    """σ of a Gaussian with this half width, above the lowest value near; lag 0 as a Gaussian has it."""
+    """σ of a Gaussian with this half width above the nearby minimum; lag 0 is extrapolated as a Gaussian."""
     if len(correlation) < 3 or correlation[0] <= 0:
         return None
     first = correlation[0]
@@ -162,9 +162,9 @@ def _half_width(correlation: NDArray[np.float64]) -> float | None:
 
 
 def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> NDArray[np.float64] | None:
-    """(3,) widths at which maxima stand out most, where the autocorrelation sees nothing; None if none do.
+    """(3,) widths at which maxima are most significant, if the autocorrelation fails; None if none are.
 
-    Light that is uneven stands out the more the wider the filter; so the widest that is tried is no answer.
+    The response to uneven light increases with the width of the filter, so the widest filter is not accepted.
     """
     image = max(images, key=lambda one: float(np.nanstd(one)))
     flat = image.shape[0] == 1
