@@ -101,6 +101,7 @@ def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
         ("strips_and_tiles.tif", "page 1 is in strips and in tiles"),
         ("header_cut.tif", "OME header is cut short"),
         ("another_count_of_rows.tif", "tag 278 of page 5 is not one whole number .type 4, 513 values"),
+        ("more_strips_than_sizes.tif", "page 0 has 155 strips or tiles, but the sizes of 1"),
         ("tag_twice.tif", "tag 278 of page 0 is not one whole number .type 4, 2 values"),
         ("tag_that_is_a_fraction.tif", "tag 284 of page 3 is not one whole number .type 5, 1 values"),
     ],
@@ -122,6 +123,15 @@ def test_fewer_strips_than_the_rows_need_are_refused(tmp_path: Path) -> None:
         for page in tiff.pages:
             page.tags["RowsPerStrip"].overwrite(4)
     with pytest.raises(InputError, match="page 0 is in 1 strips or tiles where its header needs 3"):
+        open_movie(path)
+
+
+def test_the_header_of_an_image_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "movie.tif"
+    tifffile.imwrite(path, np.ones((9, 12), np.uint8), metadata=None)
+    with tifffile.TiffFile(path, mode="r+b") as tiff:
+        tiff.pages[0].tags["StripOffsets"].overwrite(0)
+    with pytest.raises(InputError, match=r"movie\.tif: plane 0 is not stored"):
         open_movie(path)
 
 

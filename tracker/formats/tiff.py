@@ -172,6 +172,12 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                     f"{path}: page {len(found) - 1} is in strips and in tiles, which none can be. Save it."
                 )
             pieces = counts.get(273, counts.get(324, 0))
+            sizes = counts.get(279, counts.get(325, pieces))
+            if _LSM not in counts and pieces > 0 and pieces != sizes:
+                raise InputError(
+                    f"{path}: page {len(found) - 1} has {pieces} strips or tiles, but the sizes of {sizes}. "
+                    "It may be damaged; save the file again."
+                )
             if _LSM not in counts and 0 < pieces < (needed := _pieces(deciding)):
                 raise InputError(
                     f"{path}: page {len(found) - 1} is in {pieces} strips or tiles where its header needs "
@@ -230,6 +236,8 @@ def _refuse_if_cut_short(path: Path, tiff: Any, series: Any) -> None:
             )
     planes = math.prod(series.shape[: -len(series.keyframe.shape)])
     if series.dataoffset is not None:
+        if series.dataoffset == 0:  # where the header is
+            raise InputError(f"{path}: plane 0 is not stored. Copy the file again.")
         end = series.dataoffset + series.nbytes
         if end > size:
             raise InputError(f"{path} is cut short: {size} bytes, where {end} are declared. Copy it again.")
