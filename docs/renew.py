@@ -1,7 +1,8 @@
 """Tables of the pages, made from the code and from records: ``python docs/renew.py`` renews them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
-in the repository; NAME is a function of `tables`, or ``front_page``. The build renews what it shows.
+in the repository; NAME is a function of `tables`, `posterior_tables` or `paper_tables`, or ``front_page``.
+The build renews what it shows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import front_page
 import paper_tables
+import posterior_tables
 import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -34,7 +36,7 @@ def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
     if name == "front_page":
         return front_page.table().strip()
-    module = tables if hasattr(tables, name) else paper_tables
+    module = next(each for each in (tables, posterior_tables, paper_tables) if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 
 

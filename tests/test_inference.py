@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from outbid.inference import Jpda, Solver, infer
 from outbid.inference.candidates import Search, candidates_of, pairs_near
-from outbid.inference.decide import decide
+from outbid.inference.decide import decide, log_odds
 from outbid.inference.passes import Passes
 from outbid.inference.posterior import LinkPosterior, swept
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
@@ -193,7 +193,8 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
     for _ in range(10):
         p = rng.dirichlet([1.0, 1.0, 1.0, 0.1], 3)[:, :3].ravel()
         links = decide(some, p, exact=True)
-        gain = p + (links.cost + links.probability)[0] * -1  # what each is worth above the threshold
+        against = (log_odds(links.probability) + links.cost)[0]  # log odds of the threshold
+        gain = log_odds(p) - against
 
         def best(values: NDArray[np.float64]) -> float:
             return max(
@@ -205,7 +206,7 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
 
         for (tail, head), margin in zip(links.pairs, links.margin, strict=True):
             without = gain.copy()
-            without[3 * tail + head - 3] = -9.0
+            without[3 * tail + head - 3] = -99.0
             assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)
 
 

@@ -10,6 +10,8 @@ from ..assignment.gains import best_pairs
 from ..linking import Links
 from .candidates import Candidates
 
+_CERTAIN = 1e-6
+"""Guard: no link is surer than this, or less likely, so that every cost is finite."""
 _ROUNDS = 5
 """Guard: rounds of the fixed point; F1 is steady to 1e-4 after three."""
 
@@ -28,7 +30,9 @@ def decide(
 
     .. math:: F_1 = 2 \sum p / (\mathrm{links} + T)
 
-    which the set of largest :math:`\sum (p - F_1 / 2)` maximises (Dinkelbach 1967).
+    which a set of links with :math:`p > F_1 / 2` maximises (Dinkelbach 1967). Where such links exclude one
+    another, those of the largest sum of log odds of p, less those of this threshold, are taken: of links that
+    are independent given that they may be true, they are the most likely set.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ def decide(
     Returns
     -------
     Links
-        Cost is F1 / 2 - p; cost, margin and gap in expected links.
+        Cost is minus the log odds of a link, less those of F1 / 2; cost, margin and gap in nats.
 
     Examples
     --------
@@ -57,17 +61,30 @@ def decide(
     truth = float(probability.sum()) if expected is None else expected
     threshold = half_f1(probability, truth)
     useful = np.flatnonzero(probability > threshold)
-    start, gain = np.searchsorted(useful, candidates.row_start), probability[useful] - threshold
+    start = np.searchsorted(useful, candidates.row_start)
+    gain = log_odds(probability[useful]) - log_odds(threshold)
     answer, unit = best_pairs(start, candidates.head[useful], gain, (count, count), solver)
     margin = exact_margins(answer) if exact else answer.margin
     source = np.flatnonzero(answer.col_of_row >= 0)
     pair = source * np.int64(count) + answer.col_of_row[source]
-    kept = useful[np.searchsorted(candidates.key()[useful], pair)]
+    kept = np.searchsorted(candidates.key()[useful], pair)
     pairs = np.column_stack([source, answer.col_of_row[source].astype(np.int64)])
     return Links(
-        pairs, threshold - probability[kept], margin[source] * unit, float(answer.gap * unit),
-        probability=probability[kept],
+        pairs, -gain[kept], margin[source] * unit, float(answer.gap * unit),
+        probability=probability[useful[kept]],
     )  # fmt: skip
+
+
+def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Log odds of probabilities, in nats; finite for 0 and 1.
+
+    Examples
+    --------
+    >>> log_odds(np.array([0.0, 0.5, 0.9])).round(2).tolist()
+    [-13.82, 0.0, 2.2]
+    """
+    p = np.clip(probability, _CERTAIN, 1 - _CERTAIN)
+    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 def half_f1(probability: NDArray[np.float64], truth: float) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..inference.candidates import Candidates
-from ..inference.decide import half_f1
+from ..inference.decide import half_f1, log_odds
 from ..linking import Links
 from .candidates import Divisions
 
@@ -54,15 +54,16 @@ def decide_jointly(
     Returns
     -------
     Links
-        Sorted by source, then target; a mother is the source of two. Costs are in expected links.
+        Sorted by source, then target; a mother is the source of two. Costs as those of `decide`, by the links
+        or by the divisions, whichever speak more for a pair.
     """
     count = len(candidates.row_start) - 1
     edges = _edges(candidates, link_probability, divisions, probability)
-    of_links = edges.probability - half_f1(edges.probability, float(edges.probability.sum()))
-    of_divisions = np.where(
-        edges.division > 0, edges.division - half_f1(probability, float(probability.sum())), -1.0
+    of_links, of_divisions = (
+        log_odds(each) - log_odds(half_f1(every, float(every.sum())))
+        for each, every in ((edges.probability, edges.probability), (edges.division, probability))
     )
-    gain = np.maximum(of_links, of_divisions)
+    gain = np.maximum(of_links, np.where(edges.division > 0, of_divisions, -np.inf))
     useful = np.flatnonzero(gain > 0)
     row, column = edges.row[useful], edges.column[useful]
     start = np.searchsorted(row, np.arange(2 * count + 1))
