@@ -1,26 +1,25 @@
-"""Calibration: the detections themselves tell how particles move, how often they are missed, start and end.
+"""Calibration: learn from the detections how particles move and how often they are missed, start and end.
 
-Expectation and maximisation over links. The first step length comes from the mixture of true steps and
-strangers among nearest neighbours; then a part of the movie is linked by all that probable links tell, the
-links tell the motion and the rates, each link counting as much as it is probable, and the part is linked
-again. At last the whole movie is linked by what was learned (`passes`), divisions are looked for, and of all
-probable links the best are chosen.
+The method is expectation-maximisation over links. The first step length is estimated from nearest neighbours,
+whose distances are a mixture of true steps and distances to other particles. Then a part of the movie is
+linked, motion and rates are estimated from all links weighted by their probability, and the part is linked
+again until the links converge. Finally the whole movie is linked with the learned model (`passes`), divisions
+are added, and the best of all probable links are chosen.
 
-`calibration`, `known`   what was learned; what is told instead
-`learning`               link, learn, link again: a part of the movie
-`restarts`               and once more where that began at steps that are too short
-`passes`                 the whole movie by what the part told
-`maximise`               what probable links tell of motion, and how surely
-`estimates`, `tails`     motion and noise from steps; how heavy their tails are
+`calibration`, `known`   the learned values; values fixed by the user
+`learning`               iterations on a part of the movie: link, learn, link again
+`restarts`               further iterations if the first ones started with steps that were too short
+`passes`                 linking of the whole movie with the model of the part
+`maximise`               estimates of motion from probable links, with errors
+`estimates`, `tails`     motion and noise from steps; heaviness of the tails
 `rates`                  misses, starts, ends and clutter
-`flow`, `registration`   what neighbours foretell; how a frame is carried onto the next, no link known
-`drift`                  how far whole frames moved, by a vote of displacements
-`pace`                   from which frames all particles go farther than from others
-`rehearsal`              what links hide, shown by a movie drawn by what was learned
-`surfaces`               surfaces and fibres on which the particles drawn stay
-`overlooked`             whether particles move so unlike the others that no link follows them
-`surveyor`               what is told without any link: steps and rates (`survey`), who is seen again
-                         (`census`)
+`flow`, `registration`   displacements predicted by neighbours; registration of frames without links
+`drift`                  motion of whole frames, by a vote of displacements
+`pace`                   relative step length of all particles in each frame
+`rehearsal`              bias of estimates from links, measured on a movie simulated with the model
+`surfaces`               surfaces and fibres to which simulated particles are confined
+`overlooked`             detection of particles whose motion is so different that no link follows them
+`surveyor`               estimates without links: steps and rates (`survey`), share detected again (`census`)
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ from .restarts import fuller
 from .surveyor import Surveyor
 
 _LOST, _CLUTTER = 0.1, 0.03
-"""Shares of detections without one after or before, and of clutter among all, with which learning begins."""
+"""Initial probabilities of an end and of a start, and initial share of clutter among detections."""
 _ROOM = 1.5
-"""Where particles are sparse the gate is so many distances to the nearest neighbour."""
+"""For sparse particles, the gate as a multiple of the distance to the nearest neighbour."""
 _SLICE = 0.6
-"""Step with which learning begins at least, in distances between the slices of a stack."""
+"""Least initial step, relative to the distance between the slices of a stack."""
 _MISSING, _MOST_MISSING = 2, 10
-"""Frames in which a particle may be missing, where nothing is told: to begin with, and at most."""
+"""Initial and largest number of frames in which a particle may be missing, if the user sets none."""
 _UNLIKE = 0.1
-"""How unlike the rest of a movie the part may be from which most is learned."""
+"""Largest accepted difference between the part used for learning and the rest of a movie."""
 
 
 def calibrate(
@@ -78,7 +77,7 @@ def calibrate(
     most_bytes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Calibration, Links]:
-    """Learn from a movie how to link it, and link it.
+    """Learn a linking model from a movie, and link the movie with it.
 
     Parameters
     ----------
@@ -86,30 +85,32 @@ def calibrate(
     spacing : (float, float, float)
         Size of a voxel along z, y, x.
     max_gap : int, optional
-        Frames in which a particle may be missing. Default: learned, ten at most.
+        Largest number of consecutive frames in which a particle may be missing. Default: learned, at most
+        ten.
     two_sided : bool
         Whether links may use the future.
     divisions : bool
-        Whether starts are joined to mothers where the movie gives evidence of divisions.
+        Whether track starts are joined to mothers if there is evidence of divisions.
     merges : bool
-        Whether ends are joined to what they became where it gives evidence that particles fuse.
+        Whether track ends are joined to the merged particle if there is evidence of fusion.
     known : mapping, optional
-        Values that are fixed instead of learned, by the names in `known.NAMES`.
+        Values that are fixed instead of learned; keys are names in `known.NAMES`.
     solver : str
     exact_margins : bool
         Whether margins are exact instead of lower bounds.
     workers : int
         Threads.
     most_bytes : int, optional
-        Memory that the candidate pairs may take.
+        Memory limit for the candidate pairs.
     progress : callable, optional
-        Called with (detections done, detections in all) after every pass, as if all passes were needed.
+        Called after each pass with the number of processed detections and the total for all possible passes.
 
     Returns
     -------
     Calibration, Links
-        Cost is minus the log odds of a link, less those from which on it is chosen; cost, margin and gap in
-        nats. Where tracks pass close by a link may be less probable than its cost says.
+        The cost is minus the log odds of a link, relative to the threshold at which a link is chosen. Cost,
+        margin and gap are in nats. If tracks pass close to each other, a link may be less probable than its
+        cost suggests.
 
     Examples
     --------
@@ -176,12 +177,12 @@ def calibrate(
 
 
 def _gaps(told: int | None) -> tuple[int, int]:
-    """Frames in which a particle may be missing, to begin with and at most."""
+    """Initial and largest number of frames in which a particle may be missing."""
     return (_MISSING, _MOST_MISSING) if told is None else (told, told)
 
 
 def _drift_of_flow(movie: Movie, shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(F, axes) where each frame lies, from the mean flow of the frames before."""
+    """(F, axes) offset of each frame: the sum of the mean flows of all previous frames."""
     sums = np.stack(
         [np.bincount(movie.frame, column, len(movie.frame_start) - 1) for column in shift.T], axis=1
     )
@@ -190,7 +191,7 @@ def _drift_of_flow(movie: Movie, shift: NDArray[np.float64]) -> NDArray[np.float
 
 
 def _branched(movie: Movie, found: Found, *, divisions: bool, merges: bool) -> tuple[Linking, Branches]:
-    """The links, and those of divisions, or of merges where nothing divides."""
+    """Add the links of divisions, or of merges if nothing divides."""
     linking, branches = found.linking, Branches.none()
     for asked, find in ((divisions, find_divisions), (merges, find_merges)):
         if asked and not len(branches):
@@ -199,7 +200,7 @@ def _branched(movie: Movie, found: Found, *, divisions: bool, merges: bool) -> t
 
 
 def _with_branches(links: Links, movie: Movie, found: Branches) -> Links:
-    """The links and those of branches, sorted by source and target; nothing is known of their margins."""
+    """Merge links and branch links, sorted by source and target; margins of branch links are unknown."""
     if not len(found):
         return links
     pairs = np.concatenate(

@@ -1,4 +1,4 @@
-"""What calibration learned of a movie, as text and as plain values."""
+"""The model that calibration learned from a movie, as text and as plain values."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class Calibration:
     ----------
     model : LinkModel
     crowd : int or None
-        Number of neighbours that predict a particle's step; 0 is the whole frame, None if none do.
+        Number of neighbours that predict the step of a particle; 0 means the whole frame, None no prediction.
     step : (axes,) float64 array
-        Root mean square displacement along each axis in one frame, as seen.
+        Root mean square displacement per frame along each axis, as observed.
     uncertainty : dict of str to float
-        Standard errors of step, persistence, noise, end and start, as far as they were learned; of no
-        persistence that is as long as any that is looked for.
+        Standard errors of step, persistence, noise, end and start, as far as these were learned. A
+        persistence at the upper end of the search range has none.
     passes : int
-        How often the movie was linked.
+        Number of times that the movie was linked.
     axes : str
-        Which of z, y, x the values stand for: axes along which nothing varies are left out.
+        The axes (of z, y, x) to which the values refer; axes without variation are omitted.
     interval : int
-        Difference between the numbers of consecutive frames, where it is not 1: then all that is said
-        of frames is of such intervals.
+        Difference between the numbers of consecutive frames. If it is not 1, all values per frame refer to
+        this interval.
     drift : (F, axes) float64 array or None
-        Where each frame lies against the first, if whole frames drift; it is taken out of steps and gates.
-        F is that of `time`, or else all intervals from the first frame to the last.
+        Offset of each frame relative to the first one, if whole frames drift; steps and gates exclude it. F
+        is the length of `time`, or else the number of intervals from the first frame to the last.
     known : tuple of str
         Names of the values that were fixed, not learned.
     pace : (F,) float64 array or None
-        Step scale: root mean square step from each frame to the next over that of all frames, if frames
-        differ.
+        Step scale: root mean square step from each frame to the next relative to that of all frames, if it
+        varies.
     time : (F,) int64 array or None
-        When each frame was, in intervals, where some in between were not recorded, for not one of many
-        particles is seen then; one after another, where they come at uneven times. Frames that are seen, and
-        up to 50 in a row in which nothing is.
+        Time of each frame in intervals, if some frames in between were apparently not recorded (none of many
+        particles has a detection in them); consecutive numbers if frames are unevenly spaced. Includes the
+        frames with detections and up to 50 consecutive empty ones.
     """
 
     model: LinkModel
@@ -92,7 +92,7 @@ class Calibration:
 
     @staticmethod
     def _recorded(ahead: NDArray[np.int64]) -> str:
-        """What frames that are so far apart say of those in between."""
+        """Sentence about the frames missing between those recorded."""
         if (ahead == 1).all():
             return "Frames come at uneven times, and are taken one by one. "
         lost = int((ahead - 1)[ahead <= HOLE + 1].sum())
@@ -127,10 +127,10 @@ class Calibration:
 
 
 def _within(error: dict[str, float], name: str, form: str = " (± {:.1g})") -> str:
-    """How surely it is known, if that is."""
+    """The standard error as text, if known."""
     return form.format(error[name]) if name in error else ""
 
 
 def _each(values: Iterable[float], axes: str) -> str:
-    """One value an axis, as text."""
+    """One value per axis, as text."""
     return ", ".join(f"{axis} {value:.3g}" for axis, value in zip(axes, values, strict=True))

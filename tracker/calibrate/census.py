@@ -1,8 +1,9 @@
-"""Census: how many particles are seen again, by counting detections, whatever their steps are like.
+"""Census: estimate the share of particles detected again by counting, without a model of their steps.
 
-Around a detection there is in the next frame whoever is near it in its own, and itself. Links that tell of
-much less than that must be wrong: whoever turns sharply past others is taken for one that ends, one that is
-missed and one that starts, and by such rates links are chosen that bear them out.
+Around the position of a detection, the next frame contains the same neighbours as the current frame, and in
+addition the particle itself. If links suggest far fewer repeated detections than this count, they are wrong:
+a particle that turns sharply near others is then taken for an end, a miss and a start, and the wrong rates
+lead to links that confirm them.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from ..refine.linking import LinkModel
 from ..refine.movie import Movie
 
 _REACH = 3.0
-"""Radius in standard deviations of a step within which others are counted."""
+"""Radius, in standard deviations of a step, within which other detections are counted."""
 _ENOUGH, _FEWEST = 25_000, 2_000
-"""Detections around which they are, about, and at least;"""
+"""Approximate and least number of detections around which others are counted;"""
 _MOST, _SOME = 50, 200
-"""others around each, at most, and of how many that is asked."""
+"""largest number of others around each, and the number of detections in that test."""
 _BLOCKS = 16
-"""Parts of the room, for the error."""
+"""Number of parts of the volume, for the standard error."""
 _CLEAR, _ABSURD = 2.5, 4.0
-"""Standard errors by which more must be seen again than links tell; and by which more than all may be."""
+"""Standard errors by which the counted share must exceed that of the links, and by which it may exceed 1."""
 _SURE = 1e-3
-"""Share of detections at least that are not."""
+"""Least share of detections without a successor."""
 
 
 @dataclass(frozen=True)
 class Census:
-    """What counts tell.
+    """The result of a census.
 
     Parameters
     ----------
     seen : float
-        Probability that the particle of a detection is seen in the next frame, or was in the one before: the
-        mean of both; less than that where some go farther than is looked.
+        Probability that the particle of a detection is also detected in the next frame, averaged with that
+        for the previous frame. It is an underestimate if some particles move farther than the search radius.
     error : float
         Its standard error.
     """
@@ -47,7 +48,7 @@ class Census:
     error: float
 
     def revised(self, model: LinkModel) -> LinkModel:
-        """The model with fewer ends, starts and misses, where clearly more are seen again than it says.
+        """Reduce ends, starts and misses if significantly more particles are detected again than predicted.
 
         Examples
         --------
@@ -71,18 +72,19 @@ class Census:
 
 
 def counted(movie: Movie, step: NDArray[np.float64], *, workers: int = 1) -> Census | None:
-    """How many are seen again; None where there is too little to count, or too much.
+    """Count the share of particles detected again; None if there are too few or too many detections to count.
 
-    Let m detections be near one in its own frame, and n in the next or the one before, if that showed as many
-    in all: n - m is its particle, and what has come near less what has left, which is nothing in the mean,
-    however they lie; but where none is shown that is too near another, more seem to be seen than are.
+    Let m detections be near a detection in its own frame, and n in the next or previous frame, scaled to
+    equal total numbers. Then n - m counts the particle itself plus those that arrived minus those that left;
+    the latter cancel on average. If detections never lie close together, for example because close ones
+    merge, the share is overestimated.
 
     Parameters
     ----------
     movie : Movie
-        Of particles that do not go together.
+        A movie whose particles move independently.
     step : (axes,) float64 array
-        Standard deviation of a step along each axis, about.
+        Approximate standard deviation of a step along each axis.
     workers : int
         Threads; they do not change the result.
 
@@ -122,6 +124,6 @@ def counted(movie: Movie, step: NDArray[np.float64], *, workers: int = 1) -> Cen
 def _around(
     movie: Movie, row: NDArray[np.int64], gate: tuple[float, ...], ahead: int, workers: int
 ) -> NDArray[np.int64]:
-    """(R,) how many detections are near each row so many frames on."""
+    """(R,) number of detections near each row in the frame that is `ahead` frames later."""
     start = np.searchsorted(row, movie.frame_start)
     return np.diff(near_points(movie, movie.position[row], start, gate, ahead, workers=workers)[0])

@@ -1,7 +1,9 @@
-"""Drift: how far whole frames moved, where that is more than the spacing of the particles.
+"""Drift: motion of whole frames by more than the spacing of the particles.
 
-Neighbours cannot tell it then (`flow`), since nobody's nearest is itself. But all displacements between two
-frames can: those of strangers go everywhere, those of the particles themselves to one place. They vote.
+In this case neighbours cannot reveal the motion (`flow`), because the nearest detection in the next frame is
+that of another particle. So all displacements between the detections of two frames are entered in a
+histogram, as votes: displacements between different particles spread over all bins, those of the same
+particles concentrate in one.
 """
 
 from __future__ import annotations
@@ -16,39 +18,39 @@ from ..refine.movie import Movie
 from .estimates import NeighbourDistances
 
 _TRIED = 3
-"""Frames of those that vote first."""
+"""Number of frames whose votes are counted first."""
 _FAR = 0.6
-"""Particles that are as near to the next frame as this share of their spacing did not drift far."""
+"""If the distance to the next frame is below this share of the particle spacing, there is no large drift."""
 _VOTERS = 256
-"""Detections of a frame that vote."""
+"""Number of detections per frame that vote."""
 _REACH = 4.0
-"""Farthest drift, in spacings."""
+"""Largest drift, in spacings."""
 _FINE, _WIDE = 4, 3
-"""Bins a spacing, and bins that vote together."""
+"""Number of bins per spacing, and of bins whose votes are summed."""
 _SHARE = 0.2
-"""Least share of the voters who must agree."""
+"""Least share of the votes for the drift."""
 _ALONE = 0.6
-"""Share of the surplus of their votes that no displacement elsewhere may reach: streams may run against
-each other."""
+"""Largest share of the excess votes that another displacement may have: streams may run against each
+other."""
 _SURE = 6.0
-"""Standard deviations by which their votes must exceed those of chance, and those for no drift."""
+"""Standard deviations by which the votes must exceed the random level, and the votes for no drift."""
 
 
 def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDArray[np.float64] | None:
-    """Where each frame of a movie lies against the first, if frames drift by about a spacing or more.
+    """Offset of each frame relative to the first one, if frames drift by about a spacing or more.
 
     Parameters
     ----------
     movie : Movie
     near : NeighbourDistances
-        In some of its frames; they tell whether a vote is needed.
+        Distances in some of the frames, which show whether a vote is needed.
     workers : int
         Threads; they do not change the result.
 
     Returns
     -------
     (F, axes) float64 array or None
-        None where no frame drifts so far: less is left to `flow`.
+        None if no frame drifts that far; smaller drifts are handled by `flow`.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def drift_of(movie: Movie, near: NeighbourDistances, *, workers: int = 1) -> NDA
 
 
 def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
-    """The frames in which the next frame's particles are about as far as strangers, the farthest first."""
+    """The frames in which the next frame's detections are as far away as unrelated ones, farthest first."""
     from .drift_cpu import medians
 
     frames, begins = np.unique(near.frame, return_index=True)
@@ -99,7 +101,7 @@ def _doubtful(near: NeighbourDistances) -> NDArray[np.int64]:
 
 
 def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int) -> NDArray[np.float64]:
-    """(axes,) displacement on which most voters agree; 0 where that is none, or might be."""
+    """(axes,) displacement with most votes; 0 if it is not significant or not distinguishable from 0."""
     from .drift_cpu import count_votes
 
     count, axes = voters.shape
@@ -133,14 +135,14 @@ def _voted(voters: NDArray[np.float64], there: NDArray[np.float64], workers: int
 
 
 def _rival(votes: NDArray[np.float64], peak: tuple[np.intp, ...]) -> float:
-    """The most votes for a displacement that shares none of them with the peak's neighbours."""
+    """The largest number of votes for a displacement outside the neighbourhood of the peak."""
     elsewhere = votes.copy()
     elsewhere[tuple(slice(max(int(at) - _WIDE, 0), int(at) + _WIDE + 1) for at in peak)] = 0
     return float(elsewhere.max())
 
 
 def _together(votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each bin's votes and those of the bins around it.
+    """Sum of the votes in each bin and the bins around it.
 
     Examples
     --------

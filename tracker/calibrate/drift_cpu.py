@@ -10,11 +10,11 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def count_votes(indptr, indices, row, col, axes, fine, votes):  # pragma: no cover
-    """Count the displacements of pairs in bins.
+    """Make a histogram of the displacements of pairs.
 
-    indptr (R+1,) i8, indices (P,) i4 pairs; row (3, R), col (3, C) f8 where they are, the axes that vary
-    first; axes i8 their number; fine f8 bins a unit. Added to votes (bins^A,) f8, the first axis slowest; no
-    displacement is in the middle.
+    indptr (R+1,) i8, indices (P,) i4: pairs; row (3, R), col (3, C) f8: positions, with the varying axes
+    first; axes i8: number of these; fine f8: bins per unit. Added to votes (bins^A,) f8, with the first axis
+    slowest; zero displacement is in the middle.
     """
     bins = round(len(votes) ** (1 / axes))
     for i in range(len(indptr) - 1):
@@ -28,7 +28,7 @@ def count_votes(indptr, indices, row, col, axes, fine, votes):  # pragma: no cov
 
 @njit(nogil=True, cache=True)
 def medians(values, ends, median):  # pragma: no cover
-    """Medians of runs of values (N,) f8, of which run k is values[ends[k] : ends[k + 1]]; ends (K+1,) i8.
+    """Medians of runs of values (N,) f8; run k is values[ends[k] : ends[k + 1]]; ends (K+1,) i8.
 
     No run is empty. Written: median (K,) f8.
     """

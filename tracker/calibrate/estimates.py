@@ -1,4 +1,4 @@
-"""Estimates from steps: how far particles move, what they remember."""
+"""Estimate motion from steps: step length, persistence, diffusion and noise."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ from ..motion import Motion
 from ..neighbours import nearest
 
 LAGS = 5
-"""Steps whose covariance is used are up to this many less one apart."""
+"""Number of lags of step covariances that are used, starting from 0."""
 ROWS = LAGS + 1
-"""Covariances: by that lag; and again of steps next to each other, of as many as can be. Those tell more of
-noise where nobody remembers a velocity, and it may be but a hundredth of what they step."""
+"""Rows of covariances: one per lag, and another one for lag 1 from as many steps as possible. The latter
+gives a better estimate of noise for particles without persistence, where noise may be only 1 % of the step
+variance."""
 
 _SAMPLE, _SHARE = 10_000, 16
-"""Detections that ask for their neighbours, and as many of each frame at least."""
+"""Number of detections whose neighbours are sought in all, and least number in each frame."""
 LONGEST = 300.0
 _TIMES = (0.0, *np.geomspace(0.3, LONGEST, 61).tolist())
-"""Persistences that are tried, in frames."""
+"""Grid of persistences, in frames."""
 _BINS = 60
 _SAME = 1e-6
-"""Difference of weighted squares that is none."""
+"""Difference of weighted squares that counts as zero."""
 _LEAST = 20
-"""Fewer pairs of steps than this tell nothing of a covariance."""
+"""Least number of pairs of steps for a covariance."""
 _ALL, _NO_DIFFUSION = [0, 1, 2], [0, 2]
-"""What the variance of steps may be of: velocity, diffusion and noise."""
+"""Components of the variance of steps: velocity, diffusion and noise."""
 _BRIEF, _LASTING = 0.8, 1.6
-"""Frames: a velocity that is forgotten as early may stand for diffusion beside a slower one, and gives way to
-both; one that lasts as long does only where diffusion is credible."""
+"""Persistences in frames, between which the improvement that is required to add diffusion rises from 0 to
+`_CREDIBLE`: a short persistence may be caused by diffusion, a long one may not."""
 _CREDIBLE = 12.0
-"""Least fall of the weighted squares that makes a persistence credible: noise brings more once in 100."""
+"""Least decrease of the weighted squares for a significant persistence; noise exceeds it once in 100
+cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourDistances:
-    """Distances from the detections of some frames to the nearest ones.
+    """Distances from the detections of some frames to their nearest neighbours.
 
     Parameters
     ----------
     frame : (M,) non-decreasing int64 array
-        The frame of each.
+        Frame of each detection.
     between, within : (M,) float64 arrays
-        To the nearest detection of the next frame, and to the nearest other one of the same; inf for none.
+        Distance to the nearest detection in the next frame, and to the nearest other one in the same frame;
+        inf if there is none.
     """
 
     frame: NDArray[np.int64]
@@ -54,15 +57,15 @@ class NeighbourDistances:
 
     @property
     def spacing(self) -> float:
-        """Median distance to the nearest other one; 0 where all are alone."""
+        """Median distance to the nearest neighbour; 0 if there are no neighbours."""
         within = self.within[np.isfinite(self.within)]
         return float(np.median(within)) if len(within) else 0.0
 
     def unlike(self, first: int, last: int) -> float:
-        """How unlike the rest frames first to last - 1 are, or a third of the movie, from 0 to 1.
+        """Difference, from 0 to 1, between frames first to last - 1 (or a third of the movie) and the rest.
 
-        It is the largest difference of the distribution functions of distances to the next frame (Kolmogorov
-        and Smirnov), less what chance alone brings once in 1000.
+        It is the largest difference between the distribution functions of distances to the next frame
+        (Kolmogorov-Smirnov), minus the value that chance exceeds once in 1000 cases.
         """
         thirds = np.quantile(self.frame, [0, 1 / 3, 2 / 3, 1]) if len(self.frame) else np.zeros(4)
         spans = [(first, last - 1), (thirds[0], thirds[1]), (thirds[1], thirds[2]), (thirds[2], thirds[3])]
@@ -73,7 +76,7 @@ class NeighbourDistances:
 
 
 def _difference(chosen: NDArray[np.bool_], end_of_ties: NDArray[np.bool_]) -> float:
-    """How unlike the others the chosen ones are, all sorted by their distances, beyond chance."""
+    """Difference between chosen and other detections beyond chance; all are sorted by distance."""
     few = int(chosen.sum())
     many = len(chosen) - few
     if few == 0 or many == 0:
@@ -86,7 +89,7 @@ def _difference(chosen: NDArray[np.bool_], end_of_ties: NDArray[np.bool_]) -> fl
 def neighbour_distances(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], *, workers: int = 1
 ) -> NeighbourDistances:
-    """Distances to the nearest detections, of as many in every frame, drawn at random, as tell enough.
+    """Distances to the nearest detections, for a random sample of equal size in each frame.
 
     Parameters
     ----------
@@ -111,15 +114,16 @@ def neighbour_distances(
 
 
 def first_step(near: NeighbourDistances, axes: int) -> tuple[float, float]:
-    r"""Standard deviation of a step along an axis and share seen again, before anything is linked.
+    r"""Standard deviation of a step along an axis, and share detected again, estimated before linking.
 
-    The distance from a particle to the nearest detection of the next frame is that of its own step or of
-    a stranger, whichever is less. With the stranger's survival function A, taken from the nearest
-    neighbours within the frames, and the share q of particles that are seen again,
+    The distance from a particle to the nearest detection in the next frame is the smaller of its own step and
+    the distance to another particle. Let A be the survival function of the latter, estimated from nearest
+    neighbours within frames, and q the share of particles that are detected again. Then
 
     .. math:: P(R > r) = [1 - q F_\sigma(r)] A(r)
 
-    with F the distribution function of the length of a Gaussian step; the likeliest σ and q are returned.
+    where F is the distribution function of the length of a Gaussian step. The maximum-likelihood σ and q are
+    returned.
 
     Parameters
     ----------
@@ -160,24 +164,24 @@ def motion_from(
     weight: NDArray[np.float64],
     noisy: NDArray[np.float64],
 ) -> Motion:
-    r"""The motion whose step covariances come nearest to those measured.
+    r"""Fit a motion model to measured step covariances.
 
     For a persistence P the covariances are linear in the squared speed, diffusion and noise:
 
     .. math:: C_0 = S^2 g_0 + D^2 + 2 \sigma^2, \quad C_1 = S^2 g_1 - \sigma^2, \quad C_k = S^2 g_1 a^{k-1}
 
-    so non-negative least squares gives those, and P is searched on a grid and by a parabola between its
-    points, with diffusion and without. Without a credible gain the particles remember nothing, and the first
-    and the last row alone tell diffusion and noise.
+    so these follow from non-negative least squares. P is found by a grid search with parabolic interpolation,
+    with and without diffusion. If persistence gives no significant improvement, the particles have none, and
+    diffusion and noise are estimated from the first and last row alone.
 
     Parameters
     ----------
     covariance : (ROWS, axes) float64 array
-        Mean product of the steps of a particle 0, 1, … frames apart; at last again 1 frame apart.
+        Mean product of two steps of a particle 0, 1, … frames apart; the last row is again 1 frame apart.
     weight : (ROWS,) float64 array
-        How many pairs of steps stand behind each.
+        Number of pairs of steps for each row.
     noisy : (ROWS,) float64 array
-        How much noise is in each, in what the formula says: 1, but where steps were made equal to each other.
+        Noise in each row relative to the formula; 1 unless steps were rescaled to a common scale.
     """
     lag = np.nonzero(weight[:LAGS] >= _LEAST)[0]
     if len(lag) < 2:
@@ -189,7 +193,7 @@ def motion_from(
         return _least_squares((_design(times, lag, noisy) * root)[..., used], seen)
 
     def likeliest(used: list[int]) -> tuple[float, float, NDArray[np.float64]]:
-        """Squares that are left, persistence, and parts."""
+        """Residual squares, persistence, and components."""
         best = _first_of_least(fitted(_TIMES, used)[1])
         around = _TIMES[max(best - 1, 1)], _TIMES[min(best + 1, len(_TIMES) - 1)]
         times = tuple(np.geomspace(*around, 13).tolist())
@@ -208,7 +212,7 @@ def motion_from(
 
 
 def _first_of_least(squares: NDArray[np.float64]) -> int:
-    """The first of those as small: of few covariances many times explain all, but for rounding.
+    """Index of the first minimum up to rounding: with few covariances, many persistences fit exactly.
 
     Examples
     --------
@@ -219,7 +223,7 @@ def _first_of_least(squares: NDArray[np.float64]) -> int:
 
 
 def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
-    """Where squares at evenly spaced logarithms of times are least, by a parabola.
+    """Minimum of squares given at times with evenly spaced logarithms, by a parabola.
 
     Examples
     --------
@@ -238,7 +242,7 @@ def _lowest(times: tuple[float, ...], squares: NDArray[np.float64]) -> float:
 def _walk_from(
     covariance: NDArray[np.float64], weight: NDArray[np.float64], noisy: NDArray[np.float64]
 ) -> Motion:
-    """The motion of what remembers no velocity, by diffusion, and noise where enough pairs tell it."""
+    """Motion without persistence: diffusion, and noise if there are enough pairs."""
     if weight[LAGS] < _LEAST:
         return Motion.static(tuple(np.sqrt(covariance[0]).tolist()))
     variance, root = np.maximum(covariance[0], 1e-300), np.sqrt(weight[[0, LAGS]])[:, None]
@@ -248,7 +252,7 @@ def _walk_from(
 
 
 def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.float64]) -> Motion:
-    """The motion of parts (3, axes) of the variance: by velocity, diffusion and noise."""
+    """Motion from the components (3, axes) of the variance: velocity, diffusion and noise."""
     speed, diffusion, noise = np.sqrt(parts * variance)
     return Motion(tuple(diffusion.tolist()), tuple(speed.tolist()), time, tuple(noise.tolist()))
 
@@ -256,7 +260,7 @@ def _motion_of(parts: NDArray[np.float64], time: float, variance: NDArray[np.flo
 def _design(
     times: tuple[float, ...], lag: NDArray[np.int64], noisy: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(times, lags, 3) covariances of steps: by a unit of squared speed, diffusion and noise."""
+    """(times, lags, 3) step covariances per unit of squared speed, diffusion and noise."""
     along = _remembered(times)[:, lag]
     once = np.broadcast_to(np.where(lag == 0, 1.0, 0.0), along.shape)
     twice = np.broadcast_to(np.where(lag == 0, 2.0, np.where(lag == 1, -1.0, 0.0)), along.shape)
@@ -265,7 +269,7 @@ def _design(
 
 @lru_cache(64)
 def _remembered(times: tuple[float, ...]) -> NDArray[np.float64]:
-    """(times, LAGS) covariances of the steps of a particle of unit speed along an axis."""
+    """(times, LAGS) step covariances of a particle with unit speed along an axis."""
     found = np.empty((len(times), LAGS))
     for covariance, time in zip(found, times, strict=True):
         motion = Motion((0.0,), (1.0,), time, (0.0,))
@@ -278,7 +282,7 @@ def _remembered(times: tuple[float, ...]) -> NDArray[np.float64]:
 def _least_squares(
     design: NDArray[np.float64], seen: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Non-negative least squares for many designs: solutions (T, K, A) and their squares (T,).
+    """Non-negative least squares for many designs: solutions (T, K, A) and residual squares (T,).
 
     design (T, L, K), seen (L, A).
     """

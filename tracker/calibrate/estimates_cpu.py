@@ -18,9 +18,9 @@ _SAME = 1e-12  # share of all squares by which none are fewer: of few lags sever
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def least_squares(design, seen, best, least):  # pragma: no cover
-    """Non-negative least squares: the best solution is the plain one on its own support, so all are tried.
+    """Non-negative least squares: the unconstrained solutions on all supports are compared.
 
-    Of those that are as good the first is taken.
+    Among equally good solutions, the first is taken.
 
     design (T, L, K), seen (L, A) f8. Written: best (T, K, A) f8 solutions, least (T, A) f8 their squares.
     """
@@ -88,9 +88,9 @@ def least_squares(design, seen, best, least):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def share_within(radius, axes, share):  # pragma: no cover
-    """Share of Gaussian steps that are shorter.
+    """Probability that a Gaussian step is shorter than a radius.
 
-    radius (M, N) f8 in standard deviations along one of the axes, i8, of which there are 1 to 3.
+    radius (M, N) f8 in standard deviations along one axis; axes i8: number of axes, 1 to 3.
     Written: share (M, N) f8.
     """
     for m in range(radius.shape[0]):

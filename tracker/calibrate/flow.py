@@ -1,4 +1,4 @@
-"""Flow: what its neighbours do tells where a particle goes, in a fluid, a tissue or on a moving stage."""
+"""Flow: predict the step of a particle from its neighbours, in fluids, tissues or on a moving stage."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from ..neighbours import nearest
 from .registration import NEIGHBOURS, registered
 
 CROWDS = (0, 16, 8, 4)
-"""Neighbours to ask, the nearest so many; 0 asks the whole frame, which makes the flow a drift."""
+"""Numbers of nearest neighbours to try; 0 means the whole frame, so that the flow is a drift."""
 
 _FRAMES = 12
-"""Frames on which the number of neighbours is chosen, spread over the movie: flow may come and go."""
+"""Number of frames, spread over the movie, on which the number of neighbours is chosen: flow may vary."""
 _ASKED = 1500
-"""Detections that are asked there."""
+"""Number of detections used in these frames."""
 _CHOICES = 3
-"""How often the number of neighbours is chosen, as the steps become known."""
+"""How often the number of neighbours is chosen while the steps become known."""
 _WORTH, _CHANCE = 0.01, 12.0
-"""Share of the steps' variance that a flow must explain to be believed, and how many steps that must be
-worth: by chance neighbours explain one or two."""
+"""Least share of the step variance that an accepted flow explains, and least number of steps to which this
+must correspond: by chance, neighbours explain one or two."""
 _TWICE, _ASTRAY = 2, 0.17
-"""Times that it may be believed before it must also explain so much of the share of wrong links: they make a
-flow as well, and bear it out, but never that much."""
+"""Number of passes after which a flow must also explain at least this multiple of the share of wrong links:
+wrong links also create a flow and confirm it, but a weaker one."""
 _FEWER = 1.02
-"""How much more of it fewer neighbours must explain to be asked: more are not as easily led astray."""
+"""Factor by which fewer neighbours must explain more variance to be preferred: many are more robust."""
 _TELLING = 8
-"""Detections that tell of the flow at another place."""
+"""Number of detections from which the flow at another position is interpolated."""
 _FEWEST = 3
-"""Neighbours with a step that it takes to foretell one."""
+"""Least number of neighbours with a step for a prediction."""
 
 
 class Flow:
-    """The displacement in one frame that the neighbours' steps foretell, for steps that become known.
+    """Predict the displacement per frame from the steps of neighbours, repeatedly as steps become known.
 
-    A particle's own step never enters its own flow. The flow is the neighbours' mean, in which near and
-    probable steps count more, times the slope of the regression of steps on such means, along each axis, so
-    that a flow of noise comes out as 0.
-    Who is near whom is found once, and how many are asked is chosen the first few times.
+    The prediction for a particle never includes its own step. It is the weighted mean of the neighbours'
+    steps, in which near and probable steps have more weight, times the slope of a regression of steps on such
+    means along each axis. So the flow of pure noise is 0. Neighbours are determined once; their number is
+    chosen in the first few calls.
 
     Parameters
     ----------
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     position : (N, axes) float64 array
-        Where each detection is.
+        Position of each detection.
     crowds : tuple of int
         Numbers of neighbours to try; 0 is the whole frame.
     workers : int
@@ -81,18 +81,18 @@ class Flow:
 
     @property
     def led(self) -> bool:
-        """Whether the flow that was told last, or is told next, only adds to what registration told."""
+        """Whether the last or next flow is only a correction to the result of registration."""
         return self._ahead is not None
 
     def register(self, guess: NDArray[np.float64], *, lead: int = 0) -> NDArray[np.float64]:
-        """(N, axes) the flow where the steps that are known lead astray (`registered`); or else the guess.
+        """(N, axes) flow by registration without links (`registered`), or the guess if that is better.
 
         Parameters
         ----------
         guess : (N, axes) float64 array
-            The flow as it was foretold.
+            The predicted flow.
         lead : int
-            For so many more times neighbours foretell only what is left of their steps then.
+            Number of further calls in which neighbours predict only the residual of the steps.
         """
         start, place, workers = self._frame_start, self._position, self._workers
         # So many neighbours are not asked again, and would fill the memory.
@@ -104,28 +104,28 @@ class Flow:
 
     @property
     def shown(self) -> NDArray[np.int64]:
-        """Some of the detections in some of the frames, but the last."""
+        """A sample of detections in some of the frames, except the last frame."""
         return self._rows[self._rows < self._frame_start[-2]]
 
     def elsewhere(self, shift: NDArray[np.float64], place: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(M, axes) the flow at other places, if it is the same at all times.
+        """(M, axes) flow at other positions, assuming that it is constant in time.
 
         Parameters
         ----------
         shift : (N, axes) float64 array
-            The flow at every detection.
+            Flow at each detection.
         place : (M, axes) float64 array
         """
         # Those of the last frame have no step.
         return around(self._position[: self._frame_start[-2]], shift, place, workers=self._workers)
 
     def amiss(self, ahead: NDArray[np.float64]) -> float:
-        """Median distance from where those `shown` are carried to the nearest detection of the next frame.
+        """Median distance from the predicted positions of `shown` to the nearest detection of the next frame.
 
         Parameters
         ----------
         ahead : (M, axes) float64 array
-            How far each of those is carried.
+            Predicted displacement of each of these.
         """
         start, shown = self._frame_start, self.shown
         frame = np.searchsorted(start, shown, side="right") - 1
@@ -139,7 +139,7 @@ class Flow:
         return float(np.sqrt(np.median(distance2)))
 
     def anew(self) -> Flow:
-        """The same, as if no steps had been known yet; who is near whom is not looked for again."""
+        """A copy without memory of earlier steps; the neighbours are kept."""
         flow = Flow(self._frame_start, self._position, crowds=self._all, workers=self._workers)
         flow._near = self._near
         return flow
@@ -147,21 +147,20 @@ class Flow:
     def foretold(
         self, step: NDArray[np.float64], trust: NDArray[np.float64] | None = None
     ) -> tuple[NDArray[np.float64], int | None]:
-        """The flow at every detection, and how many neighbours were asked.
+        """Predict the flow at each detection; returns it with the number of neighbours used.
 
         Parameters
         ----------
         step : (N, axes) float64 array
-            Each detection's step to the next frame; NaN for none.
+            Step of each detection to the next frame; NaN if it has none.
         trust : (N,) float64 array, optional
-            How probable each step is; where it is left out all count alike. Those who are most easily taken
-            for each other are neighbours: what is in doubt must not bear out itself.
+            Probability of each step, used as its weight; by default all weights are equal. Neighbours are the
+            particles most easily confused with each other, so doubtful steps must not confirm themselves.
 
         Returns
         -------
         (N, axes) float64 array and int or None
-            0 and None where no number of neighbours explains one per cent of the variance, or more than
-            chance would.
+            0 and None if no number of neighbours explains 1 % of the variance, or more than chance.
         """
         if self._led == 0:
             self._ahead = None
@@ -175,7 +174,7 @@ class Flow:
     def _foretold(
         self, step: NDArray[np.float64], trust: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], int | None]:
-        """As `foretold`, by steps alone."""
+        """As `foretold`, from steps alone."""
         everywhere = len(self._crowds) == 1
         heed = np.ones(len(step)) if trust is None else trust
         rows = slice(None) if everywhere else self._rows
@@ -207,7 +206,7 @@ class Flow:
     ) -> NDArray[np.float64]:
         """(M, axes) mean step of the neighbours of each detection, or of those in some frames.
 
-        heed (N,) float64: how much each step counts.
+        heed (N,) float64: weight of each step.
         """
         from . import flow_cpu as kernels
 
@@ -245,12 +244,12 @@ class Flow:
 def around(
     known: NDArray[np.float64], shift: NDArray[np.float64], place: NDArray[np.float64], *, workers: int = 1
 ) -> NDArray[np.float64]:
-    """(M, axes) mean flow of those nearest to each place.
+    """(M, axes) mean flow of the detections nearest to each position.
 
     Parameters
     ----------
     known, shift : (N, axes) float64 arrays
-        Some places, and the flow there; there may be more of the latter.
+        Some positions, and the flow there.
     place : (M, axes) float64 array
     workers : int
         Threads; they do not change the result.
@@ -264,7 +263,7 @@ def around(
 def _regressed(
     step: NDArray[np.float64], mean: NDArray[np.float64], heed: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
-    """(axes,) slopes of the steps on the means, from 0 to 1, and the share of their squares left then."""
+    """(axes,) regression slopes of the steps on the means, from 0 to 1, and the residual share of squares."""
     from .flow_cpu import products
 
     sums = np.empty((3, step.shape[1]))

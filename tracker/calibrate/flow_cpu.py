@@ -14,13 +14,13 @@ _WIDE = 1.62  # square of the distance at which neighbours count no more, in tha
 
 @njit(nogil=True, cache=True)
 def mean_of_near(near, distance2, step, heed, crowd, fewest, mean):  # pragma: no cover
-    """Mean step of each one's neighbours that have a step, the nearer the more they count.
+    """Weighted mean step of the neighbours of each detection; nearer ones have more weight.
 
-    near (M, K) i4 rows of the neighbours, nearest first, -1 for none; distance2 (M, K) f8 squared distances
-    to them; step (N, A) f8, NaN for none; heed (N,) f8 how much each step counts. A neighbour at distance d
-    counts (1 - d^2 / w^2)^3 of it, where w is 1.27 times the distance to neighbour number `crowd`, or to the
-    last; where all those are at its own place, all neighbours count alike.
-    Written: mean (M, A) f8; 0 where fewer than `fewest` have a step.
+    near (M, K) i4: rows of the neighbours, nearest first, -1 for none; distance2 (M, K) f8: squared distances
+    to them; step (N, A) f8: NaN for none; heed (N,) f8: weight of each step. It is multiplied by (1 - d^2 /
+    w^2)^3 for a neighbour at distance d, where w is 1.27 times the distance to neighbour number `crowd`, or
+    to the last one. If all these neighbours are at the same position, they have equal weights. Written: mean
+    (M, A) f8; 0 where fewer than `fewest` have a step.
     """
     axes = step.shape[1]
     for i in range(near.shape[0]):
@@ -47,10 +47,9 @@ def mean_of_near(near, distance2, step, heed, crowd, fewest, mean):  # pragma: n
 
 @njit(nogil=True, cache=True)
 def mean_of_others(first, last, every, step, heed, fewest, mean):  # pragma: no cover
-    """Mean step of all others in the frame, for every so many-th detection of some frames.
+    """Mean step of all other detections in the frame, for a regular sample of detections in some frames.
 
-    first, last (f,) i8: the rows of each frame; step (N, A) f8, NaN for none; heed (N,) f8 how much each
-    counts.
+    first, last (f,) i8: rows of each frame; step (N, A) f8: NaN for none; heed (N,) f8: weights.
     Written: mean (M, A) f8; 0 where fewer than `fewest` have a step.
     """
     axes, to = step.shape[1], 0
@@ -74,10 +73,9 @@ def mean_of_others(first, last, every, step, heed, fewest, mean):  # pragma: no 
 
 @njit(nogil=True, cache=True)
 def products(step, mean, heed, sums):  # pragma: no cover
-    """Squares of the steps, their products with the means, and squares of the means, summed.
+    """Weighted sums of squared steps, of products of steps and means, and of squared means.
 
-    step (M, A) f8, NaN for none: such rows count for nothing; mean (M, A) f8; heed (M,) f8 how much each
-    counts. Written: sums (3, A) f8.
+    step (M, A) f8: rows with NaN are ignored; mean (M, A) f8; heed (M,) f8: weights. Written: sums (3, A) f8.
     """
     sums[:] = 0.0
     for i in range(len(step)):

@@ -1,4 +1,4 @@
-"""What a user knows already of what calibration would learn."""
+"""Values that the user fixes, which calibration would otherwise learn."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..motion import SHORT, Motion
 from ..refine.linking import LinkModel
 
 EACH_AXIS = ("step", "noise", "gate")
-"""Names of values that may be told for z, y and x apart."""
+"""Names of values that may be given separately for z, y and x."""
 RATES = ("end", "start", "miss", "clutter")
 """Names of probabilities."""
 NAMES = (*EACH_AXIS, "persistence", *RATES)
 
 _MOST_CLUTTER = 0.98
-"""Share of ends and starts that may be clutter."""
+"""Largest share of ends and starts that may be clutter."""
 _LEAST_RATE = 1e-9
 _SMALLEST, _LARGEST = 1e-100, 1e100
-"""Lengths that can be squared."""
+"""Range of lengths whose squares do not overflow."""
 _LEAST_MOTION = 1e-6
-"""Share of the variance of a step that is motion, at least, if the noise that is told is more."""
+"""Least share of motion in the step variance, if the given noise is larger than the step variance."""
 
 
 def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
-    """Values that are told from texts NAME=VALUE or NAME=Z,Y,X.
+    """Parse fixed values from texts NAME=VALUE or NAME=Z,Y,X.
 
     Raises
     ------
     SettingsError
-        If a text is no such.
+        If a text has another form.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def known_of(texts: Iterable[str]) -> dict[str, float | tuple[float, ...]]:
 
 
 def text_of(known: Mapping[str, float | tuple[float, ...]]) -> list[str]:
-    """The texts that `known_of` reads, shortest numbers that are the same.
+    """Format fixed values as the texts that `known_of` parses, with the shortest equivalent numbers.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def text_of(known: Mapping[str, float | tuple[float, ...]]) -> list[str]:
 
 
 def check_known(known: Mapping[str, float | tuple[float, ...]]) -> None:
-    """See that the values that are told have names and make sense.
+    """Check the names and ranges of fixed values.
 
     Raises
     ------
     SettingsError
-        If not; the message says which do.
+        If one is invalid; the message says what is valid.
 
     Examples
     --------
@@ -107,19 +107,19 @@ def check_known(known: Mapping[str, float | tuple[float, ...]]) -> None:
 
 @dataclass(frozen=True)
 class Known:
-    """Values that are told instead of learned, for the axes of a movie; units of position x spacing, frames.
+    """Fixed values for the axes of a movie, in units of position x spacing and frames.
 
     Parameters
     ----------
     told : mapping
-        Some of `NAMES` and their values; of those in `EACH_AXIS` one for each axis.
+        Values by name (of `NAMES`); names in `EACH_AXIS` have one value for each axis.
     """
 
     told: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def of(cls, known: Mapping[str, float | tuple[float, ...]], axes: str) -> Known:
-        """What is told, for some of the axes z, y, x."""
+        """Select the values of some of the axes z, y, x."""
         told = {}
         for name, value in known.items():
             values = np.atleast_1d(np.asarray(value, dtype=np.float64))
@@ -131,23 +131,23 @@ class Known:
 
     @property
     def still(self) -> bool:
-        """Whether particles are known to remember no velocity."""
+        """Whether the persistence is fixed at 0."""
         (time,) = self.told.get("persistence", (np.inf,))
         return time < SHORT
 
     def but(self, name: str) -> Known:
-        """All that is told but that."""
+        """All fixed values except the persistence."""
         return Known({each: value for each, value in self.told.items() if each != name})
 
     def step(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(axes,) the step that is told, or the one learned."""
+        """(axes,) the fixed step, or the learned one."""
         return np.asarray(self.told.get("step", learned), dtype=np.float64)
 
     def held(self, model: LinkModel) -> LinkModel:
-        """The model with what is told in the place of what was learned.
+        """Replace learned values of a model by fixed ones.
 
-        Where a part of the motion is told, the rest makes up for it: the variance of a step stays what was
-        measured, or what is told.
+        If a part of the motion is fixed, the other parts are adjusted so that the variance of a step remains
+        the measured or the fixed one.
         """
         if not self.told:
             return model

@@ -1,8 +1,9 @@
-"""Learning: a part of a movie is linked, the links tell the model, and by that it is linked again.
+"""Learning: link a part of a movie, estimate the model from the links, and link again.
 
-Until the links stop changing. Where many of them must be wrong, `refine.headings` tell them apart, and a
-movie that is drawn by what was learned so far shows what they hide (`rehearsed`). Where a flow is told by
-links of which some must be wrong, frames are registered once (`registration`), and it is told anew.
+This is repeated until the links no longer change. If many links are expected to be wrong, `refine.headings`
+separates them by direction, and a movie simulated with the current model shows their bias (`rehearsed`). If a
+flow was estimated from partly wrong links, frames are registered once without links (`registration`), and the
+flow is estimated again.
 """
 
 from __future__ import annotations
@@ -27,36 +28,36 @@ from .rehearsal import rehearsed, surface_of
 from .surfaces import Surface
 
 PASSES = 20
-"""Passes over a part of the movie from which most is learned, unless the links stop changing before."""
+"""Largest number of passes over the part of the movie, unless the links stop changing earlier."""
 _FEWEST = 3
-"""Passes that it takes at least to learn: to link, to link by the motion learned, and to see what changed."""
+"""Least number of passes: to link, to link with the learned motion, and to see what changed."""
 _FAR_DOUBT = 5.0
-"""Log odds by which a link over a gap may lose to an end and a start while rates are learned."""
+"""Log odds by which a gap link may be worse than an end and a start and still count for rates."""
 _MISLED, _ON_SURFACES, _EVERY, _HEED = 0.025, 0.008, 2, 0.7
-"""Share of wrong links from which on what they tell is corrected by rehearsals, and on surfaces, where more
-are wrong than seem to be; one every so many passes; and how much the newest counts among all; but alone the
-first one does, and two once links are found otherwise."""
+"""Expected share of wrong links above which estimates are corrected by simulated movies (rehearsals), and the
+same on surfaces, where more links are wrong than expected; number of passes between rehearsals; and weight of
+the newest rehearsal, except that the first one counts fully."""
 _DOUBTFUL, _CLOSE_WRONG = 0.04, 0.01
-"""The same share from which on links are found by `refine.headings`; and for rehearsals of those."""
+"""Share of wrong links above which `refine.headings` is used, and above which that is rehearsed."""
 _DOUBTED_FLOW, _MUCH, _CLEARLY, _LED = 0.01, 0.1, 0.7, 2
-"""The same share from which on frames are registered at last, if neighbours foretell so much of the variance
-of steps, and more than so much of that share, for links that are all wrong make a flow as well; and passes in
-which links only add to that."""
+"""Share of wrong links above which frames are registered at the end, if neighbours predict this share of the
+step variance and also this multiple of the share of wrong links (wrong links create a flow as well); and
+number of passes in which links then only correct the result."""
 _STILL, _OF_WRONG, _SAME, _MUCH_SAME = 0.008, 0.1, 0.05, 0.001
-"""Shares of all and of the wrong links that may still change when the passes end, and changes of the rates of
-ends, starts and misses, relative to them and at all; steps may change by as large a share."""
+"""Convergence: largest changes as a share of all links and of wrong links, and largest relative and absolute
+changes of the rates of ends, starts and misses; the relative limit also applies to steps."""
 _ROUGH = 3.0
-"""Or their variance by so much over the root of how many links are right."""
+"""Convergence: largest change of the step variance, divided by the root of the number of right links."""
 _PATIENT = 5
-"""Passes after which they end as well if"""
+"""Number of passes after which the iteration also ends if the number of changed links is above"""
 _STUCK = 0.9
-"""as many links change as this share of those two passes before: some pairs swap for ever."""
+"""this share of that two passes earlier: some pairs may swap forever."""
 _ALIKE, _SAME_GATE = 0.3, 0.1
-"""Candidates are kept while what was learned, and the gate, stay the same but for these shares."""
+"""Largest relative changes of the learned values and of the gate for which candidates are kept."""
 _FALLEN = 0.85
-"""Share of the right links of the pass before that flights must keep."""
+"""Least share of the expected right links of the previous pass, for learning of flights to continue."""
 _RARE = 5e-4
-"""Share of gaps so long among all links below which they are not looked for any more."""
+"""Share of the longest gaps among all links below which they are no longer searched for."""
 
 
 def learnt_from(
@@ -68,22 +69,22 @@ def learnt_from(
     flying: bool = False,
     flow: Flow | None = None,
 ) -> Found:
-    """Link a movie, learn from the links, link again, until no more links change.
+    """Link a movie, learn from the links, and link again, until the links no longer change.
 
     Parameters
     ----------
     movie : Movie
-        Or a part of it.
+        The movie, or a part of it.
     model : LinkModel
         To begin with.
     means : Means
     tell : callable
-        Told how many detections were linked, after every pass.
+        Called with the number of detections after each pass.
     flying : bool
-        Whether that model is one of flights: then by `refine.headings` from the first pass on, and no further
-        once fewer links are right.
+        Whether the initial model is one of directed flights. Then `refine.headings` is used from the first
+        pass, and the iteration stops when fewer links are right.
     flow : Flow, optional
-        Of the movie, of which nothing is known yet.
+        Flow of the movie, without any estimate so far.
     """
     flow = flow or Flow(movie.frame_start, movie.position, workers=means.workers)
     learning = _Learning(movie, model, means, flow, flying=flying)
@@ -101,7 +102,7 @@ def learnt_from(
 
 
 class _Learning:
-    """What the passes over a movie change."""
+    """State of the passes over a movie."""
 
     def __init__(self, movie: Movie, model: LinkModel, means: Means, flow: Flow, *, flying: bool) -> None:
         self._movie, self._means, self._max_gap, self._flying = movie, means, means.max_gap, flying
@@ -122,26 +123,26 @@ class _Learning:
         return look_of(self._model, closely=self._closely)
 
     def _wrong(self, share: float) -> bool:
-        """Whether so many links must be wrong; once headings tell them apart, far fewer are many."""
+        """Whether more links are expected to be wrong than a limit, which is lower once headings are used."""
         return self._linking.doubt > (_CLOSE_WRONG if self._closely else share)
 
     @property
     def _misled(self) -> bool:
-        """Whether so many links must be wrong that what they tell must be corrected."""
+        """Whether so many links are expected to be wrong that estimates must be corrected."""
         return self._wrong(_MISLED) or (self._wrong(_ON_SURFACES) and self._surface() is not None)
 
     def _surface(self) -> Surface | None:
-        """That on which particles lie, if they do."""
+        """The surface on which particles lie, if any."""
         return surface_of(self._movie, self._linking, self._shift, self._model)
 
     @property
     def _settled(self) -> bool:
-        """Whether hardly a link was another than in the pass before."""
+        """Whether almost no link changed since the previous pass."""
         few = max(_STILL, _OF_WRONG * self._linking.doubt) * len(self._movie.frame)
         return len(self._changes) > 0 and self._changes[-1] <= few
 
     def link(self) -> None:
-        """Link the movie once, by what was learned so far."""
+        """Link the movie once with the current model."""
         self._done += 1
         movie, model, shift, solving = self._movie, self._model, self._shift, self._means.solving
         look = self._look
@@ -166,7 +167,7 @@ class _Learning:
                 self._changes.clear()  # links found in another way are others, and tell nothing of an end
 
     def rehearse(self) -> None:
-        """See what many wrong links hide, once headings tell them apart where they can."""
+        """Rehearse the bias of many wrong links, after headings have been used if possible."""
         # A flow takes longer to be known, and then may tell where particles go.
         known_by = _FEWEST if self._crowd is None else _PATIENT
         remembered = self._model.motion.persistence > 0
@@ -190,7 +191,7 @@ class _Learning:
             self._bias, self._alone = Bias.none(self._movie.axes), max(self._alone, 1)
 
     def learn(self) -> None:
-        """Learn the model from the links."""
+        """Estimate the model from the links."""
         means, self._before = self._means, self._model
         self._movie = self._movie.paced(pace_of(self._movie, self._linking, self._shift, self._model.motion))
         learnt = learned(
@@ -208,13 +209,13 @@ class _Learning:
             self._model = replace(self._model, freedom=0.0, scale=1.0)
 
     def _told(self, learnt: Learnt) -> Learnt:
-        """What was learned, with what the movie itself tells where links are in doubt, and what is known."""
+        """Combine the estimates with the survey if links are doubtful, and with fixed values."""
         if self._crowd is None and self._wrong(_DOUBTFUL) and (self._flying or self._done >= _FEWEST):
             learnt = self._means.surveyed(learnt, self._linking.doubt, self._movie)
         return self._means.held(learnt)
 
     def fallen(self) -> bool:
-        """Whether far fewer links are right than a pass before; then all is as it was."""
+        """Whether far fewer links are right than in the previous pass; then the state is restored."""
         kept, right = self._kept, float(self._linking.trust.sum())
         if kept is None or right >= _FALLEN * float(kept.linking.trust.sum()):
             self._kept = self._so_far()
@@ -225,7 +226,7 @@ class _Learning:
         return True
 
     def look_anew(self) -> None:
-        """Give up gaps that are rare, and look for other candidates once the gate is another."""
+        """Stop searching for rare gaps, and search for candidates again if the gate has changed."""
         # Most of the pairs of a movie lie over the longest gap.
         follow, longest = self._model.follow, self._max_gap
         while len(self._before.follow) > 1 and 0 < longest < len(follow) and follow[longest] < _RARE:
@@ -236,14 +237,14 @@ class _Learning:
             self._gate = self._model.gate
 
     def over(self) -> bool:
-        """Whether nothing more is to be learned: hardly a link changes, nor once frames were registered."""
+        """Whether learning has converged, also after registration of frames."""
         ended = self._ended()
         if ended or self._done == PASSES // 2:
             return not self._register() and ended and not self._lengthen()
         return False
 
     def _lengthen(self) -> bool:
-        """Once, look over longer gaps as well where the longest are many, and links not in doubt."""
+        """Once, allow longer gaps if the longest ones are frequent and links are reliable."""
         means = self._means
         if self._wrong(_DOUBTFUL) or self._max_gap != means.max_gap:
             return False
@@ -256,7 +257,7 @@ class _Learning:
         return True
 
     def _register(self) -> bool:
-        """Where neighbours go together, but links are in doubt, ask once where without them."""
+        """If neighbours move together but links are doubtful, register frames once without links."""
         doubt, asked = self._linking.doubt, self._asked or self._flying or self._done >= PASSES - _LED
         # The whole frame, 0, would tell a drift.
         flows = self._crowd and self._flow.explained > max(_MUCH, _CLEARLY * doubt)
@@ -268,7 +269,7 @@ class _Learning:
         return self._registered
 
     def _ended(self) -> bool:
-        """Whether hardly anything changes any more."""
+        """Whether links, steps and rates have converged."""
         changes = self._changes
         # Few links tell steps roughly.
         rough = max(2 * _SAME, _ROUGH / max(float(self._linking.trust.sum()), 1.0) ** 0.5)
@@ -286,7 +287,7 @@ class _Learning:
         return bool(stuck) or (self._done >= _FEWEST and same and self._settled)
 
     def found(self) -> Found:
-        """What was found, after a last rehearsal where many links must be wrong."""
+        """The result, after a last rehearsal if many links are expected to be wrong."""
         # The longest gaps may have been given up at last.
         self._pairs = no_longer(self._movie, self._pairs, len(self._model.follow))
         if self._misled:
@@ -307,6 +308,6 @@ class _Learning:
 
 
 def _alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether what is worth a look for the one model is so for the other."""
+    """Whether two models have nearly the same candidates."""
     here, there = ((*each.gate, each.motion.persistence, each.end, each.start) for each in (one, other))
     return len(one.follow) == len(other.follow) and np.allclose(here, there, rtol=_ALIKE, atol=0)

@@ -1,4 +1,4 @@
-"""Maximisation: what probable links tell of motion, flow, misses, starts and ends, and how surely."""
+"""Maximisation: estimate motion, flow, misses, starts and ends from probable links, with standard errors."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from .rates import rates_counted, rates_learned
 from .tails import no_stretch, stretch_of, stretched, tail_from
 
 _REACH = 4.5
-"""Gate in standard deviations of a step: 3D Gaussian steps beyond it are one in 6,000."""
+"""Gate in standard deviations of a step; one in 6,000 Gaussian steps in 3D is longer."""
 _MOST_REACH = 18.0
-"""Where particles are sparse the gate has room, up to so many standard deviations: few strangers are that
-near, and whole frames may jump."""
+"""Largest gate for sparse particles, in standard deviations: few unrelated detections are that near, and
+whole frames may jump."""
 _ROOMS = 3.0
-"""Rooms within which particles are looked for where some frames are farther from the next than others."""
+"""Largest gate if the step length varies between frames, in units of `room`."""
 _TAIL_SAMPLE = 20_000
 _WALL = 3.0
-"""Steps in one frame, in standard deviations, within which a wall may turn a particle."""
+"""Distance from a wall, in standard deviations of a step, within which particles may be reflected."""
 _SAMPLE = 200_000
-"""Detections whose steps tell enough of motion."""
+"""Number of detections whose steps suffice to estimate motion."""
 _LEAST = 1e-9
-"""Least step that gates are made for, in units of usual coordinates: well above their rounding."""
+"""Least step for which gates are made, well above the rounding of usual coordinates."""
 _ALIKE = 3.0
-"""Steps' worth of belief that all axes move as much."""
+"""Weight, in steps, of the prior that motion is equal along all axes."""
 _FEW, _AMISS = 100, 1.2
-"""So few pairs of steps tell little of a bias; how wrong the variance of steps may be."""
+"""Least number of pairs of steps for a bias; assumed relative error of the step variance."""
 _GROUPS = 8
-"""Parts of the particles that are estimated apart, for the uncertainties."""
+"""Number of groups of particles that are estimated separately, for standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What links tell.
+    """Estimates from links.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Learnt:
     step : (axes,) float64 array
         Root mean square step.
     products : (groups, ROWS, 6, axes) float64 array
-        Sums of products of steps of some groups of particles apart, for the uncertainty.
+        Sums of products of steps for each group of particles, for standard errors.
     """
 
     model: LinkModel
@@ -56,22 +56,22 @@ class Learnt:
 
 @dataclass(frozen=True, eq=False)
 class Bias:
-    """What the links of a crowded movie miss of its motion.
+    """Bias of estimates from the links of a crowded movie.
 
     Parameters
     ----------
     variance : (axes,) float64 array
-        Variance of true steps, in that of linked ones.
+        Variance of true steps relative to that of linked steps.
     correlation : (ROWS, axes) float64 array
-        Correlation of true steps less that of linked ones.
+        Correlation of true steps minus that of linked steps.
     doubt : (ROWS,) float64 array
-        How surely that is known: its variance along an axis, as if it were measured alone.
+        Variance of this difference, per axis.
     rates : (4,) float64 array
-        True rates in those that matchings tell: of ends, starts, clutter and misses.
+        True rates of ends, starts, clutter and misses, relative to those estimated from matchings.
     stretch : (2, 2, K) float64 array
-        Quantiles of squared distances of pairs, as `stretch_of` gives them.
+        Quantiles of squared distances of pairs, as returned by `stretch_of`.
     sobriety : (float, float)
-        How probable links are, as `sobriety_of` tells.
+        Correction of link probabilities, as returned by `sobriety_of`.
     """
 
     variance: NDArray[np.float64]
@@ -83,11 +83,11 @@ class Bias:
 
     @classmethod
     def none(cls, axes: int) -> Bias:
-        """Links that miss nothing."""
+        """No bias."""
         return cls(np.ones(axes), np.zeros((ROWS, axes)), np.zeros(ROWS), np.ones(4), no_stretch())
 
     def towards(self, other: Bias, share: float) -> Bias:
-        """The mean of both, of which the other is such a share; but its distances and sobriety."""
+        """Weighted mean with another bias, whose distances and sobriety are taken unchanged."""
         return Bias(
             self.variance ** (1 - share) * other.variance**share,
             self.correlation * (1 - share) + other.correlation * share,
@@ -107,22 +107,22 @@ def learned(
     room: float,
     bias: Bias,
 ) -> Learnt:
-    """The model and the root mean square step that the links tell.
+    """Estimate the model and the root mean square step from the links.
 
     Parameters
     ----------
     movie : Movie
     linking : Linking
     shift : (N, axes) float64 array
-        Displacement in one frame that is foretold of each detection; motion is what is left.
+        Predicted displacement per frame of each detection; motion is the residual.
     model : LinkModel
-        By which they were linked; it stays where there are none.
+        The model used for linking; returned unchanged if there are no links.
     max_gap : int
-        Frames that a particle may be missing, to be looked for next.
+        Largest number of frames in which a particle may be missing, for the next search.
     room : float
-        Radius that the gate has at least, as far as steps allow.
+        Least radius of the gate, as far as steps allow.
     bias : Bias
-        Of the links, as far as it is known.
+        Bias of the links, as far as known.
     """
     learnt = motion_learned(movie, linking, shift, model, room, bias)
     if learnt.model is model:
@@ -139,7 +139,7 @@ def motion_learned(
     room: float,
     bias: Bias,
 ) -> Learnt:
-    """As `learned`, but for the rates, which stay as they are."""
+    """As `learned`, but rates are not changed."""
     products = _products(movie, linking, shift, model)
     covariance, weight, step2, noisy = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:
@@ -157,7 +157,7 @@ def motion_learned(
 
 
 def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) -> Bias:
-    """What links by a model miss where the truth is known, and nothing drifts."""
+    """Bias of links found with a model, from a movie with known truth and no drift."""
     none, still = Bias.none(movie.axes), np.zeros_like(movie.position)
     (seen, weight, *_), (true, *_) = (
         _covariances(_products(movie, links, still, model).sum(axis=0), none) for links in (linking, truth)
@@ -178,7 +178,7 @@ def bias_of(movie: Movie, linking: Linking, truth: Linking, model: LinkModel) ->
 
 
 def _telling(linking: Linking) -> NDArray[np.int64]:
-    """Pairs that are probable enough to tell of tails: as many as are enough."""
+    """A sufficient sample of pairs that are probable enough to estimate tails."""
     some = np.nonzero(linking.probability > 0.01)[0]
     return some[:: max(1, len(some) // _TAIL_SAMPLE)]
 
@@ -186,39 +186,38 @@ def _telling(linking: Linking) -> NDArray[np.int64]:
 def _distances(
     linking: Linking, some: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Squared distances of some pairs, in how many dimensions, and how likely each is."""
+    """Squared distances of some pairs, their dimensions, and their probabilities."""
     return linking.distance2[some], linking.size[some].astype(np.int64), linking.probability[some]
 
 
 def gate_of(step: NDArray[np.float64], room: float, farthest: float = 1.0) -> tuple[float, ...]:
-    """Radii along the axes outside of which no particle is looked for in the next frame.
+    """Radii of the gate along the axes.
 
     Parameters
     ----------
     step : (axes,) float64 array
         Root mean square step.
     room : float
-        Radius that the gate has at least, as far as steps allow.
+        Least radius of the gate, as far as steps allow.
     farthest : float
-        How far particles go from a frame to the next at most, in that step: so much wider is the gate, but no
-        wider than some rooms, for beyond are too many others.
+        Largest step of a frame relative to `step`. The gate is enlarged by this factor, up to a multiple of
+        `room`, beyond which there are too many other detections.
     """
     far = np.maximum(_REACH * step, np.minimum(_REACH * step * farthest, _ROOMS * room))
     return tuple(np.clip(room, far, np.maximum(_MOST_REACH * step, far)).tolist())
 
 
 def uncertainty(learnt: Learnt, bias: Bias, rows: int) -> dict[str, float]:
-    """Standard errors of what was learned from so many rows.
+    """Standard errors of the values learned from a number of rows.
 
-    Those of ends and starts are as if these were counted. The others come of groups of particles, each
-    left out in turn: a group alone tells less than all, and another kind of motion; the jackknife compares
-    alike with alike (Efron & Tibshirani 1993, chapter 11).
+    Ends and starts have the errors of counts. The other errors come from a jackknife over groups of particles
+    (Efron & Tibshirani 1993, chapter 11).
 
     Parameters
     ----------
     learnt : Learnt
     bias : Bias
-        Of the links by which it was learned.
+        Bias of the links that were used.
     rows : int
     """
     told = learnt.products[learnt.products[:, 0, 0, 0] > 0]
@@ -245,7 +244,7 @@ def uncertainty(learnt: Learnt, bias: Bias, rows: int) -> dict[str, float]:
 def _products(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
 ) -> NDArray[np.float64]:
-    """(groups, ROWS, 6, axes): weights, weighted squares and products of steps, as the kernel sums them."""
+    """(groups, ROWS, 6, axes): sums of weights, weighted squares and products of steps."""
     from .maximise_cpu import groups_of, step_products
 
     step = np.sqrt(model.motion.step_variance(1))
@@ -270,8 +269,9 @@ def _covariances(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Covariances of steps less flow (ROWS, axes), weights (ROWS,), mean square of steps (axes,), `noisy`.
 
-    Products of steps count by the fourth power of the probabilities, but in the last row, and as
-    correlations: wrong links know no past, and even few of them would hide a persistence.
+    Products of steps are weighted by the fourth power of the probabilities, except in the last row, and are
+    normalised to correlations: wrong links are uncorrelated with previous steps, and even a few would hide a
+    persistence.
     """
     weight, crossed, here2, earlier2, seen2, noisy = np.moveaxis(products, 1, 0)
     total = float(weight[0, 0])
@@ -288,5 +288,5 @@ def _covariances(
 
 
 def _evened(square: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """(axes,) mean squares from sums of squares; where there are few, the axes are taken to be much alike."""
+    """(axes,) mean squares from sums of squares; with few steps, axes are assumed to be similar."""
     return (square + _ALIKE * square.mean() / max(total, 1e-300)) / (total + _ALIKE)

@@ -17,9 +17,9 @@ def step_products(
     row, col, probability, frame, position, shift, ease, before, trust, group, thin, low, high, reach,
     products,
 ):  # pragma: no cover  # fmt: skip
-    """Sums of weighted products of a particle's steps 0, 1, … frames apart.
+    """Sums of weighted products of two steps of a particle 0, 1, … frames apart.
 
-    The last step of each chain is any probable pair; those before are links, those over gaps left out.
+    The last step of each chain is any probable pair; previous steps are links without gaps.
     row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,)
     f8 one over the pace of the frame of each, or (1,), of all; before (N,) i8 or -1; trust (N,) f8 of the
     link that leaves each; group (N,) i8; thin: every so many rows count; low, high: A floats, where walls may
@@ -78,7 +78,7 @@ def step_products(
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _add(sums, to, axes, weight, step, earlier, noisy):  # pragma: no cover
-    """One pair of steps."""
+    """Add one pair of steps."""
     sums[to] += weight
     sums[to + axes] += weight * step * earlier
     sums[to + _TWO * axes] += weight * step * step
@@ -88,7 +88,7 @@ def _add(sums, to, axes, weight, step, earlier, noisy):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def groups_of(before, group):  # pragma: no cover
-    """Tracks keep the group of their first detection: before (N,) i8 or -1. Written: group (N,) i8."""
+    """Give each track the group of its first detection: before (N,) i8 or -1. Written: group (N,) i8."""
     for i in range(len(before)):
         if before[i] >= 0:
             group[i] = group[before[i]]

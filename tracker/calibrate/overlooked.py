@@ -1,9 +1,10 @@
-"""Particles that were overlooked: their steps are so unlike those of the others that no link follows them.
+"""Overlooked particles, whose steps are so different from those of the others that no link follows them.
 
-A few fast ones among many slow ones pass for clutter, and what is learned then keeps them so. But what no
-link leaves lies nearer to what no link reaches, one frame later, than strangers lie to each other; or there
-is much of it, if they move farther than that. And where all fly past their neighbours, whatever is linked to
-whatever is near, and only three detections in line tell what flies how far (`flight`).
+A few fast particles among many slow ones may be taken for clutter, and the learned model then confirms this.
+Evidence for them: a detection without a successor is closer to a detection without a predecessor in the next
+frame than unrelated detections are; or, if they move farther than that, there are many such detections. If
+all particles fly past their neighbours, links join any detections that are near, and only three detections in
+a line show how far particles fly (`flight`).
 """
 
 from __future__ import annotations
@@ -24,21 +25,20 @@ from .estimates import NeighbourDistances, first_step
 from .maximise import gate_of
 
 WIDER = 2.0
-"""How much wider the gate is in the search for them, where particles are sparse;"""
+"""Factors by which the gate is enlarged in the search for fast sparse particles,"""
 ROOMIER = 1.3
-"""and in that for some that diffuse farther than others."""
+"""and in the search for particles that diffuse farther than others."""
 _KEPT, _BLUR = 10.0, 0.15
-"""Persistence, in frames, and noise, in steps, with which they are looked for."""
+"""Persistence in frames, and noise in steps, assumed in the search."""
 _SURPLUS, _SURE = 0.1, 5.0
-"""Share of the unlinked, beyond half of them, that must be nearer than strangers usually are; and by how many
-standard deviations of that share."""
+"""Excess over one half of the share of unlinked detections that are nearer than the median for unrelated
+ones: least value, and least value in standard deviations."""
 
 _MANY = 0.3
-"""Share of the detections that no link leaves from which on particles may be overlooked that move farther
-than strangers are."""
+"""Share of detections without a successor above which particles that move farther than the spacing may have
+been overlooked."""
 _BROAD, _TAILS = 0.6, (3.0, 0.4)
-"""Share of their steps with which those that diffuse are looked for, as the tails of Student's t: its degrees
-of freedom and scale."""
+"""Degrees of freedom and scale of the Student's t steps assumed in the search for diffusing particles."""
 _SEEN, _FRAMES, _REACH = 3500, 7, 3.2
 """Detections, about, and frames, at least, in which flights are looked for, and how many steps far;"""
 _FLIGHTS, _STRAIGHT, _SHARP = (0.45, 0.65, 1.0), (20.0, 5.0, 80.0), 0.1
@@ -50,7 +50,7 @@ over the root of how many there are, for of few chance alone gives up to 3 of it
 
 
 def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[float, bool]:
-    """Standard deviation of a step along an axis of those that no link follows; 0 if there seem to be none.
+    """Standard deviation of a step, along an axis, of overlooked particles; 0 if there is no sign of any.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
     Returns
     -------
     float, bool
-        The former; and whether they are seen to go so far, or only must if there are any.
+        This standard deviation; and whether it was measured, or only follows if there are such particles.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def overlooked(movie: Movie, linking: Linking, *, workers: int = 1) -> tuple[flo
 def _far_ahead(
     movie: Movie, starting: NDArray[np.bool_], ending: NDArray[np.bool_], workers: int
 ) -> tuple[float, bool]:
-    """How far those go that start and end, as `overlooked` tells it."""
+    """Step of the particles that start and end, as for `overlooked`."""
     frames = len(movie.frame_start) - 1
     starts, ends = np.nonzero(starting)[0], np.nonzero(ending)[0]
     # Each frame in two: first those that no link reaches, then those that none leaves.
@@ -116,14 +116,14 @@ def _far_ahead(
 
 
 def sought(model: LinkModel, far: float, room: float) -> LinkModel:
-    """The model with which to look for particles that go so far: they keep their way.
+    """The model for the search for fast particles, which are assumed to keep their direction.
 
-    Whoever goes far and turns at once cannot be followed among others.
+    Particles that move far and change direction in each frame cannot be followed among others.
 
     Parameters
     ----------
     model : LinkModel
-        With which all began; its rates stay.
+        The initial model, whose rates are kept.
     far : float
         Standard deviation of a step along an axis.
     room : float
@@ -135,7 +135,7 @@ def sought(model: LinkModel, far: float, room: float) -> LinkModel:
 
 
 def unequal(model: LinkModel, far: float, room: float) -> LinkModel:
-    """The model with which to look for particles that diffuse so far among others that hardly do.
+    """The model for the search for particles that diffuse fast among slow ones.
 
     Parameters
     ----------
@@ -152,23 +152,23 @@ def unequal(model: LinkModel, far: float, room: float) -> LinkModel:
 def flight(
     movie: Movie, play: Movie, model: LinkModel, room: float, share: float, *, workers: int = 1
 ) -> LinkModel | None:
-    """The model of flights past neighbours by which more can be followed, if there is one.
+    """The model of flights past neighbours with which more particles can be followed, if there is one.
 
-    Some frames of the movie are linked by `refine.headings` as if particles flew so far: if they do not, few
-    detections are in line, and few links are probable. By chance some always are: no more than in a movie
-    of particles that remember nothing, if these do not either.
+    Some frames are linked by `refine.headings` under the assumption of such flights. If it is wrong, few
+    detections are in a line and few links are probable. The number expected by chance is taken from a
+    simulated movie of particles without persistence.
 
     Parameters
     ----------
     movie : Movie
     play : Movie
-        One of particles that remember nothing, but else much the same, as `rehearsal.drawn` makes it.
+        A simulated movie of similar particles without persistence, from `rehearsal.drawn`.
     model : LinkModel
-        With which all began; its rates stay.
+        The initial model, whose rates are kept.
     room : float
         As in `gate_of`.
     share : float
-        Right links that must be expected, a detection.
+        Least number of right links per detection that must be expected.
     workers : int
         Threads; they do not change the result.
     """
@@ -189,14 +189,14 @@ def flight(
 
 
 def _flying(model: LinkModel, step: tuple[float, ...], persistence: float) -> LinkModel:
-    """The model of particles that fly so far in a frame along each axis, and keep their way so long."""
+    """A model of particles with this displacement per frame along each axis and this persistence."""
     noise = tuple(_SHARP * far for far in step)
     motion = Motion((0.0,) * len(step), step, persistence, noise)
     return replace(model, motion=motion, gate=tuple(_REACH * np.array(step)))
 
 
 def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
-    """Whether such flights promise more than they would if nobody remembered anything."""
+    """Whether such flights explain more links than in a movie without persistence."""
     if not len(play.frame):  # of a few detections none may be drawn
         return False
     shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)
@@ -206,7 +206,7 @@ def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> b
 
 
 def _promised(part: Movie, flying: LinkModel, workers: int) -> float:
-    """Right links, a detection, that must be expected by such flights."""
+    """Expected number of right links per detection with such flights."""
     none, still = Linking.none(len(part.frame)), np.zeros_like(part.position)
     pairs = pairs_of(part, flying.gate, workers=workers)
     linking, _ = BY_HEADINGS.link(part, pairs, flying, none, still, workers=workers)
@@ -214,7 +214,7 @@ def _promised(part: Movie, flying: LinkModel, workers: int) -> float:
 
 
 def _part(movie: Movie, seen: int) -> Movie:
-    """Some frames of the movie, and a part of the room, with about so many detections."""
+    """Some frames, and a part of the volume, with about this number of detections."""
     start = movie.frame_start
     part = movie.part(0, min(max(_FRAMES, int(np.searchsorted(start, seen))), len(start) - 1))
     frames = len(part.frame_start) - 1

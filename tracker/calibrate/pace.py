@@ -1,7 +1,7 @@
-"""Pace: from some frames all particles go farther than from others, as when intervals differ or all rest.
+"""Step scale of frames: all particles may move farther in some frames, for example if intervals differ.
 
-Or where a frame is blurred, for then they seem to. It is told by how far particles go on the whole, frame by
-frame, if those on one side of the room tell the same as those on the other.
+A blurred frame has the same effect on observed steps. The step scale is estimated from the mean step in each
+frame, if both halves of the volume give consistent values.
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from ..refine.linking import Linking
 from ..refine.movie import Movie
 
 _VARIES, _SURELY, _FRAMES = 0.03, 4.0, 8
-"""Variance of the log of squared steps between frames that matters; standard errors by which chance makes
-less; and frames that it takes."""
+"""Least variance, between frames, of the log of squared steps; least significance of this variance in
+standard errors; and least number of frames."""
 _FEW = 3
-"""Links on each side of the room that tell something of a frame."""
+"""Least number of links on each side of the volume for a frame to count."""
 _LEAST = 0.04
-"""Squared pace of a frame at least: what is seen in slower ones is mostly noise."""
+"""Least squared step scale of a frame: in slower frames, observed steps are mostly noise."""
 
 
 def pace_of(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], motion: Motion
 ) -> NDArray[np.float64] | None:
-    r"""(F,) how far particles go from each frame to the next, in what is usual; None where that is the same.
+    r"""(F,) step scale from each frame to the next, relative to the average; None if it does not vary.
 
-    Let :math:`l_t` be twice the log of the mean step from frame t, which few far jumps hardly change. What
-    both sides of the room tell of it has the covariance :math:`\tau^2` over the frames, and their mean
-    varies by chance by :math:`v_t` besides, as their difference shows; so it is drawn to that of all frames
-    by :math:`\tau^2 / (\tau^2 + v_t)`. What noise adds to squared steps is taken off.
+    Let :math:`l_t` be twice the log of the mean step from frame t, which is robust against a few long jumps.
+    It is estimated in both halves of the volume. The covariance of these two values over all frames is
+    :math:`\tau^2`, the variance between frames. Their difference gives the error variance :math:`v_t` of
+    their mean. The mean is shrunk towards the average over frames by the factor :math:`\tau^2 / (\tau^2 +
+    v_t)`. The contribution of noise to squared steps is subtracted.
 
     Parameters
     ----------
     movie : Movie
     linking : Linking
-        Its pairs, and how likely they are.
+        Pairs and their probabilities.
     shift : (N, axes) float64 array
-        Displacement in one frame that is known of each detection beforehand.
+        Predicted displacement per frame of each detection.
     motion : Motion
-        What is usual.
+        The average motion.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def pace_of(
 def _sums(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(F, 2, 2) frame by frame, on both sides of the room, how many links there are, and their steps."""
+    """(F, 2, 2) for each frame and each half of the volume: number of links, and sum of their steps."""
     from .pace_cpu import add_steps
 
     size = np.diff(movie.frame_start)

@@ -14,12 +14,12 @@ _IMPROBABLE = 1e-3  # pairs less likely than this tell nothing
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_steps(row, col, probability, frame, position, shift, inverse, axis, middle, sums):  # pragma: no cover
-    """Add up how far particles go from each frame to the next, on either side of its middle.
+    """Add up the steps from each frame to the next, on either side of its middle.
 
     row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N, A) f8;
-    inverse (A,) f8 of the usual variance; axis, middle (F,) f8: where each frame is divided.
-    Added to sums (F, 2, 2) f8: frame by frame and side by side the probabilities, and the steps, in what is
-    usual, as likely as they are.
+    inverse (A,) f8: inverse of the average variance; axis, middle (F,) f8: where each frame is divided.
+    Added to sums (F, 2, 2) f8: for each frame and side, the probabilities, and the steps relative to the
+    average, weighted by probability.
     """
     axes = len(inverse)
     for e in range(len(row)):

@@ -1,7 +1,7 @@
-"""Passes over the whole of a movie, by what a part of it told, and what is found by them.
+"""Passes over the whole movie, with a model that was learned from a part of it.
 
-First by what is believed of all probable links (`told`), then by the past and the future of the links
-themselves (`settled`). What the part tells is learned in `learning`.
+The first passes use all probable links (`told`), the later ones the past and future of the chosen links
+(`settled`). The model of the part comes from `learning`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from .pace import pace_of
 from .surveyor import Surveyor
 
 LAST_PASSES, _MOST_LAST, _SMALL = 1, 6, 60_000
-"""Passes over the whole movie by the links of the pass before, at most: the first, or the second if all of
-them together look at no more detections than the third."""
+"""Largest number of passes that use the links of the previous pass: the first value, or the second if all
+these passes together process no more detections than the third value."""
 _FLOWING = 4
-"""Passes over the whole movie, at most, in which the flow gets known, where there is one."""
+"""Largest number of passes in which a flow is estimated."""
 _NEARER = 0.9
-"""How near to the next frame's detections a part's flow must carry, in how near that of links does."""
+"""The flow of the part is used if its distance to the detections of the next frame is below this multiple of
+that of the flow from links."""
 _DOUBTLESS = 0.02
-"""Share of wrong links up to which `refine.headings` tell nothing more of a whole movie."""
+"""Share of wrong links up to which `refine.headings` gives no improvement for a whole movie."""
 _SAME_GATE = 0.1
-"""Candidates are kept while the gate stays the same but for such a share."""
+"""Largest relative change of the gate for which candidates are kept."""
 _SETTLED, _LAST = 0.005, 0.002
-"""Shares of the links that may still change when passes end that tell the flow, and when the last ones do."""
+"""Shares of links that may change in the last pass: in passes for the flow, and in the final passes."""
 
 
 @dataclass(frozen=True)
 class Means:
-    """What no pass changes; as in `calibrate` and `learned`."""
+    """Settings that are the same in all passes; see `calibrate` and `learned`."""
 
     room: float
     frames: int  # of the whole movie
@@ -59,11 +60,11 @@ class Means:
     surveyor: Surveyor
 
     def held(self, learnt: Learnt) -> Learnt:
-        """What was learned, but for what is known."""
+        """Replace learned values by fixed ones."""
         return replace(learnt, model=self.known.held(learnt.model), step=self.known.step(learnt.step))
 
     def surveyed(self, learnt: Learnt, doubt: float, movie: Movie) -> Learnt:
-        """What was learned from links in such doubt, with the steps and rates that the movie itself tells."""
+        """Combine the model learned from doubtful links with steps and rates of the survey."""
         reach = movie.reaches(learnt.model.motion)
         model = self.known.held(learnt.model)
         revised = self.surveyor.revised(model, doubt=doubt, reach=reach)
@@ -73,24 +74,24 @@ class Means:
 
     @property
     def solving(self) -> _Solving:
-        """What a pass needs to know of them."""
+        """The settings that a pass needs."""
         return _Solving(solver=self.solver, workers=self.workers)
 
     @property
     def looking(self) -> _Looking:
-        """What a search for candidates needs to know of them."""
+        """The settings that a search for candidates needs."""
         return _Looking(workers=self.workers, most_bytes=self.most_bytes)
 
 
 class _Solving(TypedDict):
-    """Arguments of every pass."""
+    """Arguments of each pass."""
 
     solver: str
     workers: int
 
 
 class _Looking(TypedDict):
-    """Arguments of every search."""
+    """Arguments of each search."""
 
     workers: int
     most_bytes: int | None
@@ -98,7 +99,7 @@ class _Looking(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A movie as it was linked last, and what was learned by then; pairs are those worth another look."""
+    """The last linking of a movie, the model learned so far, and the candidate pairs."""
 
     linking: Linking
     pairs: Pairs
@@ -115,13 +116,13 @@ class Found:
 
 
 def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None]) -> Found:
-    """Link a whole movie by what a part of it told, and learn the rest from all of it.
+    """Link a whole movie with the model of a part of it, and refine the model from the whole movie.
 
     Parameters
     ----------
     movie : Movie
     before : Found
-        What a part of it told.
+        The result for a part of it.
     means, tell
         As in `learnt_from`.
     """
@@ -172,7 +173,7 @@ def told(movie: Movie, before: Found, means: Means, tell: Callable[[int], None])
 
 
 def _looking_so_far(model: LinkModel, movie: Movie, before: Found, means: Means) -> LinkModel:
-    """The model with a gate for frames that may be farther apart than those of the part."""
+    """The model with a gate for frames that may have larger steps than those of the part."""
     reach = movie.reaches(model.motion)
     if len(reach) == 1:
         return model
@@ -182,10 +183,10 @@ def _looking_so_far(model: LinkModel, movie: Movie, before: Found, means: Means)
 def _flow_at_first(
     movie: Movie, follower: NDArray[np.int64], before: Found, flow: Flow
 ) -> tuple[NDArray[np.float64], int | None]:
-    """The flow by which the whole movie is linked first, and how many neighbours tell it.
+    """The flow for the first linking of the whole movie, and the number of neighbours that predict it.
 
-    As these links tell it, or as it was in the part, if that carries detections clearly nearer to the
-    next frame's; of frames that are registered from either, whichever does.
+    It is estimated from the links, or interpolated from the part if that predicts positions clearly nearer to
+    the detections of the next frame. If frames are registered, the better of the two results is used.
     """
     shift, crowd = flow.foretold(movie.steps(follower))
     steady = before.flow.elsewhere(before.shift, movie.position[flow.shown])
@@ -199,13 +200,13 @@ def _flow_at_first(
 
 
 def settled(movie: Movie, found: Found, means: Means, tell: Callable[[int], None]) -> Found:
-    """Link the movie by the past and the future of the links themselves, until few change.
+    """Link the movie with the past and future of the chosen links, until few of them change.
 
     Parameters
     ----------
     movie : Movie
     found : Found
-        Of this movie.
+        The result for this movie.
     means, tell
         As in `learnt_from`.
     """

@@ -1,4 +1,4 @@
-"""Rates: how often particles are seen next, are missed, start and end, and how many detections are none."""
+"""Rates: probabilities of repeated detection, misses, starts and ends, and the share of clutter."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from ..refine.linking import Linking, LinkModel
 from ..refine.movie import Movie
 
 _MISSED = 0.05
-"""Share of detections missed that is tried first."""
+"""Initial share of missed detections."""
 _WORTH = 0.1
-"""Probability of a pair that is tried in matchings that are drawn;"""
+"""Least probability of a pair that takes part in sampled matchings;"""
 _SWEEPS, _WASTE = 3, 6
-"""how many are drawn at a time, and how many more at first, which tell too much of how they began;"""
+"""number of samples, and of initial samples that are discarded (burn-in);"""
 _ROUNDS = 2
-"""and how many times, by the rates that those before tell."""
+"""and number of iterations, each with the rates of the previous one."""
 _MOST, _MOST_CLUTTER = 0.9, 0.98
-"""Largest rate of ends, starts and misses; share of ends and starts that may be clutter."""
+"""Largest rate of ends, starts and misses; largest share of ends and starts that may be clutter."""
 _LEAST = np.array([2e-3, 2e-3, 1e-2, 1e-2])
-"""Rates of ends, starts, clutter and misses that are much like none."""
+"""Rates of ends, starts, clutter and misses below which they count as zero."""
 _AMISS = 2.5
-"""How wrong rates may be."""
+"""Assumed relative error of rates."""
 _OFTEN, _FADING = 2e-3, 0.6
-"""Share of all links up to which gaps of their length are worth a look; and by how much each frame more must
-make them rarer: who comes back as often after any time was not missed, but is another in the same place."""
+"""Least share of all links for which gaps of a length are searched, and largest ratio of the numbers of gaps
+of consecutive lengths: if longer gaps are as frequent as short ones, they do not connect the same
+particle."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of a `LinkModel`, which tells what they are."""
+    """The rates of a `LinkModel`; see there."""
 
     follow: tuple[float, ...]
     end: float
@@ -40,22 +41,22 @@ class Rates:
 
     @classmethod
     def of(cls, model: LinkModel) -> Rates:
-        """Those of a model."""
+        """The rates of a model."""
         return cls(model.follow, model.end, model.start, model.clutter)
 
     def put_into(self, model: LinkModel) -> LinkModel:
-        """The model with these."""
+        """The model with these rates."""
         return replace(
             model, follow=self.follow, end=self.end, start=self.start,
             clutter=min(self.clutter, _MOST_CLUTTER * min(self.end, self.start)),
         )  # fmt: skip
 
     def over(self, other: Rates) -> NDArray[np.float64]:
-        """(4,) rates of ends, starts, clutter and misses in those of the other, as far as they matter."""
+        """(4,) rates of ends, starts, clutter and misses relative to other ones, if not negligible."""
         return np.clip((self._four + _LEAST) / (other._four + _LEAST), 1 / _AMISS, _AMISS)
 
     def times(self, factor: NDArray[np.float64]) -> Rates:
-        """Rates of ends, starts, clutter and misses that are (4,) such factors higher.
+        """Rates of ends, starts, clutter and misses, multiplied by (4,) factors.
 
         Examples
         --------
@@ -82,22 +83,23 @@ def rates_learned(
     factor: NDArray[np.float64],
     rounds: int = _ROUNDS,
 ) -> Rates:
-    """The rates that all matchings tell, each as likely as it is by the rates that they tell.
+    """Rates from sampled matchings, whose probabilities are consistent with these rates.
 
-    Where many links could swap, belief propagation takes what they exclude for a chance of none, and sees
-    two to four times as many ends as there are. Few matchings tell little of a pair, but enough of all.
+    If many links can be exchanged, belief propagation underestimates their total probability and finds two to
+    four times too many ends. A few sampled matchings say little about a single pair, but suffice for the
+    rates.
 
     Parameters
     ----------
     movie, linking : Movie, Linking
     model : LinkModel
-        By which they were linked.
+        The model used for linking.
     max_gap : int
-        Frames that a particle may be missing, to be looked for next.
+        Largest number of frames in which a particle may be missing, for the next search.
     factor : (4,) float64 array
-        True rates in those that matchings tell, as `Rates.over` gives them.
+        True rates relative to those from matchings, as returned by `Rates.over`.
     rounds : int
-        How many times they are drawn.
+        Number of iterations.
     """
     gap = _gaps(movie, linking)
     lots, rates = _Lots(linking, gap), Rates.of(model)
@@ -110,23 +112,23 @@ def rates_learned(
 
 
 def rates_counted(movie: Movie, truth: Linking, model: LinkModel) -> Rates:
-    """The rates of links that are known to be right, in a movie of so much clutter as the model says."""
+    """The rates from links that are known to be right, with the clutter of the model."""
     longest = len(model.follow)
     links = _Counted(movie, truth, _gaps(movie, truth), truth.probability, longest)
     return Rates(*links.rates(longest - 1), clutter=model.clutter)
 
 
 def lengthened(follow: tuple[float, ...], found: NDArray[np.intp], most: int) -> tuple[float, ...]:
-    """Probabilities of being seen next after 1, 2, … frames, and after as many more as are worth a look.
+    """Probabilities of the next detection after 1, 2, … frames, extended by longer gaps if they are frequent.
 
     Parameters
     ----------
     follow : tuple of float
-        Those of the gaps that were tried.
+        Probabilities for the gap lengths searched so far.
     found : (G,) int64 array
-        Links over 1, 2, … frames; each frame more makes them rarer as the last one did.
+        Number of links over 1, 2, … frames; longer ones are extrapolated with the last ratio.
     most : int
-        Frames that a particle may be missing.
+        Largest number of frames in which a particle may be missing.
 
     Examples
     --------
@@ -144,9 +146,9 @@ def lengthened(follow: tuple[float, ...], found: NDArray[np.intp], most: int) ->
 
 
 class _Lots:
-    """Matchings that are drawn as likely as they are, each from the one before.
+    """Matchings sampled by a Markov chain according to their probability.
 
-    Pairs that are hardly probable are not drawn: they are what a detection without a link may have.
+    Improbable pairs are not sampled; they share the probability of detections without a link.
     """
 
     def __init__(self, linking: Linking, gap: NDArray[np.int64]) -> None:
@@ -164,7 +166,7 @@ class _Lots:
         self._follower, self._before = linking.follower.copy(), linking.before.copy()
 
     def drawn(self, more: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(Q,) shares of the pairs in some matchings, if log odds are so much more after 1, 2, … frames."""
+        """(Q,) frequency of each pair in sampled matchings, with log odds changed by gap length."""
         from . import rates_cpu as kernels
         from .sampling_cpu import sample_matchings
 
@@ -182,7 +184,7 @@ class _Lots:
 
 
 class _Counted:
-    """What pairs tell of rates that are linked so often; links over so many frames were tried."""
+    """Rates from the frequencies of pairs, given the gap lengths that were searched."""
 
     def __init__(
         self,
@@ -207,7 +209,7 @@ class _Counted:
         self._shares = shares[1:] + 0.5
 
     def rates(self, max_gap: int) -> tuple[tuple[float, ...], float, float]:
-        """Probabilities of being seen next after 1, 2, … frames, of an end and of a start."""
+        """Probabilities of the next detection after 1, 2, … frames, of an end and of a start."""
         shares, lost = self._shares, self._lost + 0.5
         total = float(shares.sum())
         # Links over three frames get lost easily: misses that are independent tell how many there are at
@@ -225,7 +227,7 @@ class _Counted:
         return follow, min(lost / (total + lost), _MOST), min(start, _MOST)
 
     def clutter(self, rates: Rates) -> float:
-        """Share of detections that are no particle, by the rates so far: those with no link at all."""
+        """Share of clutter given the rates, from detections without any link."""
         if not self._inner or rates.clutter == 0:
             return 0.0
         # Particles that start and end at once are alone as well.
@@ -234,5 +236,5 @@ class _Counted:
 
 
 def _gaps(movie: Movie, linking: Linking) -> NDArray[np.int64]:
-    """(Q,) frames from the one to the other of each pair."""
+    """(Q,) number of frames between the two detections of each pair."""
     return np.asarray(movie.frame[linking.col] - movie.frame[linking.row])

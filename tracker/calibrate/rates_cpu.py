@@ -1,4 +1,4 @@
-"""CPU kernels of rates: what is drawn of pairs, and what drawn pairs tell.
+"""CPU kernels of rates: preparation of pairs for sampling, and rates from sampled pairs.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -15,11 +15,11 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def split(row, col, chance, follower, least, indptr, order, odds):  # pragma: no cover
-    """Which pairs are worth being drawn, and the odds of all pairs against no link of their row or column.
+    """Select pairs for sampling, and compute the odds of all pairs against no link of their row or column.
 
-    row, col (Q,) i4 pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links are drawn in any case;
-    least chance. Written: indptr (N+1,) i8 of those worth it; order (Q,) u4 places of these, then of the
-    others; odds (2, Q) f8.
+    row, col (Q,) i4: pairs, sorted by row; chance (Q,) f8; follower (N,) i8: links, which are always
+    selected; least: least chance of other pairs. Written: indptr (N+1,) i8 of the selected pairs; order (Q,)
+    u4: indices of these, then of the others; odds (2, Q) f8.
     """
     count, worth, others = len(follower), np.uint64(0), np.uint64(0)
     free, rest = np.ones((2, count)), np.empty(len(row), np.uint32)
@@ -43,10 +43,10 @@ def split(row, col, chance, follower, least, indptr, order, odds):  # pragma: no
 
 @njit(nogil=True, cache=True)
 def weigh(row, col, gap, order, odds, told, more, rest, gain):  # pragma: no cover
-    """Log odds of the pairs worth being drawn, against no link or any of the others.
+    """Log odds of the selected pairs against no link or any pair that is not selected.
 
-    row to odds as in `split`; gap (Q,) i8 frames from the one to the other; told (Q,) f8 log odds;
-    more (G+1,) f8: what is added to them by gap. Written: rest (2, N) f8 odds of all others, of each row and
+    row to odds as in `split`; gap (Q,) i8: frames between the detections; told (Q,) f8: log odds; more (G+1,)
+    f8: added to the log odds, by gap. Written: rest (2, N) f8: odds of all other pairs of each row and
     column; gain (W,) f8.
     """
     rest[:] = 0.0
@@ -62,7 +62,7 @@ def weigh(row, col, gap, order, odds, told, more, rest, gain):  # pragma: no cov
 
 @njit(nogil=True, cache=True)
 def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
-    """How probable all pairs are if those worth being drawn were seen so often.
+    """Probabilities of all pairs, given the frequencies of the sampled ones.
 
     row to rest as in `weigh`; seen (W,) f8. Written: chance (Q,) f8.
     """
@@ -77,7 +77,7 @@ def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def count(row, col, gap, chance, frame, early, late, shares):  # pragma: no cover
-    """How often particles are seen next after so many frames, and how many detections end or start.
+    """Numbers of links by gap length, and of detections that end or start.
 
     row, col (Q,) i4, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may
     be seen to end; late: first frame of those that may be seen to start. Written: shares (G+1,) f8 by gap.

@@ -1,12 +1,12 @@
-r"""Registration: how a frame is carried onto the next one, neighbours together, with no link known.
+r"""Registration: displacements from each frame to the next with neighbours moving together, without links.
 
-Where tissue turns or a fluid streams by more than half of what particles are apart, links are wrong together,
-and the flow that they tell (`flow`) bears them out. Here nobody is linked. Every detection is matched softly
-with all that it may be, one with one (Sinkhorn), and goes to the mean of these; its displacement is that of a
-plane through those of its neighbours. Matches begin wide and narrow down, so that first large parts find
-their place, then small ones (softassign with deterministic annealing: Chui & Rangarajan, A new point matching
-algorithm for non-rigid registration, 2003, algorithm RPM; planes instead of splines, which cost as much for
-each of many particles as for each of few).
+If a tissue turns or a fluid flows by more than half of the particle spacing, neighbouring links are wrong
+together, and the flow estimated from them (`flow`) confirms the errors. Here no links are used. Each
+detection has soft matches with all possible successors, normalised to one-to-one (Sinkhorn), and moves to
+their weighted mean. Its displacement is then smoothed by a linear fit to those of its neighbours. The matches
+are first wide and then narrowed, so that first large regions are aligned, then small ones (softassign with
+deterministic annealing: Chui & Rangarajan, A new point matching algorithm for non-rigid registration, 2003,
+algorithm RPM; planes instead of splines, which cost as much for each of many particles as for each of few).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .._threads import in_threads
 from ..neighbours import nearest
 
 NEIGHBOURS = 24
-"""Neighbours that are asked."""
+"""Number of neighbours."""
 _STAGES = 12
 _WIDE, _NARROW = 0.6, 0.3
-"""Standard deviation of a match at first and at last, in distances to the nearest neighbour."""
+"""First and last standard deviation of a match, in distances to the nearest neighbour."""
 _CROWDS = (16, 6)
-"""Neighbours that move together: as many as foretell best."""
+"""Numbers of neighbours that move together, of which the one with the best prediction is chosen."""
 _SURE = 3.0
-"""Standard errors by which each must foretell better than what was so far: fewer are led astray by what each
-does alone."""
+"""Standard errors by which each number must improve the prediction: few neighbours are misled by individual
+motion."""
 _LATER = 12
-"""Detections of the next frame with which each may be matched: the nearest ones."""
+"""Number of nearest detections in the next frame with which each detection may be matched."""
 _ROUNDS, _STRAY = 2, 0.02
-"""Rounds of sharing out, and what of each detection of both frames is left for no match."""
+"""Rounds of normalisation, and the weight of no match for each detection of both frames."""
 _STIFF = 0.2
-"""How little the displacement changes from place to place, against what neighbours tell."""
+"""Stiffness: weight of a uniform displacement against the fit to neighbours."""
 _FEWEST = 12
-"""Detections of a frame; fewer tell nothing."""
+"""Least number of detections in a frame."""
 
 
 def registered(
@@ -46,11 +46,11 @@ def registered(
     *,
     workers: int = 1,
 ) -> NDArray[np.float64]:
-    """(N, axes) displacements that carry the detections of every frame onto those of the next.
+    """(N, axes) displacements that map the detections of each frame onto those of the next.
 
-    A detection's own matches enter its own displacement only by way of others': so where it goes tells how
-    many neighbours foretell it best, and whether they do better than what was guessed. If not, that is
-    returned; in frames of a few detections, or of many at one place, it stays.
+    The displacement of a detection does not depend directly on its own matches. So these matches show which
+    number of neighbours predicts best, and whether the result is better than the guess. If not, the guess is
+    returned; it is also kept in frames with few detections or with many at one position.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ def registered(
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     position : (N, axes) float64 array
     near : (N, NEIGHBOURS) int32 array
-        The nearest others in the same frame, -1 for none.
+        Rows of the nearest other detections in the same frame, -1 for none.
     distance2 : (N, NEIGHBOURS) float64 array
         Squared distances to them.
     guess : (N, axes) float64 array
-        Displacements to begin with.
+        Initial displacements.
     workers : int
         Threads; they do not change the result.
 
@@ -109,7 +109,7 @@ def registered(
 def _later(
     frame_start: NDArray[np.int64], position: NDArray[np.float64], guess: NDArray[np.float64], workers: int
 ) -> NDArray[np.int32]:
-    """(N, _LATER) rows of the next frame nearest to where each is guessed to go, -1 for no more."""
+    """(N, _LATER) rows of the next frame nearest to each predicted position, -1 if there are fewer."""
     later = np.full((len(position), _LATER), -1, np.int32)
     if len(frame_start) > 2:
         # As a movie of twice the frames: each where it is guessed to go, and then the next one as it is.

@@ -20,7 +20,7 @@ def register(
     first_frame, last_frame, frame_start, position, axis, near, distance2, later, width, crowd, rounds, stray,
     stiff, fewest, ahead, met,
 ):  # pragma: no cover  # fmt: skip
-    """Displacements that carry the detections of frames first to last - 1 to the next, and how well they do.
+    """Displacements from frames first to last - 1 to the next ones, and how well they fit.
 
     frame_start (F+1,) i8; position (N, A) f8; axis: a tuple as long as there are axes, which tells the
     compiler how many; near (N, K) i4 rows of the neighbours in the same frame,
@@ -72,7 +72,7 @@ def register(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _match(rounds, stray, first, last, later, likely, heard):  # pragma: no cover
-    """Share every detection of both frames out, one for itself and `stray` for nobody.
+    """Normalise the soft matches of each detection of both frames to 1, with weight `stray` for no match.
 
     likely (R, C) f8 of the pairs of rows first to last-1, shared out so; heard (N,) f8 is room.
     """
@@ -105,7 +105,7 @@ def _match(rounds, stray, first, last, later, likely, heard):  # pragma: no cove
 def _follow(
     first, last, position, axis, near, distance2, crowd, stiff, matched, step, ahead
 ):  # pragma: no cover
-    """Displacements that vary evenly from neighbour to neighbour: of each, by a plane through their steps.
+    """Smooth displacements: for each detection, a linear fit to the steps of its neighbours.
 
     matched (C,), step (C, A) f8 how much each of rows first to last-1 is matched, and how far it goes then.
     Written: ahead.
@@ -143,9 +143,9 @@ def _follow(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _solve_first(square, mixed):  # pragma: no cover
-    """The first row of what solves square X = mixed, square symmetric, its lower half given, and definite.
+    """First row of X in square X = mixed; square is symmetric positive definite, its lower half given.
 
-    Written: mixed[0]; the rest is lost.
+    Written: mixed[0]; the other rows are overwritten.
     """
     size = len(square)
     for k in range(size - 1, 0, -1):  # the last unknowns are put out first

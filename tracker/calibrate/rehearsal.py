@@ -1,10 +1,11 @@
-"""Rehearsal: what is learned of a movie whose truth is known, so that what learning gets wrong can be told.
+"""Rehearsal: learn from a simulated movie whose truth is known, to measure the bias of the estimates.
 
-Where particles meet, wrong links dilute velocities, short steps are found more often than long ones, and two
-particles that swap and swap back look like noise. All that happens just so in a movie that is drawn by the
-model itself, at the places of the real one, and linked by the same model: what its true links tell less what
-its probable links tell is to be added to what those of the real movie tell (the bias corrected by a
-parametric bootstrap; Efron & Tibshirani 1993, chapter 10).
+If particles come close to each other, wrong links reduce velocities, short steps are found more often than
+long ones, and two particles that are exchanged and exchanged back look like noise. The same happens in a
+movie that is simulated with the learned model at the positions of the real one and linked with the same
+model. The difference between the estimates from its true links and those from its probable links is added to
+the estimates for the real movie (bias correction by a parametric bootstrap; Efron & Tibshirani 1993, chapter
+10).
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from .maximise import Bias, bias_of
 from .surfaces import Surface
 
 _ENOUGH = 20_000
-"""Detections that are drawn, about,"""
+"""Approximate number of simulated detections,"""
 _FEWEST, _MOST = 14, 50
-"""and in how many frames at least, unless the movie itself is shorter, and at most. With fewer, too many are
-near the first and the last frame; with more and fewer particles, too many are near a wall."""
+"""and least and largest number of frames, unless the movie is shorter. With fewer frames, too many detections
+are near the first and last frame; with more frames and fewer particles, too many are near a wall."""
 _KNOWN = _ENOUGH // _FEWEST
-"""Places by which surfaces are known."""
+"""Number of positions that describe surfaces."""
 _EMPTY = 0.05
-"""Share of frames without a detection from which on a movie is of another kind: drawn ones have none."""
+"""Share of empty frames above which no movie is simulated: simulated movies have none."""
 _THROUGH = 1.0
-"""Rooms through which particles may fly before they turn: walls throw those back that are drawn."""
+"""Largest persistence length relative to the volume: simulated particles are reflected by walls."""
 _UNLIKE, _FEW = 1.5, 0.02
-"""How many times as many links, or as few, may be wrong in the movie drawn as in the real one, and how many
-more of all, for small shares vary from pass to pass: else particles move otherwise than the model says."""
+"""Largest ratio, in either direction, of the shares of wrong links in the simulated and the real movie, and
+largest difference; otherwise real particles do not move as in the model."""
 
 
 def rehearsed(
@@ -55,25 +56,25 @@ def rehearsed(
     solver: str,
     workers: int,
 ) -> Bias | None:
-    """What the links of a movie miss of its motion; None if the model draws another kind of movie.
+    """Bias of the links of a movie; None if the simulated movie differs too much from the real one.
 
     Parameters
     ----------
     movie : Movie
     model : LinkModel
     frames : int
-        Of the whole movie, if this is a part.
+        Number of frames in the whole movie, if this is a part.
     seed : int
     wrong : float
-        Share of the movie's links that must be expected to be wrong.
+        Expected share of wrong links in the movie.
     doubt : float
         As in `with_gaps`.
     look : Look
-        How the movie is looked at.
+        Settings of the search for candidates.
     surface : Surface, optional
-        As `surface_of` gives it.
+        Surface as returned by `surface_of`.
     last : bool
-        Whether probabilities are asked for: what was learned so far will do for them.
+        Whether probabilities are needed, for which the current estimates suffice.
     solver, workers
         As in `link_pass`.
     """
@@ -104,15 +105,15 @@ def rehearsed(
 def surface_of(
     movie: Movie, linking: Linking, shift: NDArray[np.float64], model: LinkModel
 ) -> Surface | None:
-    """The surfaces or fibres on which particles lie and along which they go; None if they do not.
+    """The surfaces or fibres on which particles lie and along which they move; None if there are none.
 
     Parameters
     ----------
     movie : Movie
     linking : Linking
-        By which they go.
+        Links that give the steps.
     shift : (N, axes) float64 array
-        Displacement in one frame that is foretold of each detection; motion is what is left.
+        Predicted displacement per frame of each detection; motion is the residual.
     model : LinkModel
     """
     rows, _ = _places(movie, _KNOWN)
@@ -128,22 +129,22 @@ def surface_of(
 def drawn(
     movie: Movie, model: LinkModel, frames: int, seed: int, surface: Surface | None = None
 ) -> tuple[Movie, Linking]:
-    """A movie that came about as the model says, and its true links.
+    """Simulate a movie with the model; returns it with its true links.
 
-    Particles begin where they are in a frame of the movie, walk between its walls, and are seen,
-    missed and lost; births, clutter and who is missed at first are where any detections were.
+    Particles start at the positions in a frame of the movie, move between its walls, and are detected, missed
+    and lost. New particles, clutter, and particles that are missed at first are placed at random detections.
 
     Parameters
     ----------
     movie : Movie
-        Of particles that do not drift.
+        A movie without drift.
     model : LinkModel
     frames : int
-        As many are drawn at most.
+        Largest number of frames.
     seed : int
-        Decides all that is drawn.
+        Seed of the simulation.
     surface : Surface, optional
-        Along which they go. Default: anywhere.
+        Surface along which particles move. Default: no surface.
 
     Examples
     --------
@@ -222,7 +223,7 @@ def _walked(
     surface: Surface | None,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places and velocities a frame later, by a transition of the motion, at such a pace."""
+    """Positions and velocities one frame later, for a motion scaled by `pace`."""
     reach, kept, spread, mixed, fresh = transition.T
     turn = mixed / np.sqrt(np.maximum(spread, 1e-300))
     jerk, push = (_normal(place, surface, rng) for _ in range(2))
@@ -235,13 +236,13 @@ def _walked(
 def _turned(
     place: NDArray[np.float64], walls: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Places between the walls, and along which axes a wall threw them back."""
+    """Reflect positions at the walls; returns them with the axes of reflection."""
     inside = np.clip(place, *walls)
     return np.clip(2 * inside - place, *walls), inside != place
 
 
 def _full(movie: Movie) -> int:
-    """A middle one of the frames in which as many are seen as usually, or more; not the last of several."""
+    """A middle frame among those with at least the usual number of detections, not the last of several."""
     size = np.diff(movie.frame_start)
     full = np.nonzero(size >= size.mean())[0]
     frame = int(full[len(full) // 2])
@@ -249,7 +250,7 @@ def _full(movie: Movie) -> int:
 
 
 def _places(movie: Movie, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Detections of a middle frame, and where all others were; of many, those in a part of the room."""
+    """Detections of a middle frame, and positions of all others; if many, only in a part of the volume."""
     frame = _full(movie)
     rows = np.arange(*movie.frame_start[frame : frame + 2])
     if len(rows) <= most:
@@ -266,7 +267,7 @@ def _places(movie: Movie, most: int) -> tuple[NDArray[np.int64], NDArray[np.floa
 def _movie_of(
     like: Movie, position: NDArray[np.float64], start: NDArray[np.int64], before: NDArray[np.int64]
 ) -> tuple[Movie, Linking]:
-    """The movie of such detections, frame by frame, and the links by the detection before each."""
+    """Assemble a movie from detections by frame, with links from the previous detection of each."""
     frame = np.repeat(np.arange(len(start) - 1), np.diff(start))
     col = np.nonzero(before >= 0)[0]
     row, follower = before[col], np.full(len(frame), -1)

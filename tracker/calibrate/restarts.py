@@ -1,4 +1,4 @@
-"""Restarts: learning from wider steps, or from flights, where that from usual ones overlooks particles."""
+"""Restarts: learn again from longer initial steps, or from flights, if particles were overlooked."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _FULLER, _UNUSUAL, _DOUBTED, _UNSURE = 0.9, 3.0, 0.1, 0.25
 from which on they count as wider; shares of the links gained that may be wrong, where particles keep their
 way and where they do not."""
 _HEAVY, _UNEQUAL, _SEEN = 3.0, 2.5, 0.4
-"""Degrees of freedom up to which tails tell of particles that diffuse farther than others; usual steps from
-which on those do; and the share that may be wrong where they are seen to."""
+"""Degrees of freedom of tails below which some particles may diffuse farther than others; least step of
+these, in usual steps; and accepted share of wrong links if such particles are measured."""
 _ASTRAY, _MORE, _GAINED = 0.3, 1.1, 1.15
-"""Share of wrong links from which on flights are tried; how many times as many right links they must promise,
-and how many times as many there must be."""
+"""Share of wrong links above which flights are tried; factor by which the expected number of right links must
+increase before the trial, and after it."""
 
 
 def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[Found, Means]:
-    """What is found from wider steps if particles seem to be overlooked, and that leaves fewer of them.
+    """Learn again from longer steps if particles seem to be overlooked, and keep the result if fewer are.
 
-    Or from flights, if those let more be followed.
+    Or learn from flights, if more particles can be followed with these.
 
     Parameters
     ----------
     movie : Movie
     found : Found
-        What was found of it so far.
+        The result so far.
     model : LinkModel
-        With which all began.
+        The initial model.
     means : Means
 
     Returns
     -------
     Found, Means
-        With more room, if wider steps were believed.
+        With a larger least gate, if longer steps were accepted.
     """
     far, seen = overlooked(movie, found.linking, workers=means.workers)
     usual, passes = float(np.mean(found.learnt.step)), found.passes
@@ -65,7 +65,7 @@ def fuller(movie: Movie, found: Found, model: LinkModel, means: Means) -> tuple[
 
 
 def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
-    """What is found if particles fly past their neighbours, where hardly a link is sure."""
+    """Learn again, assuming that particles fly past their neighbours, if most links are doubtful."""
     if found.linking.doubt < _ASTRAY or means.known.still or not means.room > 0 or means.frames < 3:
         return found
     right = float(found.linking.trust.sum())
@@ -84,7 +84,7 @@ def _flown(movie: Movie, found: Found, model: LinkModel, means: Means) -> Found:
 
 
 def _forgetful(model: LinkModel) -> LinkModel:
-    """The model of particles that step as far, but remember nothing."""
+    """The model of particles with the same step length but without persistence."""
     motion = model.motion
     moved = np.sqrt(np.maximum(motion.step_variance(1) - 2 * np.square(motion.noise), 0))
     return replace(model, motion=Motion.static(tuple(moved.tolist()), motion.noise))

@@ -1,4 +1,4 @@
-"""CPU kernels of sampling: matchings drawn as likely as they are.
+"""CPU kernels of sampling: matchings sampled according to their probability.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -17,7 +17,7 @@ from ..refine.sweep_cpu import transpose
 
 @njit(nogil=True, cache=True)
 def _try_each(tried, indptr, indices, gain, follower, before, held, state):  # pragma: no cover
-    """Try one pair of each of some rows, drawn at random (Metropolis): each move is its own way back.
+    """Propose one random pair for each of some rows (Metropolis); each move is its own inverse.
 
     If its column is free, the row moves there or takes it; if both have it, they part; if another row has it,
     the two rows exchange columns, where the other may have that one. tried (T,) i8 rows, each with pairs;
@@ -63,7 +63,7 @@ def _try_each(tried, indptr, indices, gain, follower, before, held, state):  # p
 
 @njit(nogil=True, cache=True)
 def _shared(indptr, indices, back):  # pragma: no cover
-    """The rows with more than one pair, or with one of a column that has more.
+    """Rows with more than one pair, or whose single pair has a column with further pairs.
 
     indptr (R+1,) i8, indices (P,) i4 pairs, back (C+1,) i8 of the columns. Returns (T,) i8.
     """
@@ -77,7 +77,7 @@ def _shared(indptr, indices, back):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def sample_matchings(indptr, indices, gain, follower, before, sweeps, waste, seen):  # pragma: no cover
-    """How often each pair is in matchings that are drawn as likely as the exp of their gains.
+    """Frequency of each pair in matchings sampled with probability proportional to exp(sum of gains).
 
     Rows and columns are tried in turn; of a pair that excludes no other it is known. indptr (N+1,) i8,
     indices (P,) i4 pairs of N rows with N columns;

@@ -1,8 +1,8 @@
-"""Surfaces: where particles lie on surfaces or along fibres, which ways lead on there.
+"""Surfaces: detect whether particles lie on surfaces or fibres, and the directions along these.
 
-Around a place they spread along few of the principal axes of its neighbours (Kambhatla & Leen 1997). Steps in
-all directions would lead away from there, to where nobody is: a movie that is drawn so would be far less
-crowded than the real one.
+Locally, particles spread along only some of the principal axes of their neighbours (Kambhatla & Leen 1997).
+Simulated steps in all directions would leave the surface for empty space, so a simulated movie would be far
+less crowded than the real one.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from ..neighbours import nearest
 
 _NEIGHBOURS, _FEWEST = 8, 50
-"""Of a place, of which there are so many in a frame at least."""
+"""Number of neighbours of a position; a frame must have at least this number of detections."""
 _THIN, _MOSTLY = 0.05, 0.8
-"""Share of their widest variance up to which they lie on a surface; and share of the places that must."""
+"""Largest variance across a surface, relative to that along it; and least share of positions on surfaces."""
 _LEAVING = 0.1
-"""Variance of steps that lead away from it, in that of those along it, up to which these stay there."""
+"""Largest variance of steps across the surface, relative to that along it."""
 _ROUNDS, _LEAST = 4, 0.02
 """How often the unit is sought in which steps along it are alike; and least share of them along an axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Surfaces or fibres on which particles lie.
+    """The surfaces or fibres on which particles lie.
 
     Parameters
     ----------
     unit : (axes,) float64 array
-        In which steps along the surface are alike, whichever way it leads.
+        Unit of length of each axis, in which steps along the surface are isotropic.
     share : (axes,) float64 array
-        Of the squares of such steps along each axis, that which does not lead away from the surface.
+        Share of the squared steps along each axis that is parallel to the surface.
     middle : (N, axes) float64 array
-        Of the neighbours of some places.
+        Mean position of the neighbours of some positions.
     across : (N, axes, axes) float64 array
-        What leads away from the surface there: a projection.
+        Projection onto the directions across the surface, at each of these positions.
     """
 
     unit: NDArray[np.float64]
@@ -47,13 +47,13 @@ class Surface:
 
     @classmethod
     def of(cls, position: NDArray[np.float64], step: NDArray[np.float64]) -> Surface | None:
-        """The surfaces on which most detections of a frame lie; None if they do not.
+        """The surfaces on which most detections of a frame lie; None if there are none.
 
         Parameters
         ----------
         position : (N, axes) float64 array
         step : (axes,) float64 array
-            Root mean square steps along the axes: less along those that lead away from the surface.
+            Root mean square steps along the axes; smaller along axes across the surface.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Surface:
     def holds(
         self, position: NDArray[np.float64], step: NDArray[np.float64], noise: NDArray[np.float64]
     ) -> bool:
-        """Whether steps (N, axes) from positions (N, axes) stay there, but for noise (axes,)."""
+        """Whether steps (N, axes) from positions (N, axes) stay on the surface, up to noise (axes,)."""
         nearest, blur = self._nearest(position), 2 * np.square(noise / self.unit)
         leading = self._away(nearest, step)
         along, away = (np.square(part / self.unit).sum() for part in (step - leading, leading))
@@ -92,11 +92,11 @@ class Surface:
         return bool(moved > 0 and (away - out) * (step.size - ways) < _LEAVING * moved * ways)
 
     def along(self, position: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N, axes) the part of vectors (N, axes) at positions (N, axes) that leads along the surface."""
+        """(N, axes) component along the surface of vectors (N, axes) at positions (N, axes)."""
         return vector - self._away(self._nearest(position), vector)
 
     def onto(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N, axes) positions of the surface nearest to such."""
+        """(N, axes) nearest positions on the surface."""
         nearest = self._nearest(position)
         return position - self._away(nearest, position - self.middle[nearest] * self.unit)
 
@@ -107,7 +107,7 @@ class Surface:
         return (vector - np.einsum("nij,nj->ni", across, vector)) / np.sqrt(self.share)
 
     def _nearest(self, position: NDArray[np.float64]) -> NDArray[np.int64]:
-        """(N,) the place nearest to each position (N, axes)."""
+        """(N,) index of the reference position nearest to each position (N, axes)."""
         asking, many = np.arange(len(position)), len(position)
         both = np.concatenate([position / self.unit, self.middle])
         near, _ = nearest(both, np.array([0, many, len(both)]), asking, 1, offset=1)
@@ -120,7 +120,7 @@ class Surface:
 def _leading(
     place: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """The middle of the neighbours of each place, their principal axes, and which of these are thin."""
+    """Mean position of the neighbours of each position, their principal axes, and which of these are thin."""
     count = len(place)
     near, _ = nearest(place, np.array([0, count]), np.arange(count), _NEIGHBOURS)
     both = np.concatenate([place[:, None], place[near]], axis=1)

@@ -1,10 +1,10 @@
-"""Survey: how far particles go, how many are seen again and how many detections are none, without any link.
+"""Survey: step variance, share of particles detected again, and share of clutter, without any link.
 
-Where particles are crowded, links hardly tell clutter from particles that are missed, and short steps are
-linked more often than long ones. But around the place of a detection there are more detections in the next
-frame than around other places, and this surplus is as large as particles are seen again, and as wide as they
-go (particle image correlation; Semrau & Schmidt 2007). A surplus before and after at once is of those that
-were seen in both, which no clutter is.
+In crowded movies, links do not distinguish clutter from particles that are missed later, and short steps are
+linked more often than long ones. But around the position of a detection, the next frame contains more
+detections than around a random position. The size of this excess gives the share of particles detected again,
+and its width gives the step variance (particle image correlation; Semrau & Schmidt 2007). A simultaneous
+excess in the previous and next frame comes from particles detected in both, which excludes clutter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENOUGH, _FEWEST = 25_000, 4_000
 _NEAR, _SOME = 100, 200
 """others around each, at most, and of how many that is asked."""
 _BLOCKS = 16
-"""Parts that are left out in turn, for the errors."""
+"""Number of groups of the jackknife."""
 _LEARNED, _OF_DOUBT = 0.05, 0.4
 """How wrong the variance of steps may be that links tell, relative to it, at least and of what share of the
 links may be wrong;"""
@@ -49,20 +49,20 @@ at all; and how much of them at most."""
 
 @dataclass(frozen=True)
 class Survey:
-    """What pairs and triples of detections tell, linked to nothing.
+    """Estimates from pairs and triples of detections, without links.
 
     Parameters
     ----------
     seen : float
-        Probability that there is the particle of a detection in the next frame, or was in the one before.
+        Probability that the particle of a detection is also detected in the next (or previous) frame.
     clutter : float
-        Share of detections that are no particle.
+        Share of clutter among detections.
     errors : (2,) float64 array
-        Standard errors of these.
+        Standard errors of `seen` and `clutter`.
     variance : (axes,) float64 array
-        Of steps in one frame.
+        Variance of the step per frame.
     spread : float
-        Standard error of that, relative to it.
+        Relative standard error of `variance`.
     """
 
     seen: float
@@ -72,7 +72,7 @@ class Survey:
     spread: float
 
     def widened(self, model: LinkModel, doubt: float) -> LinkModel:
-        """The model with steps as wide as what was seen and what links tell of them agree on.
+        """The model with a step variance combined from the survey and from links.
 
         Parameters
         ----------
@@ -92,10 +92,10 @@ class Survey:
         return replace(model, motion=model.motion.widened(share ** _heed(self.spread, doubt)))
 
     def revised(self, model: LinkModel) -> LinkModel:
-        """The model with rates that agree with what was seen, pass by pass more.
+        """The model with rates closer to the survey, increasingly from pass to pass.
 
-        Links over gaps are often lost among others, but not found where there are none: particles are missed
-        at least as often, and lost at most as often, as links tell.
+        In crowded movies, gap links are often not found, but rarely found wrongly. So links give a lower
+        bound of misses and an upper bound of ends.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class Survey:
         return replace(model, follow=tuple(follow), end=end, start=start, clutter=clutter)
 
     def _agreed(self, model: LinkModel) -> LinkModel:
-        """The model with the rates that agree with all that was seen."""
+        """The model with the rates of the survey."""
         follow = np.array(model.follow)
         seen = _mean((self.seen, self.errors[0]), (follow[0], _SEEN))
         clutter = min(_mean((self.clutter, self.errors[1]), (model.clutter, _UNTOLD)), _MOST_CLUTTER)
@@ -134,19 +134,19 @@ class Survey:
 
 
 def _heed(spread: float, doubt: float) -> float:
-    """How much what is seen of the variance of steps counts, beside what links in such doubt tell."""
+    """Weight of the survey, relative to doubtful links, for the variance of steps."""
     wrong = max(_LEARNED, _OF_DOUBT * doubt)
     return wrong**2 / (wrong**2 + spread**2)
 
 
 def _mean(*values: tuple[float, float]) -> float:
-    """The mean of values with such standard errors."""
+    """Mean of values, weighted by their standard errors."""
     weight = np.array([1 / max(error, 1e-6) ** 2 for _, error in values])
     return float(weight @ [value for value, _ in values] / weight.sum())
 
 
 def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int = 1) -> Survey | None:
-    r"""How wide steps are, how many are seen again, how many are none; None where that cannot be told.
+    r"""Estimate step variance, share detected again and clutter; None if it is not possible.
 
     Let others be weighed by :math:`w(d) = \exp(-d^2 / 2 k v)`, with :math:`v` the variance of a step and k
     one of two numbers. Around a detection, in the next frame, they sum up to that around any other place and
@@ -162,9 +162,9 @@ def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int
         Of particles that do not drift, whose places tell nothing of each other, and all as easily seen: if
         some are missed more often than others, as much as that varies passes for clutter.
     model : LinkModel
-        Its motion is about known.
+        A model whose motion is approximately known.
     doubt : float
-        Share of the links that may be wrong by which it is.
+        Share of possibly wrong links in its estimate.
     workers : int
         Threads; they do not change the result.
 
@@ -206,19 +206,19 @@ def surveyed(movie: Movie, model: LinkModel, *, doubt: float = 0.0, workers: int
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points, and the rows of the detections that they belong to."""
+    """Points, and the rows of their detections."""
 
     row: NDArray[np.int64]
     place: NDArray[np.float64]
 
 
 def _gate(variance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(axes,) radii along the axes beyond which nothing is near."""
+    """(axes,) search radii along the axes."""
     return np.asarray(_REACH * np.sqrt(_WIDE * variance))
 
 
 def _places(movie: Movie, variance: NDArray[np.float64]) -> tuple[_Points, _Points]:
-    """Detections far from walls, and as many other places."""
+    """Detections far from walls, and an equal number of other positions."""
     rng, (low, high) = np.random.default_rng(0), movie.bounds
     frames, margin = len(movie.frame_start) - 1, _INSIDE * np.sqrt(variance)
 
@@ -240,7 +240,7 @@ def _places(movie: Movie, variance: NDArray[np.float64]) -> tuple[_Points, _Poin
 
 
 def _crowd(movie: Movie, points: _Points, variance: NDArray[np.float64]) -> float:
-    """How many detections of the next frame are near one of the points, about."""
+    """Approximate number of detections of the next frame near each point."""
     some = slice(None, None, max(1, len(points.row) // _SOME))
     row, place = points.row[some], points.place[some]
     start, gate = np.searchsorted(row, movie.frame_start), tuple(_gate(variance).tolist())
@@ -249,7 +249,7 @@ def _crowd(movie: Movie, points: _Points, variance: NDArray[np.float64]) -> floa
 
 
 def _in_blocks(block: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(_BLOCKS, 5) how many points there are in each part of the room, and sums of their counts."""
+    """(_BLOCKS, 5) number of points in each part of the volume, and sums of their counts."""
     rows = [np.ones(len(block)), *counts]
     return np.stack([np.bincount(block, row, _BLOCKS) for row in rows], axis=1)
 
@@ -257,7 +257,7 @@ def _in_blocks(block: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray
 def _counts(
     movie: Movie, points: _Points, variance: NDArray[np.float64], workers: int
 ) -> NDArray[np.float64]:
-    """(4, R) what is around each point.
+    """(4, R) weighted counts of detections around each point.
 
     One frame away by both Gaussians; by the wider one a frame before and after at once, as a product, and in
     the same frame.
@@ -278,7 +278,7 @@ def _counts(
 
 
 def _width(here: NDArray[np.float64], there: NDArray[np.float64], axes: int) -> float:
-    """Variance of a step in that of the model, by sums of `_counts` at both places; NaN if untold."""
+    """Step variance relative to the model, from sums of `_counts` at both kinds of points; else NaN."""
     narrow, wide = here[1:3] / here[0] - there[1:3] / there[0]
     if not min(narrow, wide) > 0:
         return np.nan
@@ -289,7 +289,7 @@ def _width(here: NDArray[np.float64], there: NDArray[np.float64], axes: int) -> 
 def _told(
     here: NDArray[np.float64], there: NDArray[np.float64], width: float, correlation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(3,) shares seen again and of clutter, and how much the same frame is crowded."""
+    """(3,) share detected again, share of clutter, and excess of detections in the same frame."""
     here, there = here[1:] / here[0], there[1:] / there[0]
     _, surplus, both, same = here - there
     seen = surplus * (1 + width / _WIDE) ** (len(correlation) / 2)
@@ -299,5 +299,5 @@ def _told(
 
 
 def _error(left_out: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard errors by the jackknife."""
+    """Standard errors from the jackknife."""
     return np.asarray(np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1))

@@ -1,4 +1,4 @@
-"""CPU kernels of surveys: how crowded it is around some points.
+"""CPU kernels of surveys: weighted counts around points.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -15,7 +15,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_around(indptr, indices, point, position, inverse, around):  # pragma: no cover
-    """Add up what is around each point, weighed by two Gaussians, the one of a third of the other's variance.
+    """Weighted counts around each point, for two Gaussians, one with a third of the other's variance.
 
     indptr (R+1,) i8, indices (P,) i4: detections near each point; point (R, A), position (N, A) f8; inverse
     (A,) f8 of the wider variance. Written: around (2, R) f8, by the narrower and by the wider one.

@@ -1,4 +1,4 @@
-"""Surveyor: what a movie tells of rates and steps without any link, asked while links are learned."""
+"""Surveyor: estimates of rates and steps without links, used while the model is learned."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .census import Census, counted
 from .survey import Survey, surveyed
 
 _SAME, _ALIKE = 0.15, 0.05
-"""Changes of a variance, and of the correlation of two steps, that are none."""
+"""Changes of a variance, and of the correlation of two steps, that are ignored."""
 _GAUSSIAN = 10.0
 """Degrees of freedom above which tails are hardly heavier than a Gaussian's."""
 _ASTRAY = 0.25
-"""Share of wrong links from which on these are what makes tails heavier."""
+"""Share of wrong links above which heavy tails are attributed to them."""
 _UNLIKE, _FEW = 0.1, 0.1
-"""Log of how much farther or less far particles go from some frames; share of those that does not matter."""
+"""Log of the ratio of step lengths above which a frame is unusual; share of such frames that is ignored."""
 
 
 class Surveyor:
-    """Surveys a movie, and once more when motion turns out to be another.
+    """Surveys a movie, and repeats this if the motion model changes.
 
     Parameters
     ----------
     movie : Movie
     workers : int
     sure : bool
-        Whether clutter is known: then the movie is asked for steps, and for how many are seen again, alone.
+        Whether clutter is fixed; then only steps and the share detected again are estimated.
     """
 
     def __init__(self, movie: Movie, workers: int = 1, *, sure: bool = False) -> None:
@@ -41,7 +41,7 @@ class Surveyor:
     def revised(
         self, model: LinkModel, *, doubt: float, reach: NDArray[np.float64] | float = 1.0
     ) -> LinkModel:
-        """The model with the steps and rates that the movie itself tells, if it does.
+        """The model with steps and rates of the survey, if it is possible.
 
         Parameters
         ----------
@@ -67,13 +67,13 @@ class Surveyor:
 
 
 def _goes_alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether by both models particles go much as far in a frame."""
+    """Whether both models have nearly the same step length."""
     here, there = (model.motion.floored().step_variance(1) for model in (one, other))
     return np.allclose(there, here, rtol=_SAME, atol=0)
 
 
 def _moves_alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether both models expect much the same steps."""
+    """Whether both models predict nearly the same steps."""
     here, there = (model.motion.floored() for model in (one, other))
     mixed = np.abs(here.step_covariance(1) - there.step_covariance(1))
     return _goes_alike(one, other) and bool((mixed <= _ALIKE * here.step_variance(1)).all())

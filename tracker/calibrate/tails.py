@@ -1,4 +1,4 @@
-"""Tails: how heavy those of the steps are, told from the distances of links that may be wrong."""
+"""Tails: estimate how heavy the tails of steps are, from the distances of links that may be wrong."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SHARES = 1 - np.geomspace(1, 2e-3, 40)
-"""Shares of all links, of which the farthest is known,"""
+"""Quantiles at which distances are compared,"""
 _KNOWN = 500.0
-"""if there are as many links."""
+"""and the least number of links."""
 _CLEAR = 0.001
-"""Gain in log likelihood, a link, from which on one tail is better than another."""
+"""Gain in log likelihood per link above which one tail is better than another."""
 
 _FREEDOM = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 30.0])
 _SCALE = np.geomspace(0.25, 1.6, 22)
-"""Degrees of freedom and scales that are tried,"""
+"""Grid of degrees of freedom and scales;"""
 _LEAST = np.searchsorted(_SCALE, 0.95 * (1 - 2 / _FREEDOM))
 """the latter if steps vary by them as much as motion says, or more: of pairs that may be wrong the near ones
 pass for right, and where many may be, distances seem to be shorter than they are."""
 
 
 def no_stretch() -> NDArray[np.float64]:
-    """(2, 2, K) quantiles that leave all distances as they are."""
+    """(2, 2, K) quantiles that do not change any distance."""
     return np.broadcast_to(_SHARES, (2, 2, len(_SHARES)))
 
 
@@ -32,14 +32,14 @@ def stretch_of(
     right: NDArray[np.bool_],
     axes: int,
 ) -> NDArray[np.float64]:
-    """(2, 2, K) quantiles of squared distances in `axes` and in twice as many dimensions: as seen, and right.
+    """(2, 2, K) quantiles of squared distances in `axes` and in twice as many dimensions: observed, and true.
 
     Parameters
     ----------
     distance2, size, weight : (Q,) arrays
         As in `tail_from`.
     right : (Q,) bool array
-        Whether each is a link in truth.
+        Whether each is a true link.
     axes : int
     """
     found = no_stretch().copy()
@@ -56,7 +56,7 @@ def stretch_of(
 def stretched(
     distance2: NDArray[np.float64], size: NDArray[np.int64], stretch: NDArray[np.float64], axes: int
 ) -> NDArray[np.float64]:
-    """(Q,) squared distances, stretched so that those as seen would be those that are right.
+    """(Q,) squared distances, transformed from the observed to the true distribution.
 
     Examples
     --------
@@ -80,20 +80,20 @@ def tail_from(
     weight: NDArray[np.float64],
     known: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[float, float]:
-    """Degrees of freedom and scale of the likeliest Student's t; 0 and 1 where the Gaussian does as well.
+    """Degrees of freedom and scale of the best Student's t; 0 and 1 if a Gaussian fits as well.
 
-    Of those by which steps vary no less than motion says, but for 5 %.
+    Only distributions with at least 95 % of the variance of the motion model are considered.
 
     Parameters
     ----------
     distance2 : (Q,) float64 array
         Squared Mahalanobis distances of links.
     size : (Q,) int64 array
-        In how many dimensions each was measured.
+        Number of dimensions of each distance.
     weight : (Q,) float64 array
         Probability of each link.
     known : (float, float)
-        What is kept where it does as well.
+        The current values, which are kept if they fit as well.
     """
     from . import tails_cpu as kernels
 

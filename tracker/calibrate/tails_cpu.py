@@ -12,7 +12,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def count_near(distance2, size, weight, largest, near, counts):  # pragma: no cover
-    """Sum the weights of squared distances by the next smaller one of a series.
+    """Make a weighted histogram of squared distances with given lower bin edges.
 
     distance2, weight (Q,) f8; size (Q,) i8: of two kinds at most; near (B,) f8: 0, then a geometric series,
     whose last is farther than all. Added to: counts (2, B) f8: of those of the size `largest`, and of others.
@@ -29,7 +29,7 @@ def count_near(distance2, size, weight, largest, near, counts):  # pragma: no co
 
 @njit(nogil=True, cache=True)
 def log_likelihood(near, counts, sizes, freedom, scale):  # pragma: no cover
-    """Log likelihood of Student's t, less what does not depend on it.
+    """Log likelihood of Student's t, without constant terms.
 
     near (B,), counts (2, B) f8 as in `count_near`; sizes (2,) i8: the dimensions of each row of counts.
     """
@@ -47,7 +47,7 @@ def log_likelihood(near, counts, sizes, freedom, scale):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def likeliest(near, counts, sizes, freedoms, scales, least):  # pragma: no cover
-    """Which of some degrees of freedom (F,) f8 and of some scales (S,) f8 are the likeliest, and how likely.
+    """Maximum of the likelihood over degrees of freedom (F,) f8 and scales (S,) f8, and its value.
 
     near, counts, sizes as in `log_likelihood`; least (F,) i8: the first scale that is allowed with each.
     """
