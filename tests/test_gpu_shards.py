@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib.util import find_spec
 from multiprocessing import get_context
 
@@ -193,6 +194,26 @@ def several_gpus() -> int:
     if gpus == 1:
         pytest.skip("it needs two GPUs")
     return gpus
+
+
+@needs_nccl
+def test_a_shard_that_fails_ends_the_others_and_gpus_can_be_joined_again():
+    gpus = several_gpus()
+
+    def work(way: Communicator, fails: bool) -> int:
+        with cupy_module().cuda.Device(way.rank):
+            for _ in range(20):
+                way.gather(to_device(np.zeros(1000)))
+            if fails and way.rank == 1:
+                raise OSError("the block cannot be read")
+            return int(way.total(np.array([way.rank]))[0])
+
+    begun = time.monotonic()
+    with pytest.raises(OSError, match="cannot be read"):
+        run_ranks(Nccl.of_host(list(range(gpus))), lambda way: work(way, fails=True))
+    assert time.monotonic() - begun < 10
+    joined = run_ranks(Nccl.of_host(list(range(gpus))), lambda way: work(way, fails=False))
+    assert joined == [sum(range(gpus))] * gpus
 
 
 @needs_nccl

@@ -4,12 +4,77 @@
 # Only _arrays.py imports CuPy, so its arrays and NCCL have no type here.
 from __future__ import annotations
 
+from threading import Barrier, BrokenBarrierError, Lock
+from typing import NamedTuple
+
 from numpy.typing import NDArray
 
 from ..._arrays import array_module, cupy_module, nccl_module, on_device, to_device, to_host
 from .communicator import Communicator, EndedElsewhere, ShardError
 
 _TYPES = {"i4": "NCCL_INT32", "i8": "NCCL_INT64", "f4": "NCCL_FLOAT32", "f8": "NCCL_FLOAT64"}
+
+
+class _Call(NamedTuple):
+    """An NCCL call of one shard: addresses of its input and output, count and types, and the stream."""
+
+    name: str
+    source: int
+    target: int
+    kind: tuple[int, ...]
+    stream: int
+
+
+class _Process:
+    """The shards of one process, whose threads wait for each other; the last one makes the calls of all.
+
+    If each thread called NCCL by itself, the kernel on one GPU would wait for the kernel on another one,
+    whose thread may still allocate memory, for which CUDA may wait for the first GPU.
+    """
+
+    def __init__(self, devices: list[int], links: list) -> None:
+        self.devices, self.links, self.reason = devices, links, ""
+        self._calls: list[_Call | None] = [None] * len(links)
+        self._barrier, self._lock, self._is_over = Barrier(len(links), self._made), Lock(), False
+
+    def meet(self, place: int, call: _Call | None) -> None:
+        """Wait for the other shards, until the calls of all are made. None at the end of the work."""
+        self._calls[place] = call
+        try:
+            self._barrier.wait()
+        except BrokenBarrierError:
+            raise EndedElsewhere(self.reason) from None
+
+    def _made(self) -> None:
+        """Called by the last thread while the others wait."""
+        kinds = [None if call is None else (call.name, *call.kind) for call in self._calls]
+        if len(set(kinds)) > 1:
+            said = ", ".join("an end" if kind is None else " ".join(map(str, kind)) for kind in kinds)
+            self.reason = f"The shards do not go on alike: {said}. Report this as a fault."
+            raise ShardError(self.reason)
+        if kinds[0] is None:
+            return
+        nccl = _nccl()
+        try:
+            nccl.groupStart()
+            try:
+                for device, link, call in zip(self.devices, self.links, self._calls, strict=True):
+                    with cupy_module().cuda.Device(device):
+                        getattr(link, call.name)(call.source, call.target, *call.kind, call.stream)
+            finally:
+                nccl.groupEnd()
+        except nccl.NcclError as error:
+            self.reason = self.reason or f"NCCL failed: {error}. Start all shards again."
+            raise EndedElsewhere(self.reason) from None
+
+    def end(self, reason: str) -> None:
+        """Abort all calls, waiting or running."""
+        with self._lock:
+            is_first, self._is_over = not self._is_over, True
+            self.reason = self.reason or reason
+        self._barrier.abort()
+        for link in self.links if is_first else ():
+            link.abort()
 
 
 class Nccl(Communicator):
@@ -20,15 +85,15 @@ class Nccl(Communicator):
     Parameters
     ----------
     rank, size : int
-    device : int
-        Number of its GPU on this host.
-    link : cupy.cuda.nccl.NcclCommunicator
+    process : _Process
+        It and the other shards of this process.
+    place : int
+        Its number among them.
     """
 
-    def __init__(self, rank: int, size: int, device: int, link: object) -> None:
+    def __init__(self, rank: int, size: int, process: _Process, place: int) -> None:
         super().__init__(rank, size)
-        self.device, self._link, self._reason = device, link, ""
-        self._others: list[Nccl] = [self]
+        self._process, self._place = process, place
 
     @classmethod
     def of_host(cls, devices: list[int]) -> list[Communicator]:
@@ -46,12 +111,8 @@ class Nccl(Communicator):
             raise ShardError(
                 f"NCCL cannot join GPUs {devices}: {error}. Name those that nvidia-smi lists."
             ) from None
-        all_of = [
-            cls(k, len(devices), d, link) for k, (d, link) in enumerate(zip(devices, links, strict=True))
-        ]
-        for one in all_of:
-            one._others = all_of
-        return all_of
+        process = _Process(list(devices), links)
+        return [cls(k, len(devices), process, k) for k in range(len(devices))]
 
     @classmethod
     def of_process(cls, rank: int, size: int, identity: tuple, device: int = 0) -> Nccl:
@@ -65,18 +126,17 @@ class Nccl(Communicator):
         nccl = _nccl()
         try:
             with cupy_module().cuda.Device(device):
-                return cls(rank, size, device, nccl.NcclCommunicator(size, identity, rank))
+                link = nccl.NcclCommunicator(size, identity, rank)
         except nccl.NcclError as error:
             raise ShardError(
                 f"NCCL cannot join shard {rank} of {size}: {error}. Give every shard a GPU of its own."
             ) from None
+        return cls(rank, size, _Process([device], [link]), 0)
 
     def _gather(self, array: NDArray) -> NDArray:
         mine = self._here(array)
         found = array_module(mine).empty((self.size, *mine.shape), mine.dtype)
-        given = (mine.data.ptr, found.data.ptr, mine.nbytes, _nccl().NCCL_UINT8)
-        self._call(self._link.allGather, *given)
-        return self._back(found, array)
+        return self._called("allGather", mine, found, (mine.nbytes, _nccl().NCCL_UINT8), array)
 
     def _least(self, array: NDArray) -> NDArray:
         return self._reduced(array, "NCCL_MIN")
@@ -84,36 +144,29 @@ class Nccl(Communicator):
     def _total(self, array: NDArray) -> NDArray:
         return self._reduced(array, "NCCL_SUM")
 
-    def _reduced(self, array: NDArray, kind: str) -> NDArray:
+    def _reduced(self, array: NDArray, way: str) -> NDArray:
         mine, nccl = self._here(array), _nccl()
-        found = array_module(mine).empty_like(mine)
-        types = getattr(nccl, _TYPES[mine.dtype.str[1:]]), getattr(nccl, kind)
-        self._call(self._link.allReduce, mine.data.ptr, found.data.ptr, mine.size, *types)
-        return self._back(found, array)
-
-    def _call(self, function, *given) -> None:
-        if self._reason:
-            raise EndedElsewhere(self._reason)
-        try:
-            function(*given, cupy_module().cuda.get_current_stream().ptr)
-        except _nccl().NcclError as error:
-            raise EndedElsewhere(self._reason or f"NCCL failed: {error}. Start all shards again.") from None
+        kind = mine.size, getattr(nccl, _TYPES[mine.dtype.str[1:]]), getattr(nccl, way)
+        return self._called("allReduce", mine, array_module(mine).empty_like(mine), kind, array)
 
     def _here(self, array: NDArray):
         return array_module(array).ascontiguousarray(array) if on_device(array) else to_device(array)
 
-    def _back(self, found, array: NDArray):
+    def _called(self, name: str, mine, found, kind: tuple, array: NDArray) -> NDArray:
+        """The result, where the array is. All memory is allocated before the shards meet."""
+        stream = cupy_module().cuda.get_current_stream().ptr
+        self._process.meet(self._place, _Call(name, mine.data.ptr, found.data.ptr, kind, stream))
         found = found if on_device(array) else to_host(found)
-        if self._reason:  # the result of an aborted call is invalid
-            raise EndedElsewhere(self._reason)
+        if self._process.reason:  # the result of an aborted call is invalid
+            raise EndedElsewhere(self._process.reason)
         return found
+
+    def end(self) -> None:
+        self._process.meet(self._place, None)
 
     def abort(self, reason: str) -> None:
         """Abort the calls of all shards of this process; other processes see the connection close."""
-        for other in self._others:
-            if not other._reason:
-                other._reason = reason
-                other._link.abort()
+        self._process.end(reason)
 
 
 def new_identity() -> tuple:
