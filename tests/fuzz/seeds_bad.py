@@ -34,6 +34,7 @@ _CSV: Mapping[str, str] = {
     "zero.csv": "track_id,frame,y,x,parent\n0,0,1,2,0\n1,2,1,2,0\n0,4,1,2,0\n",
     "merge.csv": "track_id,frame,y,x,parent,parent_2,link_cost,link_cost_2\n0,0,1,2,,,,\n1,0,2,2,,,,\n"
     "2,1,2,2,0,1,1,a\n",
+    "mark.csv": "frame,y,x\n\ufeff0,1,2\n",
     "huge.csv": f"frame,y,x\n0,1,{'9' * 140000}a\n",
 }
 _HOSTILE = Path(__file__).resolve().parents[1] / "hostile"
@@ -266,6 +267,10 @@ def tiff(folder: Path) -> list[Seed]:
         _refused("reduced", _of_hostile("frame_marked_as_reduced.tif")),
         _refused("cut", _of_hostile("header_cut.tif")),
         _refused("two ways", _of_hostile("strips_and_tiles.tif")),
+        _refused("fraction", _of_hostile("tag_that_is_a_fraction.tif")),
+        _refused("sizes", _of_hostile("more_strips_than_sizes.tif")),
+        _refused("strips", _overwritten(folder, "RowsPerStrip", 4)),
+        _refused("offset", _overwritten(folder, "StripOffsets", 0)),
         _refused("frames", {"m/1.tif": named.getvalue(), "m/2.tif": named.getvalue()}, given="m"),
         _refused(
             "mixed",
@@ -280,6 +285,15 @@ def tiff(folder: Path) -> list[Seed]:
         _refused("empty", {"a.tif": b""}, given="a.tif"),
         _refused("no image", {"a.tif": b"II*\0\x08\0\0\0\0\0\0\0\0\0\0\0"}, given="a.tif"),
     ]
+
+
+def _overwritten(folder: Path, tag: str, value: int) -> Files:
+    """A plane with another value of a tag."""
+    path = folder / "overwritten.tif"
+    tifffile.imwrite(path, VOXELS[0, 0], metadata=None, photometric="minisblack")
+    with tifffile.TiffFile(path, mode="r+b") as file:
+        file.pages[0].tags[tag].overwrite(value)
+    return {"a.tif": path.read_bytes()}
 
 
 def record(folder: Path) -> list[Seed]:
