@@ -14,11 +14,13 @@ import multiprocessing
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from outbid.errors import OutbidError
+from outbid.simulate.experiment import Panel, Row
 from outbid.simulate.experiments.papers import paper_named
-from outbid.simulate.paper import Extent, conduct_paper
+from outbid.simulate.paper import Claim, Extent, Paper, conduct_paper, mean_rows
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = REPOSITORY / "tests" / "papers_record.json"
@@ -69,16 +71,45 @@ def sources() -> dict[str, str]:
     }
 
 
+class Kept(Paper):
+    """A table whose results are saved to a file whenever a size is complete."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.paper = name, folder, paper_named(name)
+        self.cell = self.paper.cell
+
+    def rows(self, extent: Extent) -> Iterator[Row]:
+        found: list[Row] = []
+        for row in self.paper.rows(extent):
+            if found and row["n"] != found[-1]["n"]:
+                summary = mean_rows(found, self.cell)
+                self.keep(summary, [claim.row() for claim in self.claims(summary)], complete=False)
+            found.append(row)
+            yield row
+
+    def keep(self, summary: list[Row], claims: list[Row], *, complete: bool) -> None:
+        settings = json.loads((self.folder / f"{self.name}.csv.json").read_text("utf-8"))
+        part = {"card": settings["card"], "summary": summary, "claims": claims, "complete": complete}
+        path = self.folder / "part.json"
+        path.with_suffix(".new").write_text(json.dumps(part), encoding="utf-8")
+        path.with_suffix(".new").replace(path)  # at once, for the process may be killed
+
+    def panels(self, summary: list[Row]) -> list[Panel]:
+        return self.paper.panels(summary)
+
+    def claims(self, summary: list[Row]) -> list[Claim]:
+        return self.paper.claims(summary)
+
+
 def conduct(name: str, extent: Extent, folder: Path, seconds: float) -> None:
     """Measure, in a process of its own, and leave what was found in a file."""
+    paper = Kept(name, folder)
     try:
-        found = conduct_paper(name, paper_named(name), extent, folder, seconds)
+        found = conduct_paper(name, paper, extent, folder, seconds)
     except OutbidError as error:
         sys.stderr.write(f"{error}\n")
         return
-    settings = json.loads((folder / f"{name}.csv.json").read_text("utf-8"))
-    part = {"card": settings["card"], "summary": found.summary, "claims": found.claims}
-    (folder / "part.json").write_text(json.dumps(part | {"complete": found.complete}), encoding="utf-8")
+    paper.keep(found.summary, found.claims, complete=found.complete)
 
 
 def ended(name: str, extent: Extent, seconds: float) -> dict[str, object] | None:
