@@ -1,15 +1,16 @@
-"""Divisions: track starts joined to mothers, by an assignment of their own.
+"""Divisions: join track starts to mothers by a separate assignment.
 
-How daughters part and how long cells live is learned from the movie. What tells a division from two particles
-that were seen as one for a while is the direction of time: such meetings begin as often as they end, so the
-movie is searched backward, too, and what is found there is what chance finds.
+The separation of daughters and the lifetime of cells are learned from the movie. Two particles that appear as
+one for a while look like a division when they separate, but this happens as often in reversed time. So the
+movie is also searched backward in time, and the number found there is the number of false divisions to
+expect.
 
-`families`               all that might be a mother and her two daughters, measured
-`parting`                how daughters part, learned from the starts of the movie
-`generations`            how long cells live before they divide
-`kin`                    how much alike the ages are at which sisters do, and mothers and daughters
-`relink`                 links and divisions together, as one assignment
-`merges`                 the same, in the movie run backward
+`families`               candidates for a mother with two daughters, and their measurements
+`parting`                model of how daughters separate, learned from the track starts
+`generations`            ages at which cells divide
+`kin`                    similarity of these ages between sisters, and between mothers and daughters
+`relink`                 links and divisions combined in one assignment
+`merges`                 merges, as divisions in reversed time
 """
 
 from __future__ import annotations
@@ -30,50 +31,52 @@ from .parting import Parting, log_odds, parting_of, probabilities, share_gain
 from .relink import Choice, choice_of, family_chances, reachable, relinked
 
 _LEAST = 0.5
-"""Least probability of a family that is believed, against chance and all other families."""
+"""Least probability of an accepted family, against chance and all other families."""
 _TRIED, _TOLD = 500, 1500
-"""Starts that tell whether it is worth to look at all, and that tell enough of how daughters part."""
+"""Number of starts in the test whether there are divisions at all, and number that suffices to learn the
+separation."""
 _FAMILIES = 10_000
-"""And families."""
+"""The same for families."""
 _CLEAR = 3.0
-"""Standard deviations by which more must be found forward than backward, if anything is."""
+"""Standard deviations by which the number found forward must exceed the number found backward."""
 _MORE = 0.05
-"""And by this share of the starts: meetings need not begin exactly as often as they end."""
+"""It must also exceed it by this share of the starts, because the numbers of false divisions may differ."""
 _UNSEEN = 0.25
-"""False ones expected beside as many as are found backward. Spots that cross also meet: of 288
-simulated movies of such spots, one showed some forward and none backward."""
+"""Number of false divisions expected in addition to those found backward: in 288 simulated movies of crossing
+spots, one had false divisions forward but none backward."""
 _NEXT_TO_NONE = 1 / 3
-"""Share of false ones below which few divisions are enough."""
+"""Share of false divisions below which a small number of divisions is accepted."""
 _HOPELESS = -8.0
-"""Log odds below which a family counts in no probability."""
+"""Log odds below which a family is ignored."""
 _ROUNDS = 2
-"""Rounds in which links are exchanged."""
+"""Number of rounds of link exchange."""
 _SETTLED = 0.02
-"""Links that may still change when they end, against the starts."""
+"""Number of changed links, relative to the starts, at which the rounds end."""
 _KEPT = 2 / 3
-"""Correlation of a particle's steps from which on its own way tells where it goes on, not only how far others
-go: beside particles at rest each step of one that flies is long. In what links tell are daughters' steps as
-well; cells keep up to .56."""
+"""Correlation of consecutive steps above which a particle's own velocity predicts its next position;
+otherwise only the step length of all particles is used. Links also include steps of daughters; cells have
+correlations of up to .56."""
 _SOBER = (2 / 3, -0.5)
-"""True log odds against those that families seem to have, slope and intercept: of 15,000 found in recorded
-movies of six embryos, a mouse and HeLa cells at all rates. Who else might be the mother looks too bad. A
-family is believed (`_LEAST`) by what it seems; of merges nothing else is known."""
+"""Slope and intercept of the true log odds as a function of the computed log odds of families, from 15,000
+families in recorded movies of six embryos, a mouse and HeLa cells at all frame rates. (The probability of
+other mothers is underestimated.) The threshold `_LEAST` applies to computed values; merges are not
+corrected."""
 _LIVES = 3
-"""Rounds in which ages and divisions tell of each other before kin are asked, and again after; what these
-told stays, for it would come back to them."""
+"""Rounds in which ages and divisions are estimated alternately, before the similarity of relatives is used,
+and after it; the contribution of relatives is then kept fixed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """Links to daughters, beside the links of the tracks; or from those that merge, as in `find_merges`.
+    """Links to daughters, in addition to the links of tracks; or from merging tracks, as in `find_merges`.
 
     Parameters
     ----------
     source, target : (D,) int64 arrays
-        Rows of the movie. A mother stands among the sources once, for the daughter that the tracks do not
-        link, or twice if they link none.
+        Rows of the movie. A mother occurs once, for the daughter that is not linked to her by a track, or
+        twice if neither is.
     probability : (D,) float64 array
-        Of this family against a start by chance and all other families.
+        Probability of this family, against a chance start and all other families.
     """
 
     source: NDArray[np.int64]
@@ -96,24 +99,24 @@ def find_divisions(
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
 ) -> tuple[Linking, Branches]:
-    """Assign starts to mothers by the odds of a division against a neighbour by chance.
+    """Assign starts to mothers, with the odds of a division against a chance neighbour.
 
     Parameters
     ----------
     movie : Movie
     linking : Linking
-        Its links. Starts are detections without one before, after the first frame.
+        Its links. Starts are detections without a predecessor, after the first frame.
     model : LinkModel
-        By which they were weighed.
+        The model of these links.
     log_density : (N,) float64 array
-        Log of the detections per volume around each.
+        Log of the number of detections per volume around each.
     shift : (N, axes) float64 array
-        Displacement in one frame that is foretold of each.
+        Predicted displacement per frame of each detection.
 
     Returns
     -------
     Linking, Branches
-        Links are other ones where a daughter had been linked to a neighbour.
+        Links differ from the input if a daughter had been linked to a neighbour.
     """
     none = Branches.none()
     starts = _starts(movie, linking.before)
@@ -170,7 +173,7 @@ def find_divisions(
 
 
 def _sober(chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely families are that seem so likely; see `_SOBER`.
+    """Correct the probabilities of families; see `_SOBER`.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def _found(
 def _aged(
     movie: Movie, linking: Linking, families: Families, choice: Choice, odds: NDArray[np.float64]
 ) -> tuple[Choice, NDArray[np.float64]]:
-    """The choice with what ages tell, and how likely each family is then."""
+    """The choice with log odds from ages, and the probability of each family."""
     lives = Lives.of(movie, linking.before, families)
     for _ in range(_LIVES):
         choice = choice.by(odds + lives.gains(family_chances(choice, families)))
@@ -207,7 +210,7 @@ def _aged(
 def _going(
     movie: Movie, linking: Linking, model: LinkModel, log_density: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(N,) log density of the follower of each where it is, by what past and future tell; see `_KEPT`."""
+    """(N,) log density of the follower of each detection, given past and future; see `_KEPT`."""
     going = np.full(len(movie.frame), -np.inf)
     kept = model.motion.step_covariance(1) / np.maximum(model.motion.step_variance(1), 1e-300)
     if kept.mean() < _KEPT:
@@ -233,7 +236,7 @@ def _parting(
     earlier: NDArray[np.float64] | None = None,
     begun: Parting | None = None,
 ) -> Parting | None:
-    """How daughters part, from as many frames as tell enough, and of those one frame on."""
+    """Learn the separation of daughters from a sufficient number of frames."""
     earlier = np.zeros(len(families)) if earlier is None else earlier
     thin = max(1, len(starts) // _TOLD, math.ceil(len(families) / _FAMILIES))
     if thin > 1:
@@ -248,7 +251,7 @@ def _parting(
 def _refined(
     movie: Movie, linking: Linking, families: Families, starts: NDArray[np.int64], parting: Parting
 ) -> Parting:
-    """How daughters part, with what ages tell, from the families of those that start now."""
+    """Learn the separation of daughters, with log odds from ages, from the families of the current starts."""
     families = families.only(linking.before[families.second] < 0)
     chance, _ = probabilities(families, log_odds(families, parting))
     lives = Lives.of(movie, linking.before, families)
@@ -266,7 +269,7 @@ def _backward(
     parting: Parting,
     every: int = 1,
 ) -> NDArray[np.float64]:
-    """The log odds of the divisions found in the movie run backward, where their share is another."""
+    """The log odds of the divisions found in reversed time, where their share differs."""
     count, back, linking = len(movie.frame), movie.backward(), linking.backward()
     starts = _starts(back, linking.before)
     behind = shift_backward(turned(linking.follower), shift)
@@ -282,20 +285,19 @@ def _backward(
 def _real(
     odds: NDArray[np.float64], forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float
 ) -> NDArray[np.float64]:
-    """(P,) share of true divisions among all found forward that look as good or better.
+    """(P,) share of true divisions among those found forward with the same or higher log odds.
 
-    As many false ones are expected as are found backward, and a part of one more. No share is true unless
-    clearly more are found forward, in all and where they look good.
+    The expected number of false divisions is the number found backward, plus a fraction of one. The share is
+    0 unless significantly more are found forward, both in total and with high log odds.
 
     Parameters
     ----------
     odds : (P,) float64 array
         Log odds of each family.
     forward, backward : (F,), (B,) float64 arrays
-        Log odds of what is found in the movie as it is, and run backward.
+        Log odds of the divisions found forward and backward in time.
     claimed : float
-        Sum of the probabilities of all families. What belongs to families that are not found tells of
-        chance.
+        Sum of the probabilities of all families. The part of families that are not found measures chance.
 
     Examples
     --------
@@ -318,7 +320,7 @@ def _real(
 def _tell(
     forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float, unsure: float = 0.0
 ) -> bool:
-    """Whether what is found forward, or so much more, is clearly more than chance finds; as in `_real`.
+    """Whether the number found forward, plus `unsure`, significantly exceeds chance; as in `_real`.
 
     Examples
     --------
@@ -330,7 +332,7 @@ def _tell(
 
 
 def _clear(found: ArrayLike, seen: ArrayLike) -> NDArray[np.bool_]:
-    """Whether more were found than those seen backward can explain, or next to none was seen."""
+    """Whether more were found than those found backward can explain, or almost none were found backward."""
     forward, false = np.asarray(found), np.asarray(seen) + _UNSEEN
     many = forward - false > _CLEAR * np.sqrt(2 * false)  # both numbers vary
     return np.asarray(many | (false < _NEXT_TO_NONE * forward))
@@ -339,7 +341,7 @@ def _clear(found: ArrayLike, seen: ArrayLike) -> NDArray[np.bool_]:
 def _assigned(
     families: Families, odds: NDArray[np.float64], chance: NDArray[np.float64], count: int
 ) -> NDArray[np.int64]:
-    """The families that belong to the best assignment of starts to mothers."""
+    """The families in the best assignment of starts to mothers."""
     useful = np.nonzero((odds > 0) & (chance > _LEAST))[0]
     if not len(useful):
         return useful
@@ -351,7 +353,7 @@ def _assigned(
 
 
 def _each_once(families: Families, chosen: NDArray[np.int64], odds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Without those whose first daughter starts, too, and belongs to a likelier family."""
+    """Remove families whose first daughter is also a start and belongs to a more probable family."""
     chosen = chosen[np.argsort(-odds[chosen], kind="stable")]
     ended = families.ended[chosen]
     daughters = np.column_stack([families.second[chosen], np.where(ended, families.first[chosen], -1)])

@@ -1,8 +1,8 @@
-"""Families: all that might be a mother and her two daughters, measured.
+"""Families: candidates for a mother with two daughters, and their measurements.
 
-A mother is linked to one daughter, and the other starts near by; or she ends, and two tracks start. Where
-detections are missed, so may be the mother in the frame before them, or the other daughter in the frame after
-her: then the daughters are looked at two frames after the mother.
+Either the mother is linked to one daughter and the other one starts near by, or the mother ends and two
+tracks start. If detections are missed, the mother may be missing in the frame before the daughters, or one
+daughter in the frame after the mother; then the daughters are measured two frames after the mother.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from ..gating import pairs_within
 from ..refine.movie import Movie
 
 _REACH = 1.25
-"""Farthest that a daughter is looked for, in spacings of the detections."""
+"""Largest distance of a daughter, in spacings of the detections."""
 _MOST = 24
-"""Starts that are looked at near a detection, at most: where more crowd together none is told from others."""
+"""Largest number of starts near a detection; if there are more, they cannot be distinguished."""
 _MISSED = 0.01
-"""Share of links over a missed frame from which on families are looked for over one, too."""
+"""Share of gap links above which families with a missed frame are considered."""
 _ONE = 0.5
-"""Starts that are expected at least, but for those who were missed at first."""
+"""Least expected number of starts, in addition to particles missed at first."""
 _STEPS = 10_000
-"""Steps that tell enough of what is usual."""
+"""Number of steps that suffices to estimate the usual variance."""
 FREEDOM = 4.0
-"""Degrees of freedom of Student's t for the steps of all particles: some jump without dividing."""
+"""Degrees of freedom of Student's t for the steps of all particles, because some jump without dividing."""
 _MIDDLE = {1: 0.5486322, 2: 0.8284271, 3: 0.9405348}
-"""Median of the mean square of such a step along one, two or three axes, in its variance: that of F."""
+"""Median of the mean squared step along one, two or three axes, relative to its variance: that of the F
+distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,27 +43,27 @@ class Families:
     mother, first, second : (P,) int64 arrays
         Rows of the movie.
     ended : (P,) bool array
-        Whether she is linked to none. Otherwise she is linked to the first.
+        Whether the mother has no link. Otherwise she is linked to the first daughter.
     late : (P,) bool array
-        Whether the second daughter is two frames after the mother, not one. Where the first is seen in
-        between, what is measured is where she is then.
+        Whether the second daughter is two frames after the mother instead of one. The first daughter is
+        measured in the frame of the second one.
     along2, aside2 : (P,) float64 arrays
-        Squared distance of the point midway between the daughters from where the mother is foretold, along
-        the line between them and across it.
+        Squared distance of the midpoint between the daughters from the predicted position of the mother,
+        along and across the line between them.
     apart2 : (P, axes) float64 array
-        Squares of the way from the first daughter to the second, axis by axis.
+        Squared difference between the daughters along each axis.
     growth : (P,) float64 array
-        By how much farther they are apart in the next frame; NaN where that is not known.
+        Increase of their distance in the next frame; NaN if unknown.
     chance : (P,) float64 array
-        Log density of two such places for a particle that goes on as usual and a start by chance.
+        Log density of the two positions for a particle that continues as usual and a chance start.
     usual_growth : (P,) float64 array
-        Log density of the growth for two that have nothing to do with each other.
+        Log density of the growth for two unrelated particles.
     crowd : (P,) float64 array
-        Log of the spacing around the mother, against the usual one.
+        Log of the spacing around the mother relative to the usual one.
     spacing : float
-        Of the detections, in the unit of the positions.
+        Spacing of the detections, in the unit of the positions.
     usual2 : float
-        Variance of what is not foretold of the usual steps.
+        Variance of the unpredicted part of usual steps.
     missed : float
         Share of the links that are over a missed frame.
     """
@@ -87,7 +88,7 @@ class Families:
         return len(self.mother)
 
     def only(self, which: NDArray) -> Families:
-        """Those of these rows or of this mask."""
+        """Select families by rows or by a mask."""
         rows = np.nonzero(which)[0] if which.dtype == np.bool_ else which
         values = [getattr(self, field.name) for field in fields(self)]
         kept: list[Any] = [value[rows] if isinstance(value, np.ndarray) else value for value in values]
@@ -96,12 +97,12 @@ class Families:
 
 @dataclass(frozen=True)
 class Usual:
-    """What particles do that do not divide.
+    """Statistics of particles that do not divide.
 
     Parameters
     ----------
     variance : float
-        Of what is not foretold of their steps, along each axis.
+        Variance of the unpredicted part of their steps, along each axis.
     lost : float
         Share of the detections without a link to the next frame.
     missed : float
@@ -114,7 +115,7 @@ class Usual:
 
     @classmethod
     def of(cls, movie: Movie, follower: NDArray[np.int64], shift: NDArray[np.float64]) -> Usual:
-        """Read it off links.
+        """Estimate the statistics from links.
 
         Parameters
         ----------
@@ -135,7 +136,7 @@ class Usual:
 
 @dataclass(frozen=True, eq=False)
 class Nearby:
-    """Detections and the starts of the next frames near where they are foretold: all that may be families.
+    """Detections and the starts near their predicted positions in the next frames.
 
     Parameters
     ----------
@@ -143,13 +144,13 @@ class Nearby:
     log_density, shift
         As in `find_divisions`.
     log_starts : (N,) float64 array
-        Log density around each of starts by chance, against how many there are in a usual frame.
+        Log density of chance starts around each detection, relative to a usual frame.
     mother, start : (Q,) int64 arrays
         Sorted by mother.
     spacing, usual2 : float
         As in `Families`.
     lost : float
-        Density of starts by chance behind ends by chance, against that of detections.
+        Density of chance starts after chance ends, relative to that of detections.
     missed : float
         As in `Families`.
     """
@@ -177,19 +178,19 @@ class Nearby:
         every: int = 1,
         late: bool = False,
     ) -> Nearby:
-        """Look for the mothers of starts.
+        """Find candidate mothers of starts.
 
         Parameters
         ----------
         movie, log_density, shift
             As in `find_divisions`.
         starts : (S,) int64 array
-            Those that may be daughters, sorted.
+            Starts that may be daughters, sorted.
         usual : Usual
         every : int
-            Only daughters in every so many-th frame: a sample.
+            Use only daughters in every n-th frame, as a sample.
         late : bool
-            Two frames after the mothers as well, if detections are missed.
+            Whether to search two frames after the mothers as well, if detections are missed.
         """
         lost = usual.lost * len(starts) / max(len(movie.frame), 1)
         log_starts = log_density + _more_starts(movie, len(starts), usual.missed)
@@ -205,14 +206,14 @@ class Nearby:
     def families(
         self, before: NDArray[np.int64], follower: NDArray[np.int64], going: NDArray[np.float64]
     ) -> Families:
-        """Measure every pair of a mother and a start, or two starts if she ends.
+        """Measure each pair of a mother and a start, or two starts if the mother ends.
 
         Parameters
         ----------
         before, follower : (N,) int64 arrays
             The detections linked before and after each; -1 for none.
         going : (N,) float64 array
-            Log density of the latter where it is, by what tracks tell; minus infinity for none.
+            Log density of the follower, given the track; minus infinity for none.
         """
         frame, after = self.movie.frame, follower[self.mother]
         beside = np.where((after >= 0) & (frame[after] < frame[self.start]), follower[after], after)
@@ -259,7 +260,7 @@ class Nearby:
 
 
 def _more_starts(movie: Movie, starts: int, missed: float) -> NDArray[np.float64]:
-    """(N,) log of how much more often tracks start in the frame of each: some are missed at first."""
+    """(N,) log of the relative frequency of starts in the frame of each detection."""
     frame = movie.frame - movie.frame[:1]
     late = np.bincount(frame) * missed ** np.arange(int(frame.max(initial=-1)) + 1)
     late[:1] = 0
@@ -270,7 +271,7 @@ def _more_starts(movie: Movie, starts: int, missed: float) -> NDArray[np.float64
 def _near(
     movie: Movie, starts: NDArray[np.int64], shift: NDArray[np.float64], radius: float, every: int, gap: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Detections and the starts so many frames on near where they are foretold, sorted by the former."""
+    """Detections and the starts near their predicted positions some frames later, sorted by detection."""
     before = np.nonzero((movie.frame + gap) % every == 0)[0]
     flat = ((0, 0), (0, 3 - movie.axes))
     points = np.pad(movie.position[starts], flat)
@@ -291,7 +292,7 @@ def _near(
 
 
 def _twos(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of two places of `group`, which is sorted, that hold the same value.
+    """All pairs of indices with equal values in `group`, which is sorted.
 
     Examples
     --------
@@ -305,7 +306,7 @@ def _twos(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def log_t(square: NDArray[np.float64], axes: int, variance: float, freedom: float) -> NDArray[np.float64]:
-    """Log density of Student's t, of vectors with these squares.
+    """Log density of Student's t for vectors with these squared lengths.
 
     Examples
     --------

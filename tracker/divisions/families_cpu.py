@@ -15,7 +15,7 @@ def measure(
     mother, first, beside, second, ended, follower, going, frame, position, shift, log_density, log_starts,
     numbers, constants, along2, aside2, apart2, growth, chance, usual_growth, crowd,
 ):  # pragma: no cover  # fmt: skip
-    """Measure families, as `Families` holds them.
+    """Measure families; the results are fields of `Families`.
 
     mother, first, second (P,) i8 rows, beside (P,) i8 where the first is in the frame of the second, ended
     (P,) bool; follower, frame (N,) i8, going, log_density, log_starts (N,), position, shift (N, A) f8 of the

@@ -1,8 +1,9 @@
-r"""Generations: how long cells live before they divide, and what that says of every division.
+r"""Generations: ages at which cells divide, and the resulting log odds of each division.
 
-With the hazard h(a) of a division at the age of a frames, and H its sum, a cell that divides at age a has the
-likelihood h(a) exp(-H(a - 1)), and one that was followed so long without dividing exp(-H(a)). A division in
-the middle of a life makes two of it; the ratio of their likelihoods to that of the one is what it gains.
+Let h(a) be the hazard of a division at the age of a frames, and H its cumulative sum. A cell that divides at
+age a has the likelihood h(a) exp(-H(a - 1)); a cell followed to age a without a division has exp(-H(a)). A
+division within a life splits it in two. Its gain is the ratio of the likelihood of the two lives to that of
+the single one.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from ..refine.movie import Movie
 from .families import Families
 
 _DOUBT = 1.0
-"""Divisions of no particular age that are taken to be seen at every age."""
+"""Weight of the prior of an age-independent hazard, in divisions per age."""
 _WIDTH = 0.15
-"""Ages are told apart by this share of themselves."""
+"""Relative resolution of ages."""
 _LARGEST = 200.0
-"""Log likelihoods are cut there: products of three must be finite."""
+"""Limit of log likelihoods: products of three likelihoods must be finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Chains of links, and the frames in which families would cut them.
+    """Chains of links (lives), and the frames in which families would split them.
 
     Parameters
     ----------
     families : Families
     chain : (N,) int64 array
-        The first detection of the life of each.
+        The first detection of the life to which each detection belongs.
     begins : (L,) int64 array
         The first detection of each life.
     first, final : (N,) int64 arrays
-        Frames of the first and last detection of the life that begins at each.
+        First and last frame of the life that begins at each detection.
     point_of : (P,) int64 array
-        Which point each family is.
+        Index of the point of each family.
     point_start : (N + 1,) int64 array
-        The points of the life that begins at each.
+        Range of points of the life that begins at each detection.
     frame : (K,) int64 array
         Frame of each point.
     last : int
@@ -59,7 +60,7 @@ class Lives:
 
     @classmethod
     def of(cls, movie: Movie, before: NDArray[np.int64], families: Families) -> Lives:
-        """The lives that links make.
+        """Construct the lives from links.
 
         Parameters
         ----------
@@ -81,12 +82,13 @@ class Lives:
         return cls(families, chain, begins, movie.frame, final, point_of, point_start, frame, last)
 
     def gains(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(P,) log odds that the ages of the mother and of both daughters add to each family.
+        """(P,) contribution of the ages of mother and daughters to the log odds of each family.
 
         Parameters
         ----------
         chance : (P,) float64 array
-            Probability of each; what is learned of ages, and other divisions of the same life, count by it.
+            Probability of each family, with which it is weighted in the estimate of ages and in the lives of
+            others.
         """
         from . import generations_cpu as kernels
 
@@ -99,11 +101,11 @@ class Lives:
         return gain
 
     def divides(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(K,) probability of a division at each point, by those of the families (P,)."""
+        """(K,) probability of a division at each point, from those of the families (P,)."""
         return np.minimum(np.bincount(self.point_of, chance, len(self.frame)), 1.0)
 
     def hazard(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(last + 3,) divisions at each age over cells so old, by the probabilities of the families (P,)."""
+        """(last + 3,) hazard at each age: divisions per cell of this age, from the probabilities (P,)."""
         from . import generations_cpu as kernels
 
         seen, lived = np.zeros(self.last + 3), np.zeros(self.last + 3)
@@ -111,25 +113,25 @@ class Lives:
         return _hazard(seen, np.cumsum(lived), self._mean(chance))
 
     def _mean(self, chance: NDArray[np.float64]) -> float:
-        """Divisions of a cell in a frame, at any age."""
+        """Mean number of divisions per cell and frame, at any age."""
         frames = float((self.final[self.begins] - self.first[self.begins]).sum()) + 1.0
         return min(max(float(self.divides(chance).sum()) / frames, 1e-9), 0.5)
 
     def born(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) probability that each begins in a division, by those of the families (P,)."""
+        """(N,) probability that each life begins with a division, from those of the families (P,)."""
         count, ended = len(self.first), self.families.ended
         born = np.bincount(self.families.second, chance, count)
         born += np.bincount(self.families.first[ended], chance[ended], count)
         return np.minimum(born, 1.0)
 
     def _known(self, chance: NDArray[np.float64]) -> tuple[NDArray, ...]:
-        """As the kernels want it."""
+        """The arguments of the kernels."""
         born, divides = self.born(chance), self.divides(chance)
         return self.begins, self.first, self.final, born, self.point_start, self.frame, divides
 
 
 def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
-    """Divisions by age over cells so old; ages that are much alike share one value."""
+    """Divisions per cell by age; similar ages share one value."""
     group = _alike(len(seen))
     pooled = (np.bincount(group, seen) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
     return np.minimum(pooled, 1.0)[group]
@@ -137,14 +139,14 @@ def _hazard(seen: NDArray[np.float64], lived: NDArray[np.float64], mean: float) 
 
 @lru_cache(8)
 def _alike(ages: int) -> NDArray[np.int64]:
-    """(ages,) numbers of groups of ages that are much alike."""
+    """(ages,) group number of each age; similar ages form a group."""
     age, few = np.arange(ages), round(1 / _WIDTH)
     group = np.where(age <= few, age, few + np.log(np.maximum(age, few) / few) / _WIDTH).astype(np.int64)
     return np.unique(group, return_inverse=True)[1]
 
 
 def _likelihoods(hazard: NDArray[np.float64], mean: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """By age: how likely it is to divide then, and to live so long, against cells of one hazard at all ages.
+    """Likelihoods, by age, of dividing and of surviving, relative to a constant hazard.
 
     Examples
     --------

@@ -18,7 +18,7 @@ _NONE = 1e-3  # what is less likely than this counts for nothing
 
 @njit(nogil=True, cache=True)
 def follow(frame, before, chain, final):  # pragma: no cover
-    """Name every detection's chain by its first detection, and see when it ends.
+    """Label the chain of each detection by its first detection, and find its last frame.
 
     frame (N,) i8 non-decreasing; before (N,) i8 or -1. Written: chain (N,) i8, final (N,) i8 (at the first
     detections).
@@ -31,7 +31,7 @@ def follow(frame, before, chain, final):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def count_ages(lives, first, final, born, point_start, frame, divides, seen, lived):  # pragma: no cover
-    """How many divisions were seen at each age, and how many cells were so old.
+    """Count the divisions at each age, and the cells that reached each age.
 
     lives (L,) i8 first detections; first, final (N,) i8 frames of them; born (N,) f8 probability that a
     division is where they begin; point_start (N+1,) i8, frame (K,) i8 ascending, divides (K,) f8: the
@@ -68,7 +68,7 @@ def count_ages(lives, first, final, born, point_start, frame, divides, seen, liv
 def gains(
     lives, first, final, born, point_start, frame, divides, divided, lasted, of_point, of_birth
 ):  # pragma: no cover
-    """Log ratio that ages add to a division at each point, and to one where each life begins.
+    """Contribution of ages to the log odds of a division at each point, and at the start of each life.
 
     As in `count_ages`; divided, lasted (F,) f8 by age: likelihoods of a life that ends in a division, and of
     one that was followed so long, against those of a cell that divides at any age alike. Written:

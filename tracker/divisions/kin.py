@@ -1,22 +1,22 @@
-r"""Kin: cells divide at much the age at which their sister and their mother did.
+r"""Kin: cells divide at a similar age as their sister and their mother.
 
-That has been known since Powell (1955, Biometrika 42, 16) of bacteria, and holds for embryos and cultured
-cells. If a cell divides at age A, the log of the age B at which its sister does is Gaussian around log A, and
-that at which its daughter does around log A + g; but a share ε of kin live each by itself. Where cells divide
-at age a with the probability p(a), and live longer with S(a), two divisions are likelier than of any two
-cells by
+This has been known for bacteria since Powell (1955, Biometrika 42, 16), and also holds for embryos and
+cultured cells. If a cell divides at age A, the log of the age B at which its sister divides has a Gaussian
+distribution around log A, and that for its daughter around log A + g; but a share ε of relatives are
+independent. If p(a) is the probability that a cell divides at age a, and S(a) that it lives longer, the
+likelihood ratio of two divisions for relatives against unrelated cells is
 
 .. math:: (1 - \varepsilon) \, \frac{N(\log B; \log A + g, s^2)}{B \, p(B)} + \varepsilon
 
-and if the other one was followed up to the age C without a division, by
+If the other cell was followed to age C without a division, it is
 
 .. math:: (1 - \varepsilon) \, \frac{P(B > C)}{S(C)} + \varepsilon
 
-For sisters, of whom none is the first, the former is the geometric mean of both ways: a little less than it
-might be where all cells divide in step. These ratios, over all that may have become of them, are what it
-gains that they are kin, and that one divides when it does; those of sisters and of their mother count as if
-neither told of the other. How much they are alike is learned from those that are seen to divide: less than
-the truth where movies are hardly longer than lives.
+Sisters have no order, so the first ratio is the geometric mean of both directions, which is slightly too
+small if all cells divide in synchrony. The mean of these ratios over all possible fates of both cells is the
+gain of being relatives. The gains from the sister and from the mother are treated as independent. The
+similarity is learned from cells that are seen to divide; it is underestimated if movies are not much longer
+than lives.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from numpy.typing import NDArray
 from .generations import Lives
 
 _BEFORE = 2.0
-"""Pairs that what is known of kin before any are seen is worth."""
+"""Weight of the prior, in pairs of relatives."""
 _ROUNDS = 4
-"""Rounds in which it is learned."""
+"""Number of iterations of learning."""
 _NEVER = 1e-9
-"""Least probability of any age, for others are relative to it."""
+"""Least probability of an age, because ratios are divided by it."""
 
 
 @dataclass(frozen=True)
 class Kin:
-    """How much alike the ages are at which two of a kin divide.
+    """Similarity of the ages at which two relatives divide.
 
     Parameters
     ----------
     spread : float
         Variance of the log of the ratio of both ages.
     apart : float
-        Share of those that live each by itself.
+        Share of independent pairs.
     grown : float
-        Mean of that log.
+        Mean of the log of the ratio of both ages.
     """
 
     spread: float
@@ -56,7 +56,7 @@ class Kin:
     grown: float = 0.0
 
     def seen(self, told: NDArray[np.float64], *, grows: bool) -> Kin:
-        """The same with what pairs tell, as the kernel `count_alike` counts them, beside what was known."""
+        """Update with pairs, as counted by the kernel `count_alike`, in addition to the prior."""
         pairs, alike, both, logs, squares = told.tolist()
         grown = logs / (_BEFORE + both) if grows else 0.0
         spread = (_BEFORE * self.spread + squares - both * grown**2) / (_BEFORE + both)
@@ -64,17 +64,17 @@ class Kin:
 
 
 _SISTERS, _MOTHERS = Kin(0.15**2), Kin(0.2**2)
-"""Before any are seen. Sisters in embryos have .05 to .11, in cultured cells .12; mothers .09 to .13."""
+"""The prior. Sisters in embryos have a spread of .05 to .11, in cultured cells .12; mothers .09 to .13."""
 
 
 def kin_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(P,) log odds that the ages of kin add to each family, for they divide at much the same age.
+    """(P,) contribution of the similar ages of relatives to the log odds of each family.
 
     Parameters
     ----------
     lives : Lives
     chance : (P,) float64 array
-        Probability of each family, in which nothing that kin tell counts yet.
+        Probability of each family, not including the similarity of relatives.
     """
     from . import kin_cpu as kernels
 
@@ -87,7 +87,7 @@ def kin_gains(lives: Lives, chance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def kin_of(lives: Lives, chance: NDArray[np.float64]) -> tuple[Kin, Kin]:
-    """How much sisters are alike, and daughters their mother, by expectation and maximisation.
+    """Similarity of sisters, and of daughters with their mother, by expectation-maximisation.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def kin_of(lives: Lives, chance: NDArray[np.float64]) -> tuple[Kin, Kin]:
 def _asked(
     lives: Lives, chance: NDArray[np.float64], sisters: Kin, mothers: Kin, *written: NDArray[np.float64]
 ) -> tuple[Any, ...]:
-    """What the kernels are told: the lives of each family, when the mother's ends, and when each may end."""
+    """Arguments of the kernels: lives of each family, last frame of the mother, possible ends of lives."""
     families, ages = lives.families, _ages(lives.hazard(chance))
     mother = lives.chain[families.mother]
     one = np.where(families.ended, families.first, mother)
@@ -121,7 +121,7 @@ def _asked(
 
 
 def _ages(hazard: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How likely a life ends at each age, and lasts longer.
+    """Probabilities, by age, that a life ends and that it lasts longer.
 
     Examples
     --------

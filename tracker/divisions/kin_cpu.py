@@ -24,7 +24,7 @@ _ROUNDED = 0.4  # frames: standard deviation of the difference of two ages that 
 
 @njit(nogil=True, cache=True)
 def list_ends(life, begun, lives, ways):  # pragma: no cover
-    """List how a life may end that begins after the frame `begun`; returns how many of these divide.
+    """List the possible ends of a life that begins after frame `begun`; returns the number of divisions.
 
     lives: as in `gains`. Written: ways.
     """
@@ -43,7 +43,7 @@ def list_ends(life, begun, lives, ways):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def list_begins(life, until, lives, ways):  # pragma: no cover
-    """List since when a life may have lasted that divides in the frame `until`; as `list_ends`."""
+    """List the possible beginnings of a life that divides in frame `until`; as in `list_ends`."""
     _, point_start, frame, divides, first, born = lives
     age, weight, point, sure = ways
     count, rest = 0, 1.0
@@ -62,13 +62,13 @@ def list_begins(life, until, lives, ways):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _rounded(here, there):  # pragma: no cover
-    """Variance of the log of the ratio of two ages because they are whole numbers."""
+    """Variance of the log ratio of two ages due to rounding to whole frames."""
     return 0.5 * _ROUNDED**2 * (1 / here**2 + 1 / there**2)
 
 
 @njit(nogil=True, cache=True)
 def _alike(here, divides, there, also, kin):  # pragma: no cover
-    """How much likelier kin end so, one at least in a division, if they are alike than each by itself."""
+    """Likelihood ratio of the ends of two lives, at least one a division: similar against independent."""
     dies, lasts, spread, _, grown, mutual = kin
     if not divides:
         here, there, also = there, here, divides
@@ -84,7 +84,7 @@ def _alike(here, divides, there, also, kin):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def compare(here, ways, ratio, many, others, counts, kin, mother):  # pragma: no cover
-    """How much likelier each of some ways is beside those of kin, and these beside it.
+    """Likelihood ratios of the possible lives of one cell given those of a relative, and the reverse.
 
     here, others: how many of the lists ways and many divide; mother: whether the first list is hers, of whom
     the last way tells nothing. Written: ratio (M,), counts (M,) f8. Returns the mean of the former.
@@ -106,7 +106,7 @@ def compare(here, ways, ratio, many, others, counts, kin, mother):  # pragma: no
 
 @njit(nogil=True, cache=True)
 def mean_of(count, ways, ratio):  # pragma: no cover
-    """The mean of ratios (M,) over the ways of a list, `count` of which divide."""
+    """Mean of ratios (M,) over the possible lives in a list, `count` of which divide."""
     total = 0.0
     for w in range(count + 1):
         total += ways[1][w] * ratio[w]
@@ -133,7 +133,7 @@ def tell(count, ways, ratio, chance, told):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _count(here, ways, others, many, chance, kin, mother, told):  # pragma: no cover
-    """Add to told (5,) what two lists say of how much kin are alike; as in `compare` and `count_alike`."""
+    """Add the statistics of two lists to told (5,); as in `compare` and `count_alike`."""
     apart = kin[3]
     for j in range(here + 1):
         for k in range(others + 1):
@@ -153,7 +153,7 @@ def _count(here, ways, others, many, chance, kin, mother, told):  # pragma: no c
 
 @njit(nogil=True, cache=True)
 def count_alike(mother, one, other, begun, chance, lives, sisters, mothers, ways, told):  # pragma: no cover
-    """How many kin are alike, and how much their ages differ.
+    """Count similar relatives, and sum the differences of their ages.
 
     As in `gains`. Added to: told (2, 5) f8, of sisters and of mothers: pairs of which one divides, those of
     them that are alike, those of these of which both do, and sums of the logs of the ratios of their ages,
@@ -173,7 +173,7 @@ def count_alike(mother, one, other, begun, chance, lives, sisters, mothers, ways
 def gains(
     mother, one, other, begun, chance, lives, sisters, mothers, ways, of_point, of_family
 ):  # pragma: no cover
-    """Log ratio that kin add to a division at each point, and to their being kin.
+    """Contribution of relatives to the log odds of a division at each point, and of each family.
 
     mother, one, other, begun (P,) i8, chance (P,) f8: the lives of the mother and of both daughters of each
     family, the frame of the mother, and its probability. lives: final (N,) i8, point_start (N+1,) i8, frame

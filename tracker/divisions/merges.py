@@ -1,7 +1,7 @@
-"""Merges: two tracks that become one, where particles fuse, are divisions in the movie run backward.
+"""Merges: two tracks that become one because particles fuse; these are divisions in reversed time.
 
-Two particles that are seen as one spot for a while merge as often as they part, and neither is believed; so a
-movie shows divisions or merges, not both.
+Two particles that appear as one spot for a while merge as often as they separate, so neither is accepted.
+Therefore divisions or merges are found in a movie, never both.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def find_merges(
     log_density: NDArray[np.float64],
     shift: NDArray[np.float64],
 ) -> tuple[Linking, Branches]:
-    """Assign ends to what they may have become, by the odds of a merge against a neighbour by chance.
+    """Assign track ends to merged particles, with the odds of a merge against a chance neighbour.
 
     Parameters
     ----------
     movie, linking, model, log_density, shift
-        As in `find_divisions`. Ends are detections without one after, before the last frame.
+        As in `find_divisions`. Ends are detections without a successor, before the last frame.
 
     Returns
     -------
     Linking, Branches
-        Links are other ones where what fused had been linked to a neighbour.
+        Links differ from the input if a merging particle had been linked to a neighbour.
     """
     behind = shift_backward(linking.before, shift)
     back, found = find_divisions(movie.backward(), linking.backward(), model, log_density[::-1], behind)

@@ -25,51 +25,53 @@ from numpy.typing import NDArray
 from .families import FREEDOM, Families, log_t
 
 _APART = (0.25, 0.6)
-"""Distances between daughters to begin with, in spacings: the likelihood has several peaks."""
+"""Initial distances between daughters, in spacings: the likelihood has several maxima."""
 _USUAL_APART, _USUAL_SPREAD = 0.45, 0.5
-"""Distance between daughters before anything is learned, in spacings, and the spread of its log: embryos,
-cultured cells and bacteria lie between .17 and .85."""
+"""Prior distance between daughters, in spacings, and spread of its log: embryos, cultured cells and bacteria
+have .17 to .85."""
 _USUAL_MIDDLE = 0.05
-"""By how much the middle between them strays, and they part further, in spacings."""
+"""Prior deviation of the midpoint between daughters, and of the increase of their distance, in spacings."""
 _BEFORE = 2.0
-"""Divisions that this is worth."""
+"""Weight of this prior, in divisions."""
 _FIRST, _ROUNDS, _STILL = 6, 30, 0.05
-"""Rounds from each of those, rounds from the best of them, fewer once they gain less than so many nats."""
+"""Number of iterations from each initial distance, number from the best one, and gain in nats at which they
+stop."""
 _WIDEST = 0.5
-"""Largest spread of the middle, in spacings; chance neighbours spread wider."""
+"""Largest spread of the midpoint, in spacings; that of chance neighbours is wider."""
 _LEARNED = 9
-"""Numbers that are learned, but for how unevenly daughters part."""
+"""Number of learned parameters, without those of unequal separation."""
 _ALIKE = 5.0
-"""Divisions' worth of belief that daughters part along all axes alike."""
+"""Weight, in divisions, of the prior that separation is equal along all axes."""
 _STRONG = 3.0
-"""Nats of evidence for divisions that are strong, 20 to 1 (Kass & Raftery 1995)."""
+"""Evidence in nats that counts as strong, 20 to 1 (Kass & Raftery 1995)."""
 _SHARE = 0.5
-"""Daughters, and as many other starts, that are taken to be seen before any (Jeffreys' prior)."""
+"""Prior number of daughters, and of other starts (Jeffreys' prior)."""
 _LARGEST = 500.0
-"""Log odds are cut there: their exponentials must be finite."""
+"""Limit of log odds: their exponentials must be finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parting:
-    """How daughters part, in the unit of the positions.
+    """Model of the separation of daughters, in the unit of the positions.
 
     Parameters
     ----------
     share : float
-        Of the starts that are daughters.
+        Share of starts that are daughters.
     along, aside : float
-        Variances of the middle between the daughters along the line between them and across it.
+        Variances of the midpoint between the daughters along and across the line between them.
     off, both : float
-        Share of their distance by which it is off along that line, 0.5 if one stays where the mother was; and
-        how likely it is off towards the other one, in how likely towards this one.
+        Offset of the midpoint along that line as a share of the distance, 0.5 if one daughter stays at the
+        position of the mother; and probability of an offset towards the other daughter relative to that
+        towards this one.
     apart, spread : float
         Mean and variance of the log of their distance.
     axes : (A,) float64 array
-        Relative squares of that distance along the axes; their product is 1.
+        Relative squared distance along the axes; the product is 1.
     slope : float
-        Of the log of all these lengths against the log of the spacing around the mother.
+        Slope of the log of all these lengths as a function of the log of the spacing around the mother.
     growth, growth_spread : float
-        Mean and variance of what their distance grows by into the next frame.
+        Mean and variance of the increase of their distance to the next frame.
     """
 
     share: float
@@ -88,17 +90,17 @@ class Parting:
 def parting_of(
     families: Families, starts: int, earlier: NDArray[np.float64], begun: Parting | None = None
 ) -> Parting | None:
-    """The likeliest way in which daughters part; None without evidence for any.
+    """Maximum-likelihood separation of daughters; None without evidence for divisions.
 
     Parameters
     ----------
     families : Families
     starts : int
-        How many starts there are.
+        Number of starts.
     earlier : (P,) float64 array
-        Log odds from elsewhere, 0 for none.
+        Additional log odds, 0 for none.
     begun : Parting, optional
-        Where to begin.
+        Initial parameters.
     """
     if not len(families):
         return None
@@ -111,7 +113,7 @@ def parting_of(
 
 
 def _first(families: Families, starts: int, earlier: NDArray[np.float64]) -> Parting:
-    """The likeliest of all ways to begin with, after a few rounds."""
+    """The best result from all initial distances, after a few iterations."""
     tried = [_climbed(families, starts, earlier, _begun(families, apart, 0.0), _FIRST) for apart in _APART]
     even, most = max(tried, key=lambda reached: reached[1])
     uneven, gained = _climbed(families, starts, earlier, _begun(families, _USUAL_APART, 0.5), _FIRST)
@@ -119,17 +121,17 @@ def _first(families: Families, starts: int, earlier: NDArray[np.float64]) -> Par
 
 
 def _needed(starts: int, parting: Parting) -> float:
-    """Nats that divisions must gain: strong evidence, and half the log of what is known after against before.
+    """Least gain in nats: strong evidence, plus half the log of the information gained on the parameters.
 
-    A share of s starts is known s times as well as that of one; what is learned from D divisions is known
-    1 + D / 2 times as well as before (`_BEFORE`).
+    The information on the share grows by the number of starts; that on the other parameters by 1 + D / 2 with
+    D divisions (`_BEFORE`).
     """
     learned = 0.5 * (_LEARNED + (parting.off > 0)) * math.log1p(starts * parting.share / _BEFORE)
     return _STRONG + 0.5 * math.log(1 + starts) + learned
 
 
 def _renumbered(families: Families) -> Families:
-    """The same with starts that are numbered from 0 on, so that sums over starts are short."""
+    """A copy with starts renumbered from 0, so that sums over starts are short."""
     ended = families.ended
     rows = np.concatenate([families.second, families.first[ended]])
     number = np.unique(rows, return_inverse=True)[1]
@@ -139,9 +141,9 @@ def _renumbered(families: Families) -> Families:
 
 
 def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """(P,) log odds of a family against a particle that goes on as usual and a start by chance.
+    """(P,) log odds of a family against a particle that continues as usual and a chance start.
 
-    Either daughter may be the nearer one.
+    Either daughter may be the one nearer to the mother.
     """
     parting = replace(parting, both=1.0)
     odds, late = _log_odds(families, parting), np.nonzero(families.late)[0]
@@ -151,7 +153,7 @@ def log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
 
 
 def _later(families: Families, parting: Parting) -> Parting:
-    """How far daughters are from each other, and the middle from where it is foretold, one frame later."""
+    """The model one frame later, with larger distance and deviation of the midpoint."""
     daughters = parting.share * families.missed
     return replace(
         parting,
@@ -163,7 +165,7 @@ def _later(families: Families, parting: Parting) -> Parting:
 
 
 def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """The same while it is learned: of one daughter who is nearer, but as far as either may be."""
+    """The same during learning, when one daughter is assumed to be the nearer one."""
     from . import parting_cpu as kernels
 
     axes = len(parting.axes)
@@ -182,13 +184,13 @@ def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
 
 
 def share_gain(families: Families, odds: NDArray[np.float64], starts: int, parting: Parting) -> float:
-    """What the log odds of families that part like others gain by the share of daughters among their starts.
+    """Change of the log odds of families due to the share of daughters among their starts.
 
     Parameters
     ----------
     families : Families
     odds : (P,) float64 array
-        Log odds with the share of `parting`.
+        Log odds that include the share of `parting`.
     starts : int
     parting : Parting
     """
@@ -208,9 +210,9 @@ def _share(daughters: float, starts: int) -> float:
 
 
 def probabilities(families: Families, odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """(P,) probability of each family among all that want its starts; and the log of all explanations.
+    """(P,) probability of each family among all with the same starts; and the log sum of all explanations.
 
-    The latter is summed over all starts that are in a family, against chance alone.
+    The latter is a sum over all starts in a family, relative to chance alone.
     """
     weight, ended = np.exp(np.minimum(odds, _LARGEST)), families.ended
     size = int(max(families.second.max(initial=-1), families.first[ended].max(initial=-1))) + 1
@@ -239,7 +241,7 @@ def _climbed(
     *,
     judged: bool = False,
 ) -> tuple[Parting, float]:
-    """A likelier way, and the log likelihood that it gains; no further where that cannot be enough."""
+    """Improve the parameters; returns them with the log likelihood, and stops early if it cannot suffice."""
     evidence = -math.inf
     for left in range(rounds, 0, -1):
         used, before = parting, evidence
@@ -254,7 +256,7 @@ def _climbed(
 
 
 def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], used: Parting) -> Parting:
-    """The parting that these probabilities tell."""
+    """Parameters estimated with these probabilities."""
     from . import parting_cpu as kernels
 
     stretch, found, least = np.empty_like(used.axes), np.empty(11), (1e-4 * families.spacing) ** 2
@@ -284,7 +286,7 @@ def _likeliest(families: Families, starts: int, chance: NDArray[np.float64], use
 
 
 def _numbers(families: Families, parting: Parting) -> tuple[float, ...]:
-    """As the kernels want them."""
+    """The arguments of the kernels."""
     least2 = (1e-6 * families.spacing) ** 2
     return (
         parting.along, parting.aside, parting.off, parting.both, parting.apart, parting.spread, parting.slope,
@@ -293,5 +295,5 @@ def _numbers(families: Families, parting: Parting) -> tuple[float, ...]:
 
 
 def _log_t0(axes: int) -> float:
-    """Log density of Student's t of unit width at its middle."""
+    """Log density of Student's t of unit width at its centre."""
     return float(log_t(np.zeros(1), axes, 1.0, FREEDOM)[0])

@@ -1,4 +1,4 @@
-"""CPU kernels of parting: the odds of families, and the parting that their probabilities tell.
+"""CPU kernels of parting: log odds of families, and estimates from their probabilities.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -18,7 +18,7 @@ _LEAST = 1e-300
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _log_apart(apart2, axes, least2, e):  # pragma: no cover
-    """Log of the distance between two daughters, every axis in its own measure."""
+    """Log of the distance between two daughters, with scaled axes."""
     square = 0.0
     for k in range(len(axes)):
         square += apart2[e, k] / axes[k]
@@ -27,7 +27,7 @@ def _log_apart(apart2, axes, least2, e):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _middles2(along2, aside2, apart2, used, shrunk, e):  # pragma: no cover
-    """Squared distances of the middle from where it is if one daughter is nearer to the mother, or the other.
+    """Squared deviations of the midpoint if one daughter is nearer to the mother, or the other one.
 
     used: variances along and across the line between them, and by which share of it the middle is off.
     """
@@ -60,7 +60,7 @@ def log_odds(
     largest,
     odds,
 ):  # pragma: no cover
-    """Log odds of every family.
+    """Log odds of each family.
 
     along2, aside2, growth (or NaN), crowd, chance, usual_growth (P,) f8, apart2 (P, A) f8 as in `Families`;
     axes (A,) f8; numbers: along, aside, off, both, apart, spread, slope, growth, its spread, the square of
@@ -93,7 +93,7 @@ def log_odds(
 def likeliest(
     probability, along2, aside2, apart2, growth, crowd, axes, numbers, before, alike, freedom, stretch, found
 ):  # pragma: no cover
-    """Weighted moments of all that is learned; each family counts as much as it is probable.
+    """Moments of all learned parameters, weighted by the probabilities of families.
 
     probability (P,) f8; along2 to numbers as in `log_odds`, as they were used; before: how many divisions'
     worth is known before, then variance of the middle, apart, spread, growth, its spread; alike: divisions'

@@ -1,7 +1,7 @@
-"""Links and divisions together: a daughter that was linked to a neighbour may be given back.
+"""Links and divisions in one assignment: a daughter that was linked to a neighbour may be reassigned.
 
-Every mother has a second place, whose costs are those of her second daughter, so links and divisions make one
-assignment. Only what may be reached from a start by a few exchanges of links is weighed again.
+Each mother has a second row, with the costs of her second daughter, so links and divisions form one
+assignment. Only the detections that can be reached from a start by a few exchanges of links are included.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..refine.linking import Linking
 from .families import Families
 
 _EXCHANGES = 3
-"""Links that may be exchanged in a row, from a start on."""
+"""Largest number of consecutive exchanges of links from a start."""
 _WORTH = 12.0
-"""Log odds that these exchanges may cost: few divisions are as sure."""
+"""Largest loss of log odds by these exchanges: few divisions have more."""
 _ROUNDS, _MESSAGE = 4, 1e-3
-"""Rounds of belief propagation, and change of its messages that is none."""
+"""Largest number of rounds of belief propagation, and change of messages at which it stops."""
 
 
 def reachable(linking: Linking, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The starts and the detections that might start if those were linked, sorted.
+    """The starts, and the detections that might become starts if these were linked, sorted.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def reachable(linking: Linking, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _least(place: NDArray[np.int64], value: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """(count,) least of the values at each place; inf where there are none."""
+    """(count,) least of the values with each index; inf if there are none."""
     least = np.full(count, np.inf)
     np.minimum.at(least, place, value)
     return least
@@ -55,10 +55,10 @@ def _least(place: NDArray[np.int64], value: NDArray[np.float64], count: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Pairs of links and families that exclude each other.
+    """Links and families as pairs that exclude each other.
 
-    Rows below N are detections and what they may be linked to, those from N on mothers and their second
-    daughters. Sorted by row, then by column.
+    Rows below N are detections with their possible links; rows from N are mothers with their second
+    daughters. Pairs are sorted by row, then by column.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Choice:
     gain : (K,) float64 array
         Log odds.
     family : (K,) int64 array
-        The family that each is of; -1 for links.
+        Family of each pair; -1 for links.
     share : (K,) float64 array
-        Of its log odds that each has: half if two start.
+        Share of the log odds of the family in each pair: half if both daughters start.
     """
 
     row: NDArray[np.int64]
@@ -79,7 +79,7 @@ class Choice:
 
     @cached_property
     def chance(self) -> NDArray[np.float64]:
-        """(K,) probability of each, by belief propagation over all choices."""
+        """(K,) probability of each pair, by belief propagation over all choices."""
         from ..refine import weigh_cpu as kernels
 
         indptr, col, shape = _compressed(self.row, self.col)
@@ -88,7 +88,7 @@ class Choice:
         return chance
 
     def by(self, odds: NDArray[np.float64]) -> Choice:
-        """The same with these log odds (P,) of the families."""
+        """A copy with these log odds (P,) of the families."""
         return replace(self, gain=np.where(self.family < 0, self.gain, self.share * odds[self.family]))
 
 
@@ -99,18 +99,18 @@ def choice_of(
     among: NDArray[np.int64],
     rarer: float = 0.0,
 ) -> Choice:
-    """The links and families that may be chosen.
+    """Construct the choice among links and families.
 
     Parameters
     ----------
     linking : Linking
     families : Families
     odds : (P,) float64 array
-        Log odds of each family; of a mother of two that start all but the likeliest are left out.
+        Log odds of each family; of families in which both daughters start, only the best per mother is kept.
     among : (S,) int64 array
-        Detections whose links may change, those that start included.
+        Detections whose links may change, including the starts.
     rarer : float
-        Log of how much rarer starts by chance are than the starts against which links were weighed.
+        Log of the ratio of chance starts to all starts, against which links were weighed.
     """
     given = _given(linking, among)
     family = np.nonzero(_likeliest_of_ended(families, odds))[0]
@@ -134,7 +134,7 @@ def family_chances(choice: Choice, families: Families) -> NDArray[np.float64]:
 
 
 def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Linking, NDArray[np.int64]]:
-    """The best links and families together.
+    """Find the best links and families jointly.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Link
     Returns
     -------
     linking : Linking
-        With other links where that is better. The mothers of two that start stay without any.
+        With changed links. Mothers whose two daughters both start keep no link.
     chosen : (D,) int64 array
-        Which families are true.
+        The chosen families.
     """
     count = len(linking.follower)
     kept = np.ones(len(choice.row), dtype=np.bool_)
@@ -174,7 +174,7 @@ def relinked(linking: Linking, families: Families, choice: Choice) -> tuple[Link
 
 
 def _given(linking: Linking, among: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pairs that lead to some detections, and the links of the rows that have any."""
+    """The pairs that lead to some detections, and the current links of their rows."""
     open_to = np.zeros(len(linking.follower), dtype=np.bool_)
     open_to[among] = True
     near = open_to[linking.col]
@@ -184,7 +184,7 @@ def _given(linking: Linking, among: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _likeliest_of_ended(families: Families, odds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """All families of mothers that go on, and one of each that ends."""
+    """All families of mothers with a link, and one family of each mother without."""
     kept, ended = ~families.ended, np.nonzero(families.ended)[0]
     best = ended[np.lexsort((-odds[ended], families.mother[ended]))]
     kept[best[np.diff(families.mother[best], prepend=-1) != 0]] = True
@@ -192,7 +192,7 @@ def _likeliest_of_ended(families: Families, odds: NDArray[np.float64]) -> NDArra
 
 
 def _solved(choice: Choice, kept: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.float64], float]:
-    """Which of those kept are taken; the margin of each that is; and the gap to the lower bound."""
+    """The selected pairs, their margins, and the gap to the lower bound."""
     useful = np.nonzero(kept & (choice.gain > 0))[0]
     # A pair may be a link and half of a family as well: it counts as what gains more.
     gain, same = choice.gain[useful], np.diff(choice.row[useful]) == 0

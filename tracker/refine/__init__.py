@@ -1,18 +1,18 @@
-"""Refinement: a whole movie is linked again and again by a model, with what is known of every particle.
+"""Refinement: link a movie in several passes with a given model, using past and future of particles.
 
-First by what all probable links tell of both ends of every pair (`weighed_softly`), then by the Kalman filter
-along the links of the pass before, forward and backward in time (`link_pass`).
+The first pass uses all probable links before and after each pair (`weighed_softly`). Later passes use a
+Kalman filter along the links of the previous pass, forward and backward in time (`link_pass`).
 
-`linking`                the model, and what a pass found
-`movie`, `candidates`    detections as the kernels want them; which may be linked at all
-`bridges`                links over gaps, where the past expects the particle
-`sweep`                  what all probable links tell of every particle, from the past and from the future
-`headings`               the same, apart for each that may be the one before: where many links are wrong
-`weigh`, `looks`         one pass: pairs weighed by what is known of both ends, the best linked; the two kinds
-`windows`                the same in parts of a movie, where a whole one would not fit the memory
-`untangle`               tracks that hold each other's tails or detections, by the likelihood of both
-`choose`                 how probable links are at last; those expected to agree best with the truth
-`exchanged`              how probable it is that two tracks have each other's detection
+`linking`                the model, and the result of a pass
+`movie`, `candidates`    detections in the form that kernels read; pairs that may be linked
+`bridges`                candidates for gap links, at the predicted positions
+`sweep`                  beliefs about each particle from all probable links in its past and future
+`headings`               the same, separately for each possible predecessor, if many links are wrong
+`weigh`, `looks`         one pass: weigh pairs, choose the best links; the two kinds of passes
+`windows`                the same in parts of a movie that does not fit into memory
+`untangle`               exchange of tails or detections between two tracks, by their joint likelihood
+`choose`                 final probabilities; links with the best expected agreement with the truth
+`exchanged`              probability that two tracks have exchanged a detection
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .movie import Movie, movie_of
 from .weigh import link_pass
 
 _STILL = 0.01
-"""Change of a link's trust that is none."""
+"""Change of the trust of a link that counts as zero."""
 
 
 def refine(
@@ -42,7 +42,7 @@ def refine(
     solver: str = "bid_and_augment",
     workers: int = 1,
 ) -> Links:
-    """Link a movie by a model that is known, pass after pass until no link and no trust changes.
+    """Link a movie with a known model, in passes, until no link and no trust changes.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def refine(
         In units of position x spacing.
     spacing : (float, float, float)
     passes : int
-        At most this many.
+        Largest number of passes.
     solver : str
     workers : int
         Threads.
@@ -86,15 +86,15 @@ def settled_linking(
     solver: str = "bid_and_augment",
     workers: int = 1,
 ) -> Linking:
-    """The last pass, and all pairs that it weighed; as in `refine`.
+    """The last pass and its pairs; see `refine`.
 
     Parameters
     ----------
     movie : Movie
     model : LinkModel
-        In units of its positions.
+        In units of the positions of the movie.
     shift : (N, axes) float64 array
-        Displacement to the next frame that neighbours predict.
+        Displacement to the next frame predicted by neighbours.
     passes, solver, workers
         As in `refine`.
     """
@@ -111,12 +111,12 @@ def settled_linking(
 
 
 def links_of(movie: Movie, linking: Linking) -> Links:
-    """Links between the detections as they were given, sorted by source.
+    """Links between the original detections, sorted by source.
 
     Parameters
     ----------
     movie : Movie
-        All of it.
+        The whole movie.
     linking : Linking
 
     Returns

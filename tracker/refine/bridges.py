@@ -1,4 +1,4 @@
-"""Links over gaps are looked for where the past expects the particle, as far as they may still gain."""
+"""Find candidates for gap links near predicted positions, within the distance at which they are useful."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .movie import Movie
 from .sweep import Swept, swept
 
 DOUBT = 3.0
-"""Log odds by which a link over a gap may lose to an end and a start, where the model is known."""
+"""Log odds by which a gap link may be worse than an end and a start, if the model is known."""
 _BEYOND, _LONGER = 2.0, 1.5
-"""Standard deviations of a step that the gate must hold, where particles go so many times as far as usual."""
+"""Least gate, in standard deviations of a step, in frames with larger steps than usual."""
 _SURE = 0.98
-"""Probability of a link to the next frame from which on no link over a gap is looked for beside it."""
+"""Probability of a link to the next frame above which no gap link is searched for the same detection."""
 
 
 def with_gaps(
@@ -32,21 +32,21 @@ def with_gaps(
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
-    """The pairs that the past does not exclude, and those over gaps of detections without a sure link.
+    """The pairs that the past does not exclude, and gap pairs of detections without a certain link.
 
-    They are looked for where the past expects the particle, as far as a link may still gain. All pairs, if
-    the model knows of no gaps.
+    Gap pairs are searched near the predicted position, within the distance at which a link is useful. All
+    pairs are returned if the model allows no gaps.
 
     Parameters
     ----------
     near : Pairs
-        To the next frame.
+        Pairs to the next frame.
     doubt : float
-        Log odds by which a link over a gap may lose to an end and a start and still be weighed.
+        Log odds by which a gap link may be worse than an end and a start and still be weighed.
     sure : float
-        Probability of a link to the next frame from which on none over a gap is looked for beside it.
+        Probability of a link to the next frame above which no gap link is searched.
     sweep : callable
-        Tells what the past expects, as `swept` does.
+        Returns beliefs from the past, as `swept` does.
     movie, model, shift, workers, most_bytes
         As in `link_pass` and `pairs_of`.
     """
@@ -73,7 +73,7 @@ def with_gaps(
 
 
 def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
-    """The pairs, but for those over times in which particles go as far as is looked: others are near then."""
+    """Remove pairs over times in which steps are as long as the gate, because others are near then."""
     reach = movie.reaches(model.motion)
     far = reach[:, None] * np.sqrt(model.motion.floored().step_variance(1)) * _BEYOND > np.asarray(model.gate)
     lost = far.any(axis=1) & (reach > _LONGER) & (movie.lasting(1) > 1)
@@ -87,15 +87,15 @@ def _bridged(movie: Movie, pairs: Pairs, model: LinkModel) -> Pairs:
 def _gate_over(
     gap: int, model: LinkModel, variance: NDArray[np.float64], log_density: float, doubt: float
 ) -> tuple[float, ...]:
-    """Radii along the axes outside of which a link over a gap loses to an end and a start; 0 for none.
+    """Radii along the axes beyond which a gap link is worse than an end and a start; 0 for none.
 
     Parameters
     ----------
     gap : int
-        Frames from the one to the other.
+        Number of frames between the detections.
     model : LinkModel
     variance : (axes,) float64 array
-        Of an observed displacement over so many frames.
+        Variance of an observed displacement over this number of frames.
     log_density : float
         Log of the detections per volume.
     doubt : float

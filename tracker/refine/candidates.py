@@ -1,4 +1,4 @@
-"""Candidates: which detections of a movie may be linked at all, in the next frame and over gaps."""
+"""Candidates: pairs of detections that may be linked, to the next frame and over gaps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..errors import ResourceError
 from .movie import Movie
 
 _PAIR_BYTES = 12
-"""Memory that a pair takes at least."""
+"""Least memory for a pair."""
 _GUESS = 12
-"""Pairs of a row that there is room for at first."""
+"""Initial capacity in pairs per row."""
 _CELLS, _SOME = 12, 500
-"""Cells of a frame for each of its points, at most; points that tell where most are."""
+"""Largest number of cells per point; number of points that are sampled to find the dense region."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Pairs:
     Parameters
     ----------
     indptr : (N + 1,) int64 array
-        Pairs of row i stand at indptr[i] to indptr[i + 1].
+        Row i has the pairs indptr[i] up to, but not including, indptr[i + 1].
     indices : (P,) int32 array
         The later detection of each pair.
     log_density : (N,) float64 array
@@ -41,11 +41,11 @@ class Pairs:
 
     @property
     def row(self) -> NDArray[np.int32]:
-        """(P,) the earlier detection of each pair."""
+        """(P,) earlier detection of each pair."""
         return np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))
 
     def where(self, kept: NDArray[np.bool_]) -> Pairs:
-        """Those of the pairs that a mask (P,) keeps."""
+        """The pairs selected by a mask (P,)."""
         indptr, indices, *_ = kept_above(self.indptr, self.indices, kept.astype(np.float64), 0.5)
         return replace(self, indptr=indptr, indices=indices)
 
@@ -53,7 +53,7 @@ class Pairs:
 def pairs_of(
     movie: Movie, gate: tuple[float, ...], *, workers: int = 1, most_bytes: int | None = None
 ) -> Pairs:
-    """All pairs of a detection and one of the next frame within the gate.
+    """All pairs of detections in consecutive frames within the gate.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def pairs_of(
     workers : int
         Threads; they do not change the result.
     most_bytes : int, optional
-        Memory that the pairs may take.
+        Memory limit for the pairs.
 
     Raises
     ------
     ResourceError
-        If they would take more.
+        If the pairs need more memory.
     """
     everyone = np.arange(len(movie.frame))
     *_, indptr, indices = _within(movie, gate, 1, everyone, everyone, workers, most_bytes)
@@ -97,19 +97,18 @@ def over_gaps(
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Pairs:
-    """The pairs, and those of some rows with some columns 2, 3, … frames later.
+    """Add pairs of some rows with some columns 2, 3, … frames later.
 
     Parameters
     ----------
     pairs : Pairs
-        Within one frame.
+        Pairs to the next frame.
     gates : sequence of tuple of float
         Radii along the axes for links over 2, 3, … frames; 0 for none.
     rows, cols : increasing int64 arrays
-        Detections of which it is not sure that their particle is seen in the next frame, or was
-        in the one before.
+        Detections without a certain link to the next frame, or from the previous one.
     ahead : sequence of (R, axes) float64 arrays
-        How far each of the rows is expected to have gone after 2, 3, … frames.
+        Predicted displacement of each row after 2, 3, … frames.
     movie, workers, most_bytes
         As in `pairs_of`.
     """
@@ -132,7 +131,7 @@ def near_points(
     *,
     workers: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The detections within the gate around points, so many frames on.
+    """The detections within the gate around points, a number of frames later.
 
     Parameters
     ----------
@@ -140,11 +139,11 @@ def near_points(
     point : (R, axes) float64 array
         Sorted by frame.
     start : (F + 1,) int64 array
-        Where the points of each frame begin.
+        Start of the points of each frame.
     gate : tuple of float
         Radii along the axes.
     ahead : int
-        Frames; less than 0 for those before.
+        Number of frames; negative for earlier frames.
     workers : int
         Threads; they do not change the result.
 
@@ -158,12 +157,12 @@ def near_points(
 
 
 def starts_of(row: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-    """Where the pairs of each row begin.
+    """Start of the pairs of each row.
 
     Parameters
     ----------
     row : (Q,) int32 array
-        Row of each pair, sorted.
+        Row of each pair, in sorted order.
     count : int
         Rows.
 
@@ -179,7 +178,7 @@ def starts_of(row: NDArray[np.int32], count: int) -> NDArray[np.int64]:
 def kept_above(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], gain: NDArray[np.float64], least: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
-    """The pairs that gain more than the least.
+    """The pairs with a gain above `least`.
 
     Parameters
     ----------
@@ -192,7 +191,7 @@ def kept_above(
     -------
     indptr, indices : (R + 1,) int64, (K,) int32 arrays
     place : (K,) int64 array
-        Where each stood.
+        Index of each in the original list.
     kept_gain : (K,) float64 array
     """
     from . import candidates_cpu as kernels
@@ -206,7 +205,7 @@ def kept_above(
 def places_of(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], follower: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows whose followers are among their pairs, and where those pairs stand.
+    """The rows whose followers are among their pairs, and the indices of these pairs.
 
     Parameters
     ----------
@@ -228,7 +227,7 @@ def places_of(
 
 
 def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
-    """The pairs at most so many frames apart."""
+    """The pairs that are at most this number of frames apart."""
     frames = movie.frame[pairs.indices] - np.repeat(movie.frame, np.diff(pairs.indptr))
     if frames.max(initial=0) <= most:
         return pairs
@@ -236,7 +235,7 @@ def no_longer(movie: Movie, pairs: Pairs, most: int) -> Pairs:
 
 
 class _Found(NamedTuple):
-    """Pairs as rows and columns of their own, and which of the movie's those are."""
+    """Renumber the rows and columns of pairs consecutively; returns their rows in the movie as well."""
 
     rows: NDArray[np.int64]
     cols: NDArray[np.int64]
@@ -254,7 +253,7 @@ def _within(
     most_bytes: int | None,
     ahead: NDArray[np.float64] | float = 0.0,
 ) -> _Found:
-    """Rows, moved ahead, and columns within the gate, `gap` frames apart."""
+    """Pairs of rows, at their predicted positions, and columns within the gate, `gap` frames apart."""
 
     def cloud(taken: NDArray[np.int64], ahead: NDArray[np.float64] | float) -> NDArray[np.float64]:
         position = movie.position if len(taken) == len(movie.frame) else movie.position[taken]
@@ -268,7 +267,7 @@ def _within(
 
 
 def _scaled(place: NDArray[np.float64], gate: tuple[float, ...]) -> NDArray[np.float64]:
-    """(N, 3) places in radii of the gate."""
+    """(N, 3) positions in units of the gate radii."""
     scaled = np.zeros((len(place), 3))
     np.divide(place, gate, out=scaled[:, : len(gate)])
     return scaled
@@ -283,9 +282,9 @@ def _listed(
     workers: int,
     most_bytes: int | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """All pairs of a row and a column at most 1 apart whose blocks are so many apart: indptr and indices.
+    """All pairs of rows and columns at distances up to 1, in blocks `ahead` apart: indptr and indices.
 
-    As `pairs_within`, but in one walk, which takes a third of the time: how many there are is guessed first.
+    Like `pairs_within`, but in one pass with estimated capacity, which takes a third of the time.
     """
     from . import candidates_cpu as kernels
 
@@ -323,7 +322,7 @@ def _listed(
 def _cells(
     rows: NDArray[np.float64], cols: NDArray[np.float64], blocks: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Cells at least 1 wide over the points: lowest corner, inverse edges, how many along each axis."""
+    """Grid of cells of width at least 1 over the points: lowest corner, inverse edges, number per axis."""
     if not (len(rows) and len(cols)):
         return np.zeros(3), np.ones(3), np.full(3, 3)
     # Column by column: NumPy is ten times slower along the first axis of a narrow array.
@@ -342,7 +341,7 @@ def _cells(
 
 
 def _joined(movie: Movie, parts: list[_Found]) -> Pairs:
-    """All pairs of the parts, row by row, part after part."""
+    """Concatenate the pairs of several parts."""
     from . import candidates_cpu as kernels
 
     degree = np.zeros(len(movie.frame) + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""CPU kernels of candidates: pairs that are near, joined row by row, and cut to those that matter.
+"""CPU kernels of candidates: find close pairs, merge them row by row, and select some of them.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -15,7 +15,7 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 @njit(nogil=True, cache=True)
 def _cell_of(point, i, low, inverse_edge, size):  # pragma: no cover
-    """Which of size[0] x size[1] x size[2] cells a point is in; points outside are in those at the border."""
+    """Cell of a point, among size[0] x size[1] x size[2]; points outside belong to cells at the border."""
     cell = 0
     for axis in range(3):
         c = np.int64((point[i, axis] - low[axis]) * inverse_edge[axis])
@@ -26,7 +26,7 @@ def _cell_of(point, i, low, inverse_edge, size):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _sort_cells(point, begin, low, inverse_edge, size, stop, cell, order, sorted_point):  # pragma: no cover
-    """Sort some points by their cells, whose points keep their order.
+    """Sort points by cell; points of one cell keep their order.
 
     point (N, 3) f8; begin: the first; low, inverse_edge (3,) f8, size (3,) i8 as in list_pairs.
     Written: stop (cells+2,) u4, points of cell c stand at stop[c] to stop[c+1]; order (C,) u4 which point
@@ -62,7 +62,7 @@ def list_pairs(
     indptr,
     indices,
 ):  # pragma: no cover
-    """List the pairs at most 1 apart of the rows of blocks begun..ended-1 and the columns `ahead` blocks on.
+    """List the pairs at distances up to 1 of rows in blocks begun..ended-1 and columns `ahead` blocks on.
 
     row: the first that is not listed yet; row_point (R, 3), col_point (C, 3) f8; row_start, col_start (B+1,)
     i8; low, inverse_edge (3,) f8, size (3,) i8: cells at least 1 wide. Written: indptr (R+1,) i8 behind row,
@@ -101,7 +101,7 @@ def list_pairs(
 
 @njit(nogil=True, cache=True)
 def place_rows(rows, cols, indptr, indices, at, placed):  # pragma: no cover
-    """Write the pairs of each row where the row's pairs go, and move on there.
+    """Write the pairs of each row at its current output position, and advance this.
 
     rows (R,) i8 row of each row of the pairs; cols (C,) i8 likewise; indptr (R+1,) i8, indices (P,) i4.
     Written: placed (Q,) i4 and at (N,) i8, where the next pair of each row goes.
@@ -116,7 +116,7 @@ def place_rows(rows, cols, indptr, indices, at, placed):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def take_above(indptr, indices, gain, least, kept_indptr, col, place, kept_gain):  # pragma: no cover
-    """Take the pairs with gain > least: indptr (R+1,) i8, indices (P,) i4, gain (P,) f8.
+    """Select the pairs with gain > least: indptr (R+1,) i8, indices (P,) i4, gain (P,) f8.
 
     Written: kept_indptr (R+1,) i8; of those kept col (P+1,) i4, place (P+1,) i8 among the pairs and
     kept_gain (P+1,) f8, and behind them no matter what.
@@ -145,7 +145,7 @@ def add_up(indptr, indices, weight, sums):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def places(indptr, indices, follower, place):  # pragma: no cover
-    """Where the pair of each row and its follower stands, -1 for none.
+    """Index of the pair of each row with its follower, -1 for none.
 
     indptr (R+1,) i8, indices (P,) i4; follower (R,) i8 or -1. Written: place (R,) i8.
     """
@@ -161,7 +161,7 @@ def places(indptr, indices, follower, place):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def looked_up(row, col, known_row, known_col, known, found):  # pragma: no cover
-    """What is known of pairs, both lists row by row and in the same order within a row; 0 of strangers.
+    """Look up values of pairs; both lists are sorted alike, and missing pairs get 0.
 
     row, col (K,) i4; known_row, known_col (Q,) i4; known (Q,) f8 or f4. Written: found (K,) alike.
     """

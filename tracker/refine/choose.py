@@ -1,4 +1,4 @@
-"""The final choice: of all probable links those that are expected to agree best with the truth."""
+"""Final choice: the links with the best expected agreement with the truth."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from .candidates import kept_above, places_of, starts_of
 from .linking import Linking
 
 _LOOPS = 12
-"""Rounds of fractional belief propagation at most; more change no score."""
+"""Largest number of rounds of fractional belief propagation; more change no score."""
 _STILL = 0.03
-"""Relative change of the probability of no link, in the mean, that is none."""
+"""Mean relative change of the probability of no link at which the iteration stops."""
 _MOST = 40.0
-"""Log odds from which on all are alike: their squares still are numbers."""
+"""Limit of log odds, below which squares of odds do not overflow."""
 _CERTAIN = 1e-6
-"""No link is more certain, or less probable."""
+"""Distance of probabilities from 0 and 1."""
 _OF_F1, _OF_CLUTTER, _WORTH = 0.35, 1.2, (0.15, 0.3)
-"""Probability from which on links make the longest tracks, wherever that was measured: so much of F1 and of
-the share of clutter, between these."""
+"""Threshold of the probability that gave the longest correct tracks in tests: coefficients of F1 and of the
+share of clutter, and its limits."""
 _ROUNDS = 5
-"""How often the greatest F1 is measured anew."""
+"""Number of iterations for the largest F1."""
 _TELLING = 0.02
-"""Probability of pairs that tell how right probabilities are."""
+"""Least probability of pairs used for the correction of probabilities."""
 _FEW = 20.0
-"""Pairs' worth of belief that they are right."""
+"""Weight, in pairs, of the prior that probabilities are correct."""
 _BINS, _STEPS, _STRIDE = 100, 12, 0.3
 
 Sobriety = tuple[float, float]
-"""Slope and intercept of true log odds over those that were found."""
+"""Slope and intercept of the true log odds as a function of the computed ones."""
 
 
 def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0), *, workers: int = 1) -> Linking:
-    r"""The links with probabilities that are neither too sure nor too humble.
+    r"""Correct the probabilities of links, which are neither too high nor too low afterwards.
 
-    Belief propagation is exact where pairs make no loops. But two particles that may change places hear of
-    themselves through each other, and become too sure. Fractional belief propagation finds the probabilities
-    p of pairs, and s of detections without a link on one side, that are least in
+    Belief propagation is exact if the pairs form no loops. For two particles that may be exchanged, messages
+    return through the other particle, and the probabilities become too extreme. Fractional belief propagation
+    minimises, over the probabilities p of pairs and s of detections without a link on one side,
 
     .. math:: \sum \Big[p \log\frac{p}{w} - c \, (1 - p) \log (1 - p)\Big] + \sum s \log s
 
-    where w are the odds. c = 1 is belief propagation; 1/2 is exact for two that may change places and
-    1 - 1/k for a ring of k that may all move on. Here c is 3/4.
+    where w are the odds. c = 1 is belief propagation; c = 1/2 is exact for two particles that may be
+    exchanged, and 1 - 1/k for a cycle of k particles. Here c is 3/4.
 
-    Links that were chosen make themselves more probable, and what all links tell does not know which were
-    chosen: the mean of both log odds is nearest to the truth. What is left to be put right is known where the
-    truth is (`sobriety_of`).
+    Probabilities computed along the chosen links favour these links; those computed from all probable links
+    do not use the choice. The mean of both log odds is closest to the truth. The remaining error is corrected
+    with values measured on movies with known truth (`sobriety_of`).
 
     Parameters
     ----------
     soft : Linking
-        Before any links were chosen (`weighed_softly`).
+        The result before links were chosen (`weighed_softly`).
     settled : Linking
-        By the past and the future of links (`link_pass`); or the same.
+        The result from the past and future of links (`link_pass`), or the same as `soft`.
     sobriety : (float, float)
     workers : int
         Threads; they do not change the result.
@@ -77,14 +77,14 @@ def sobered(soft: Linking, settled: Linking, sobriety: Sobriety = (1.0, 0.0), *,
 
 
 def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) -> Sobriety:
-    """How true log odds depend on those of `sobered`, by logistic regression.
+    """Regress the true log odds on those of `sobered` (logistic regression).
 
     Parameters
     ----------
     soft, settled : Linking
-        As in `sobered`, of a movie whose truth is known.
+        As in `sobered`, for a movie with known truth.
     follower : (N,) int64 array
-        The true one; -1 for none.
+        The true follower; -1 for none.
     """
     right = follower[settled.row] == settled.col
     odds = -np.log(_against(soft, settled, workers=1)) / 2
@@ -107,27 +107,26 @@ def sobriety_of(soft: Linking, settled: Linking, follower: NDArray[np.int64]) ->
 
 
 def chosen(linking: Linking, clutter: float, solver: str) -> Linking:
-    r"""Other links of the same pairs, whose F1 is expected to be best and whose tracks to be long.
+    r"""Choose links among the same pairs for a high expected F1 and long correct tracks.
 
-    The most likely links together are not those that agree best with the truth. If p are probabilities and
-    T true links are expected, as many as are most likely, those of the greatest
+    The most likely set of links does not have the best expected agreement with the truth. If p are
+    probabilities and T true links are expected, then for the largest
 
     .. math:: F_1 = 2 \sum p / (\mathrm{links} + T)
 
-    are worth while where :math:`p > F_1 / 2` (Dinkelbach 1967). So where little can be followed, links are
-    chosen of which most are wrong. What keeps identities longest (IDF1) depends on other things: a right link
-    adds to the longest part of a track, and a wrong one only costs where both its ends are in such longest
-    parts, which are short where little can be followed; but clutter that is linked is no longer right alone.
-    Where a share c is clutter that is p > .35 F1 + 1.2 c, between .15 and .3, wherever it was measured, and
-    counts twice. The greatest F1 is taken from the most likely links. Gains are the log odds of p less those
-    of this threshold.
+    links are chosen if :math:`p > F_1 / 2` (Dinkelbach 1967). So in difficult movies, most chosen links are
+    wrong. For identities (IDF1), other rules hold: a right link extends the longest correct part of a track,
+    and a wrong link only costs if both its ends are in such parts, which are short in difficult movies; but
+    linked clutter is always an error. In tests, the best threshold for a share c of clutter was p > .35 F1 +
+    1.2 c, limited to .15 to .3; it has twice the weight of the first one. The largest F1 is estimated from
+    the most likely links. Gains are the log odds of p minus those of the combined threshold.
 
     Parameters
     ----------
     linking : Linking
-        The most likely links.
+        The most likely set of links.
     clutter : float
-        Share of detections that are no particle.
+        Share of clutter among detections.
     solver : str
     """
     trust = linking.trust[linking.follower >= 0]
@@ -142,7 +141,7 @@ def chosen(linking: Linking, clutter: float, solver: str) -> Linking:
 
 
 def _against(soft: Linking, settled: Linking, workers: int) -> NDArray[np.float64]:
-    """(Q,) odds against each pair, squared: the product of those by both."""
+    """(Q,) squared odds against each pair: the product of those from both linkings."""
     told = [settled] if soft is settled else [settled, soft]
     every = list(in_threads(lambda by: _probabilities(settled, _looked_up(by, settled)), told, workers))
     probability, other = every[0], every[-1]
@@ -154,7 +153,7 @@ def _odds(linking: Linking) -> NDArray[np.float32]:
 
 
 def _looked_up(soft: Linking, settled: Linking) -> NDArray[np.float32]:
-    """(Q,) odds that the one knows of the pairs of the other."""
+    """(Q,) odds in one linking of the pairs of the other."""
     if soft is settled:
         return _odds(soft)
     from .candidates_cpu import looked_up
@@ -165,7 +164,7 @@ def _looked_up(soft: Linking, settled: Linking) -> NDArray[np.float32]:
 
 
 def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(Q,) probabilities of all pairs, if those are their odds."""
+    """(Q,) probabilities of all pairs with these odds."""
     from .choose_cpu import fractional_probabilities
 
     probability, count = np.empty(len(linking.row)), len(linking.follower)
@@ -178,19 +177,19 @@ def _probabilities(linking: Linking, odds: NDArray[np.float32]) -> NDArray[np.fl
 def best_of(
     linking: Linking, gain: NDArray[np.float64], solver: str
 ) -> tuple[Assignment, float, NDArray[np.int64]]:
-    """The pairs of a linking whose gains sum to the most, the gain of a unit, and where those pairs stand.
+    """The pairs of a linking with the largest sum of gains, the gain of a unit, and their indices.
 
     Parameters
     ----------
     linking : Linking
     gain : (Q,) float64 array
-        Of its pairs.
+        Gains of its pairs.
     solver : str
 
     Returns
     -------
     Assignment, float, (L,) int64 array
-        As `best_pairs`; the last for the rows that have a pair, in their order.
+        As in `best_pairs`; the last one for the rows that have a pair, in order.
     """
     count = len(linking.follower)
     indptr = starts_of(linking.row, count)
@@ -201,7 +200,7 @@ def best_of(
 
 
 def _best(known: Linking, gain: NDArray[np.float64], solver: str) -> Linking:
-    """The links of the greatest gains together."""
+    """The links with the largest sum of gains."""
     answer, unit, taken = best_of(known, gain, solver)
     follower = answer.col_of_row.astype(np.int64)
     linked = follower >= 0

@@ -14,9 +14,9 @@ _FREE = np.float32(0.02)  # how free a column is, to begin with: few are, and ro
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz", "arcp", "contract"})
 def fractional_probabilities(indptr, indices, columns, odds, rounds, still, probability):  # pragma: no cover
-    """Fractional belief propagation over all matchings, each as likely as the product of its odds.
+    """Fractional belief propagation over all matchings, weighted by the product of their odds.
 
-    As pair_probabilities (weigh_cpu), but a quarter of each message is what the pair itself would hear.
+    Like pair_probabilities (weigh_cpu), but with fractional messages.
     In single precision, which halves the time.
     indptr (R+1,) u8, indices (P,) u4 pairs, columns their number; odds (P,) f4; at most so many rounds, fewer
     once the probabilities of rows to have no link change by less than the share still, in the mean.

@@ -1,8 +1,8 @@
-"""Exchanged: detections of two tracks that pass so near each other that either could be the other's.
+"""Exchanged: detections of two tracks that are so close that each may belong to the other track.
 
-Links are weighed pair by pair, by what is believed of each of both ends, as one Gaussian. So two links that
-are wrong together, into a detection of another track and out of it again, make each other sure: the one has
-told the past of the other. What both tracks say of the detections between tells how likely that is.
+Each pair is weighed with one Gaussian belief for each of its ends. So two wrong links, to a detection of
+another track and back, confirm each other: the first one determines the past of the second. The predictions
+of both tracks for the detections in between show how probable this is.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ from .sweep import Beliefs
 from .weigh import chained
 
 _REACH = 6.0
-"""Standard deviations of where a track is expected within which its detection may be another's."""
+"""Distance from the prediction of a track, in standard deviations, within which its detection may belong to
+another track."""
 
 _SAMPLE = 1000
-"""Detections that tell how far that is."""
+"""Number of detections from which this distance is estimated."""
 _MOST = 50.0
-"""Log odds from which on all are alike."""
+"""Limit of log odds."""
 _LEAST = 1e-6
-"""Share of its parts that a difference is at least."""
+"""Least value of a difference, relative to its terms."""
 
 
 def doubted(
     movie: Movie, model: LinkModel, linking: Linking, shift: NDArray[np.float64], *, workers: int = 1
 ) -> Linking:
-    r"""The links with no more trust than that no end of theirs belongs to another track.
+    r"""Limit the trust of links to the probability that neither end belongs to another track.
 
-    Detections x and y of a frame that two tracks expect at a and b, the detections themselves left out, with
-    variances :math:`s_a, s_b` of the expectation and the noise together, are exchanged with the odds
+    Let x and y be detections of two tracks in the same frame, and a and b the positions predicted from the
+    other detections of each track, with variances :math:`s_a, s_b` that include the noise. The odds that they
+    are exchanged are
 
     .. math:: \exp \tfrac12 \Big[\frac{(x - a)^2 - (y - a)^2}{s_a} + \frac{(y - b)^2 - (x - b)^2}{s_b}\Big]
 
@@ -44,10 +46,10 @@ def doubted(
     ----------
     movie : Movie
     model : LinkModel
-        Of particles that keep a velocity: others are not expected anywhere.
+        A model with velocities; without these, positions are not predicted.
     linking : Linking
     shift : (N, axes) float64 array
-        Displacement in one frame that is known of each detection beforehand.
+        Predicted displacement per frame of each detection.
     workers : int
         Threads; they do not change the result.
     """
@@ -75,7 +77,7 @@ def doubted(
 def _near(
     movie: Movie, inner: NDArray[np.int64], radius: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs among some detections of one frame that are so near each other, each once."""
+    """Pairs of detections in the same frame within this distance, each once."""
     from .exchanged_cpu import near_in_frame
 
     extent = np.diff(movie.bounds, axis=0)[0]
@@ -98,7 +100,7 @@ def _between(
     inner: NDArray[np.int64],
     shift: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(K, axes) where detections are expected by those before and after them, and the variance to be seen."""
+    """(K, axes) positions predicted from previous and next detections, and variances of observations."""
     from .exchanged_cpu import expect
 
     motion = model.motion.floored()

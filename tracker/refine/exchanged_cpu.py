@@ -13,7 +13,7 @@ from .weigh_cpu import at_frame
 
 @njit(nogil=True, cache=True)
 def near_in_frame(position, frame, along, radius, row, col):  # pragma: no cover
-    """Pairs of detections of one frame that are no farther apart, each once.
+    """Pairs of detections in the same frame within `radius`, each once.
 
     position (K, A) f8, frame (K,) i8, both by frame, then along the axis `along`; radius.
     Written as far as there is room: row, col (P,) i8. Returns how many there are.
@@ -38,7 +38,7 @@ def expect(
     inner, before, after, frame, past, past_cov, future, future_cov, shift, table, usual, noise2, least,
     expected, variance,
 ):  # pragma: no cover  # fmt: skip
-    """Where detections are expected by those before and after them, and the variance to be seen.
+    """Positions predicted from previous and next detections, and variances of observations.
 
     inner, before, after (K,) i8 rows; frame (N,) i8; past, future (N, A, 2), past_cov, future_cov (N, A, 3)
     f8: beliefs from either side; shift (N, A) f8 foretold in a frame; table as weigh_cpu.at_frame takes it;
@@ -77,7 +77,7 @@ def expect(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_odds(position, row, col, a, b, expected, variance, most, odds):  # pragma: no cover
-    """Odds that the detections of two tracks are exchanged, summed over all pairs that each is of.
+    """Odds that the detections of two tracks are exchanged, summed over all pairs of each detection.
 
     position (N, A) f8; row, col (P,) i8 of the two, a, b (P,) i8 their places among expected, variance
     (K, A) f8, where their tracks expect them; most: the largest log odds. Added to: odds (K,) f8.

@@ -1,10 +1,10 @@
-"""Headings: what is believed of a particle that came from one detection to another.
+"""Headings: beliefs about a particle, separately for each pair of detections that it may connect.
 
-A sweep (`sweep`) mixes all that may have come to a detection into one belief, and where particles go farther
-than they are apart nothing is left of where each was heading. Here what is believed at a detection is kept
-apart for each that may be the one before it, from its past and from its future: two detections tell a
-velocity, and a third tells whether it was one (mixtures reduced one step later; Blom & Bar-Shalom 1988,
-generalized pseudo-Bayesian of second order). It takes 1.2 to 1.6 times as long.
+A sweep (`sweep`) combines all possible predecessors of a detection into one belief. If particles move farther
+than their spacing, this belief loses the direction of motion. Here a separate belief is kept for each
+possible predecessor, from the past and from the future: two detections give a velocity, and a third one tests
+it (mixtures are reduced one step later, as in the generalized pseudo-Bayesian estimator of second order; Blom
+& Bar-Shalom 1988). It needs 1.2 to 1.6 times the time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .weigh import Weighed, in_runs
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""
 _FAR = 1e-3
-"""Odds, from one side alone, below which a pair is given up."""
+"""Odds, from one side alone, below which a pair is dropped."""
 _GUESS = 6
-"""Beliefs of a detection that there is room for at first."""
+"""Initial capacity in beliefs per detection."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """What one side in time tells: beliefs, in the form of `headings_cpu`.
+    """Beliefs from one side in time, in the form of `headings_cpu`.
 
     slot, stop (N,) int64; known (N,), chance (S,) float64; belief (5 axes S,) float32; alone (N,) float64.
     """
@@ -44,7 +44,7 @@ class _Side:
     alone: NDArray[np.float64]
 
     def mixed(self, movie: Movie, motion: Motion) -> Belief:
-        """All that is believed of each detection as one Gaussian."""
+        """All beliefs about each detection combined into one Gaussian."""
         from .headings_cpu import mixed
 
         count, axes = movie.position.shape
@@ -59,12 +59,12 @@ class _Side:
 def weighed_by_headings(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, workers: int = 1
 ) -> Weighed:
-    """Weigh the pairs by what is believed of every probable pair; no earlier links are needed.
+    """Weigh pairs with separate beliefs for each probable pair; no earlier links are needed.
 
     Parameters
     ----------
     movie, pairs, model, shift, workers
-        As in `weighed_softly`, and what is returned is.
+        As in `weighed_softly`, as is the return value.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def weighed_by_headings(
 def headed(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, forward: bool = False
 ) -> Swept:
-    """Beliefs from both sides, and the pairs that neither side excludes, as `swept` tells them.
+    """Beliefs from both sides, and the pairs that neither side excludes, as in `swept`.
 
     Parameters
     ----------
     movie, pairs, model, shift, forward
-        As in `swept`, and what is returned is: all beliefs of a detection mixed into one.
+        As in `swept`, as is the return value, with all beliefs about a detection combined into one.
     """
     past, after, pairs, odds = _sides(movie, pairs, model, shift, forward=forward)
     motion = model.motion.floored()
@@ -132,14 +132,14 @@ def headed(
 
 
 def _variances(motion: Motion) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of velocity and of noise along each axis; tuples tell the compiler how many axes there are."""
+    """Variances of velocity and noise along each axis; tuples give the compiler the number of axes."""
     return tuple(np.square(motion.speed).tolist()), tuple(np.square(motion.noise).tolist())
 
 
 def _sides(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, forward: bool = False
 ) -> tuple[_Side, _Side, Pairs, NDArray[np.float64]]:
-    """What the past tells, and the future; the pairs that neither excludes, and their odds."""
+    """Beliefs from past and future, the pairs that neither excludes, and their odds."""
     past, odds = _one_way(movie, pairs.indptr, pairs.indices, pairs.log_density, model, shift, backward=False)
     indptr, indices, _, odds = kept_above(pairs.indptr, pairs.indices, odds, _FAR)
     if forward or not model.two_sided:
@@ -165,7 +165,7 @@ def _one_way(
     *,
     backward: bool,
 ) -> tuple[_Side, NDArray[np.float64]]:
-    """What one side tells, also of the odds of pairs; those by the detection that comes first in its way."""
+    """Beliefs and odds of pairs from one side; pairs are sorted by the first detection in this direction."""
     from .headings_cpu import headings
 
     motion, count = model.motion.floored(), len(movie.frame)

@@ -1,4 +1,4 @@
-"""CPU kernels of headings: what is believed of a particle that came from one detection to another.
+"""CPU kernels of headings: beliefs about a particle for each possible predecessor of a detection.
 
 Serial, without the GIL; no result depends on the order of threads. A product and a sum may be rounded once
 ("contract"), here and in what calls these. Beliefs of detection i: slot[i] to stop[i]-1, one for each that
@@ -30,7 +30,7 @@ _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX = (np.uint64(number) for number in range(
 def _expected(
     i, gap, way, position, shift, table, noise2, slot, stop, known, chance, belief, weight, state, to
 ):  # pragma: no cover
-    """What is expected of detection i so many frames on, for each that may be before it, and for none.
+    """Predictions from detection i a number of frames later, for each possible predecessor, and for none.
 
     way: 1 forward, -1 backward in time. Written: weight (M,) f8 density at none; state[to] (6 A M,) f8 along
     each axis position, inverse of the variance of the position seen, velocity, covariance. Returned: M.
@@ -63,7 +63,7 @@ def _expected(
 def _apart(
     j, row, way, position, shift, noise2, many, weight, state, at, far, height, to
 ):  # pragma: no cover
-    """How far detection j is from each of many expectations, as `_expected` writes them from state[at] on.
+    """Distance of detection j from each of many predictions, which `_expected` wrote from state[at] on.
 
     Written: behind far[to] squared distances, behind height[to] densities at none. Returned: the next.
     """
@@ -82,7 +82,7 @@ def _apart(
 
 @njit(nogil=True, cache=True)
 def _form(axes, freedom, scale):  # pragma: no cover
-    """Log of the constant of the density, and narrow, power and quarters as `fallen` takes them."""
+    """Log of the constant of the density, and narrow, power and quarters for `fallen`."""
     constant, power = -0.5 * axes * math.log(2 * math.pi), (freedom + axes) / 2
     if freedom == 0:
         return constant, (0.0, power, 0)
@@ -125,11 +125,10 @@ def headings(
 ):  # pragma: no cover
     """Beliefs of all probable pairs from one side in time, each a Gaussian.
 
-    As `sweep_cpu.sweep`, and with the same arguments, but what is believed at a detection is kept apart for
-    each that may be the one before it.
-    Written: slot, stop, known as above; alone (N,) f8 probability that each is clutter; free_odds (P,) f8
-    odds of each pair, against all others, from this side alone. Returned: chance and belief, in the room
-    given, doubled when it is full.
+    Like `sweep_cpu.sweep`, with the same arguments, but with a separate belief for each possible predecessor
+    of a detection. Written: slot, stop, known as above; alone (N,) f8 probability that each is clutter;
+    free_odds (P,) f8 odds of each pair, against all others, from this side alone. Returned: chance and
+    belief, in the room given, doubled when it is full.
     """
     count, axes = len(position), len(noise2)
     frames, gaps = len(frame_start) - 1, table.shape[1] - 1
@@ -276,7 +275,7 @@ def _likely(ready, far, height, form, part, to):  # pragma: no cover
 def _taken_in(
     j, row, way, position, shift, noise2, many, state, at, part, begun, belief, to
 ):  # pragma: no cover
-    """What many expectations tell once detection j is taken in, as one Gaussian.
+    """Combine many predictions, updated with detection j, into one Gaussian.
 
     As `_apart`; part[begun] (M,) f8 likelihood of j by each. Written: belief number `to`.
     """

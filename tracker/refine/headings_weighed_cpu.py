@@ -1,4 +1,4 @@
-"""CPU kernels of headings: how likely a past and a future are one particle, each a mixture of beliefs.
+"""CPU kernels of headings: likelihood that a past and a future, both mixtures, are one particle.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -24,7 +24,7 @@ _MOST_LOG = 600.0  # logs are cut there, for floats are
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def futures(slot, stop, chance, belief, speed2, noise2, heavy, near):  # pragma: no cover
-    """What a detection and each of its futures say of the state there, as `weigh_cpu.messages` tells.
+    """Likelihood of the state at a detection, from it and each of its futures, as in `weigh_cpu.messages`.
 
     Beliefs from the future, as in `headings_cpu`; heavy: whether tails are. Written, of each future, in the
     place of its belief along each axis the peak of its likelihood and the inverse covariance; of its chance
@@ -187,7 +187,7 @@ def weigh_headings(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _as_one(j, position, noise2, many, part, begun, state, at, p):  # pragma: no cover
-    """What many expectations tell of the state at detection j, if the pair is right, as one Gaussian.
+    """Combine many predictions of the state at detection j, if the pair is right, into one Gaussian.
 
     state[at] as `_expected` writes it; part[begun] (M,) f8 their likelihoods. Written: p (5 A,) f8 along each
     axis mean, from the position seen, and covariance. Returned: the sum of the likelihoods; of the Gaussian,

@@ -1,4 +1,4 @@
-"""Linking: the model by which detections are linked, and what one pass of linking found."""
+"""Linking: the model for links, and the result of one pass of linking."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from ..motion import Motion
 
 @dataclass(frozen=True)
 class LinkModel:
-    """All that decides how likely a link is; the unmatched costs follow from the rates.
+    """The parameters that determine the probability of a link; unmatched costs follow from the rates.
 
     Parameters
     ----------
     motion : Motion
     follow : tuple of float
-        Probabilities that a particle is seen next after 1, 2, … frames.
+        Probabilities that the next detection of a particle is 1, 2, … frames later.
     end : float
-        Probability that it is never seen again within that time: it left, died or was missed.
+        Probability of no detection within that time: the particle left, died or was missed.
     start : float
-        Probability that a detection has none before it: a birth, an arrival, or clutter.
+        Probability that a detection has no predecessor: a birth, an arrival, or clutter.
     gate : tuple of float
-        Radii along the axes, in the unit of the positions, outside of which no particle is looked for
-        in the next frame; over g frames they grow by g^(3/4), between diffusion and straight flight.
+        Radii of the gate for the next frame along the axes, in the unit of the positions. Over g frames they
+        grow by g^(3/4), between diffusion and straight motion.
     freedom : float
-        Degrees of freedom of Student's t that replaces the Gaussian of the filter; 0 keeps it. Real
-        particles jump now and then; a Gaussian would not forgive them.
+        Degrees of freedom of a Student's t that replaces the Gaussian of the filter; 0 keeps the Gaussian.
+        Real particles occasionally jump, to which a Gaussian assigns almost no probability.
     scale : float
-        Square of the width of that t against the filter's own.
+        Squared width of this t relative to that of the filter.
     two_sided : bool
-        Whether the future of a detection counts as its past does; live data have none.
+        Whether the future of a detection is used as well as its past; live data have no future.
     clutter : float
-        Probability that a detection is no particle: then it both starts and ends.
+        Probability that a detection is clutter; clutter has no links.
 
     Raises
     ------
@@ -65,12 +65,12 @@ class LinkModel:
             )
 
     def gain_of_gap(self, longest: int | None = None) -> NDArray[np.float64]:
-        """(G + 1,) log odds that a particle is seen next after 0, 1, … frames, against never again.
+        """(G + 1,) log odds of the next detection after 0, 1, … frames, against no further detection.
 
         Parameters
         ----------
         longest : int, optional
-            G, at least the longest that the model expects, which is the default.
+            G; by default, and at least, the longest gap of the model.
 
         Examples
         --------
@@ -83,24 +83,25 @@ class LinkModel:
         return np.asarray(np.log(np.maximum(follow, 1e-12) / self.end))
 
     def strange(self, new: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
-        """(N,) probability that each is clutter, by how likely it is that it has no link on one side.
+        """(N,) probability that each detection is clutter, from the probability of no link on one side.
 
         Parameters
         ----------
         new : (N,) float64 array
-            That probability. Belief propagation sees too many where many could swap: hence the power.
+            This probability. Belief propagation overestimates it if many links can be exchanged; hence the
+            power.
         unlinked : float
-            The same of any detection: start or end.
+            The same for any detection: the rate of starts or ends.
         """
         return np.asarray(self.clutter / unlinked * new * np.sqrt(new))
 
     def freedom_to_link(self, alone: NDArray[np.float64], unlinked: float) -> NDArray[np.float64]:
-        """(N,) log odds of a link on one side, against those of any detection: clutter has none.
+        """(N,) log odds of a link on one side, relative to an average detection: clutter has no links.
 
         Parameters
         ----------
         alone : (N,) float64 array
-            Probability that it is clutter, by the other side.
+            Probability that each is clutter, from the other side.
         unlinked : float
             Probability that a detection has no link on this side: end or start.
 
@@ -117,24 +118,24 @@ class LinkModel:
 
 @dataclass(frozen=True, eq=False)
 class Linking:
-    """What one pass found.
+    """The result of one pass.
 
     Parameters
     ----------
     follower, before : (N,) int64 arrays
         The detection linked after and before each; -1 for none.
     trust, gain, margin : (N,) float64 arrays
-        Of the link to the follower: its probability, its log odds, and how much the optimum would lose
-        without it, at least; 0 for none.
+        Probability, log odds and margin (lower bound on the loss of the optimum without it) of the link to
+        the follower; 0 for none.
     row, col : (Q,) int32 arrays
         All pairs that were weighed, sorted.
     odds, probability, distance2 : (Q,) float64 arrays
         Log odds of each such pair, its probability, and its squared Mahalanobis distance.
     size : (Q,) int8 array
-        In how many dimensions that was measured: those of the position, or of the velocity, too, where
-        the future tells it.
+        Number of dimensions of this distance: those of the position, and also of the velocity if the future
+        determines it.
     changed : (N,) bool array
-        Whether the link to the follower is another than in the pass before.
+        Whether the link to the follower differs from that of the previous pass.
     gap : float
         Gap between cost and lower bound, in nats; 0 proves the links optimal.
     """
@@ -155,7 +156,7 @@ class Linking:
 
     @property
     def expected(self) -> tuple[int, float]:
-        """How many links there are, and how many of them are expected to be wrong."""
+        """Number of links, and expected number of wrong ones."""
         links = int((self.follower >= 0).sum())
         return links, links - float(self.trust.sum())
 
@@ -168,23 +169,23 @@ class Linking:
 
     @cached_property
     def doubt(self) -> float:
-        """Share of the links that must be expected to be wrong; 0 if there are none."""
+        """Expected share of wrong links; 0 if there are no links."""
         links, wrong = self.expected
         return wrong / max(links, 1)
 
     def longest(self, frame: NDArray[np.int64]) -> int:
-        """Frames that its pairs span at most; 0 if there are none.
+        """Largest number of frames spanned by a pair; 0 if there are no pairs.
 
         Parameters
         ----------
         frame : (N,) int64 array
-            Of each detection.
+            Frame of each detection.
         """
         last = np.append(self.row[1:] != self.row[:-1], True)[: len(self.row)]
         return int((frame[self.col[last]] - frame[self.row[last]]).max(initial=0))
 
     def backward(self) -> Linking:
-        """The same links in the movie run backward (`Movie.backward`)."""
+        """The same links in the time-reversed movie (`Movie.backward`)."""
         row, col = len(self.follower) - 1 - self.col, len(self.follower) - 1 - self.row
         order, reached = np.lexsort((col, row)), self.before >= 0
         trust, gain, margin = (
@@ -200,7 +201,7 @@ class Linking:
 
 
 def turned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) rows that belong to each row, or -1, in the movie run backward.
+    """(N,) partner of each row, or -1, in the time-reversed movie.
 
     Examples
     --------
@@ -211,6 +212,6 @@ def turned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def shift_backward(before: NDArray[np.int64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, axes) displacement foretold of each in the movie run backward: that of the one before, turned."""
+    """(N, axes) predicted displacements in the time-reversed movie: the negative ones of the predecessors."""
     came = np.where(before >= 0, before, np.arange(len(before)))
     return -shift[came[::-1]]

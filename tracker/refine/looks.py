@@ -1,6 +1,6 @@
-"""Looks: how a movie is linked before any of its links is known.
+"""Looks: the two ways to link a movie before any link is known.
 
-By what is believed of every detection (`sweep`), or of every probable pair (`headings`).
+One uses a belief for each detection (`sweep`), the other one for each probable pair (`headings`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .sweep import Swept, swept
 from .weigh import Weighed, solved, weighed_softly
 
 _IMPROBABLE = 6e-4
-"""Probability below which a pair is not looked at again."""
+"""Probability below which a pair is dropped for later passes."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a movie is looked at.
+    """The functions with which a movie is linked.
 
     Parameters
     ----------
     sweep : callable
-        Tells what the past expects, before gaps are closed, as `swept` does.
+        Returns beliefs from the past, for the search of gap links, as `swept` does.
     weigh : callable
         Weighs pairs, as `weighed_softly` does.
     """
@@ -53,16 +53,16 @@ class Look:
         Parameters
         ----------
         pairs : Pairs
-            Such as `with_gaps` finds.
+            Pairs as returned by `with_gaps`.
         known : Linking
-            Of the pass before, only to tell what changed.
+            Links of the previous pass, used only to mark changes.
         movie, model, shift, solver, workers
             As in `link_pass`.
 
         Returns
         -------
         Linking, Pairs
-            And the pairs that are worth another look.
+            The result, and the pairs for later passes.
         """
         return linked(self.weigh(movie, pairs, model, shift, workers=workers), known, solver, workers)
 
@@ -72,19 +72,19 @@ BY_HEADINGS = Look(headed, weighed_by_headings)
 
 
 def look_of(model: LinkModel, *, closely: bool) -> Look:
-    """By headings if asked for and particles keep their way; by what is believed of detections otherwise.
+    """Headings, if they are requested and particles have persistence; otherwise beliefs per detection.
 
     Parameters
     ----------
     model : LinkModel
     closely : bool
-        Whether headings are asked for.
+        Whether headings are requested.
     """
     return BY_HEADINGS if closely and model.motion.persistence > 0 else BY_DETECTIONS
 
 
 def linked(found: Weighed, known: Linking, solver: str, workers: int) -> tuple[Linking, Pairs]:
-    """The best links of pairs that were weighed, and the pairs that are worth another look.
+    """The best links among weighed pairs, and the pairs for later passes.
 
     Parameters
     ----------

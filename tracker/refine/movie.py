@@ -1,4 +1,4 @@
-"""Movies as the kernels want them, and the part of one that calibration looks at first."""
+"""Movies in the form that kernels read, and the part of a movie that calibration uses first."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from ..gating import pairs_within
 from ..motion import Motion
 
 _PART = 10_000
-"""Detections that tell enough of how particles move."""
+"""Number of detections that suffice to estimate motion."""
 _LEAST_FRAMES = 7
-"""And the frames that it takes."""
+"""Least number of frames for this."""
 _SOME, _FLAT = 10_000, 1e-5
-"""Detections that tell how far they are apart; and the share of that below which an axis is flat."""
+"""Number of detections from which their spacing is estimated; relative extent below which an axis is flat."""
 _LARGEST, _ROUNDED = 1e18, 1e-14
-"""How far detections may usually be apart, and one over that how near, for variances are kept in single
-precision; and the share of how far off they are up to which what they are apart is rounding."""
+"""Largest spacing of detections, and inverse of the least one, because variances have single precision; and
+spacing relative to the distance from the origin below which it is rounding."""
 _SLICES, _ROUGH = 0.1, 1e-6
-"""Share of detections below which the places along an axis at which they lie are few; and how far apart they
-are at least, for all are rounded, in what they usually lie apart."""
+"""Share of distinct coordinates below which an axis consists of slices; and least distance of slices relative
+to the spacing, because all coordinates are rounded."""
 HOLE, _MANY = 10, 10
-"""Frames in a row without a detection that are taken for ones that were not recorded, at most; and how many
-are seen in the others at least, in the mean."""
+"""Largest number of consecutive empty frames that are taken as not recorded; and least mean number of
+detections in the other frames."""
 _AMISS, _SELDOM = 0.05, 0.05
-"""How far frames may be from multiples of an interval, in the mean; and share of them after longer holes."""
+"""Largest mean deviation of frame numbers from multiples of an interval; and share of frames after longer
+holes."""
 _OFTEN, _RECORDED = 0.1, 0.25
-"""Share of the frames one interval apart that follow on one another, or else a pace tells better how uneven
-they are; and share of those one interval apart in a part of a movie that tells enough."""
+"""Least share of consecutive frames one interval apart; with fewer, a step scale describes uneven frames
+better. And the least share in the part of a movie used for learning."""
 _FAR, _SPAN = 1000, 50
-"""Frames that no link ever spans: longer stretches without a detection are cut to so many, or to these where
+"""Number of frames that no link can span, to which longer empty stretches are shortened; and the same if
 frames were not recorded."""
 _IN_A_CELL, _CELLS = 1, 8
-"""Detections in a cell in which the flows of two frames are compared, and cells along an axis, at most."""
+"""Number of detections per cell in which the flows of two frames are compared, and largest number of cells
+per axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Movie:
-    """Detections as the kernels want them: near in space is near in memory, and flat axes are gone.
+    """Detections in the form that kernels read: sorted by space within frames, without flat axes.
 
     Parameters
     ----------
@@ -50,19 +52,18 @@ class Movie:
         Non-decreasing; counted in intervals.
     position : (N, axes) float64 array
     order : (N,) int64 array
-        Row of each among the detections as they were given.
+        Row of each detection in the original order.
     frame_start : (F + 1,) int64 array
         As in `Detections`.
     names : str
-        Which of z, y, x the axes are.
+        Names of the axes, among z, y, x.
     interval : int
-        Difference between the numbers of a frame and the next: above 1 where the numbers are times.
+        Difference between consecutive frame numbers: above 1 if the numbers are times.
     pace : (F,) float64 array, optional
-        How far particles go from each frame to the next, in what is usual; its mean square over links is 1.
-        Default: as far from every frame.
+        Step scale from each frame to the next; its mean square over links is 1. Default: no variation.
     time : (F,) int64 array, optional
-        When each frame was seen, in intervals from any time on, where some in between were not. Default: one
-        after another.
+        Time of each frame in intervals, with any origin, if some frames were not recorded. Default:
+        consecutive.
     """
 
     frame: NDArray[np.int64]
@@ -76,14 +77,14 @@ class Movie:
 
     @cached_property
     def bounds(self) -> NDArray[np.float64]:
-        """(2, axes) least and greatest coordinate along each axis; 0 if there are no detections."""
+        """(2, axes) least and largest coordinate along each axis; 0 if there are no detections."""
         if not len(self.frame):
             return np.zeros((2, self.axes))
         return np.array([[limit(column) for column in self.position.T] for limit in (np.min, np.max)])
 
     @cached_property
     def ahead(self) -> NDArray[np.int64]:
-        """(F,) frames from each one to the next that is not empty; 1 where there is none."""
+        """(F,) number of frames from each one to the next non-empty one; 1 if there is none."""
         held = np.nonzero(np.diff(self.frame_start))[0]
         ahead = np.ones(len(self.frame_start) - 1, dtype=np.int64)
         ahead[held[:-1]] = np.diff(held)
@@ -91,39 +92,39 @@ class Movie:
 
     @cached_property
     def far(self) -> float:
-        """How far from the origin detections usually are, which tells how they are rounded; or 1."""
+        """Typical distance of detections from the origin, which determines their rounding; or 1."""
         some = self.position[:: max(1, len(self.position) // _SOME)]
         return float(np.median(np.abs(some).max(axis=1))) or 1.0 if len(some) else 1.0
 
     @cached_property
     def slices(self) -> NDArray[np.float64]:
-        """(axes,) how far apart slices are along each axis on which all detections lie in few; or else 0."""
+        """(axes,) distance of slices along axes with few distinct coordinates; 0 for other axes."""
         some = self.position[:: max(1, len(self.position) // _SOME)]
         return np.array([_apart(np.sort(column)) for column in some.T])
 
     @property
     def axes(self) -> int:
-        """How many axes are not flat."""
+        """Number of axes that are not flat."""
         return self.position.shape[1]
 
     @property
     def paces(self) -> NDArray[np.float64]:
-        """(F,) pace of each frame, or (1,) that of every one."""
+        """(F,) step scale of each frame, or (1,) a common one."""
         return np.ones(1) if self.pace is None else self.pace
 
     @cached_property
     def when(self) -> NDArray[np.int64]:
-        """(N,) when each detection was seen, in intervals."""
+        """(N,) time of each detection, in intervals."""
         return self.frame if self.time is None else self.time[self.frame]
 
     def lasting(self, frames: int) -> NDArray[np.int64]:
-        """(F,) intervals from each frame to the one so many frames on, or (1,) from every one."""
+        """(F,) number of intervals from each frame to a later one, or (1,) if it is the same for all."""
         if self.time is None:
             return np.array([frames])
         return np.append(self.time, self.time[-1] + np.arange(1, frames + 1))[frames:] - self.time
 
     def steps(self, follower: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N, axes) steps in a frame to the followers (N,); NaN without one in the next that is not empty."""
+        """(N, axes) steps per frame to the followers (N,); NaN without one in the next non-empty frame."""
         ahead = self.ahead[self.frame]
         steps = self.position[follower] - self.position
         steps[(follower < 0) | (self.frame[follower] != self.frame + ahead)] = np.nan
@@ -132,18 +133,18 @@ class Movie:
     def transitions(
         self, motion: Motion, longest: int, shift: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """(F, longest + 1, axes, 7) `Motion.transition` from each frame on, or (1, ...) from every one.
+        """(F, longest + 1, axes, 7) `Motion.transition` from each frame, or (1, ...) if all are the same.
 
-        And how many times its `shift`, and how much more, a particle goes with the flow: how much farther
-        frames to come go as a whole is known, and what itself goes beside stays the same.
+        The last two values give the displacement by the flow, as a factor of `shift` and an offset: the mean
+        flow of later frames is known, and the deviation of a particle from it is assumed constant.
 
         Parameters
         ----------
         motion : Motion
         longest : int
-            Frames, at most, from the one to the other; 1 or more.
+            Largest number of frames between two detections; at least 1.
         shift : (N, axes) float64 array, optional
-            Displacement to the next frame that is foretold of each detection. Default: none.
+            Predicted displacement of each detection to the next frame. Default: none.
 
         Examples
         --------
@@ -180,7 +181,7 @@ class Movie:
         return np.asarray(table * scale[:, :, None, :])
 
     def _flown(self, shift: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, longest + 1, axes) how much farther frames go than so many times what each goes at first.
+        """(F, longest + 1, axes) mean flow over several frames minus the extrapolated flow of the first.
 
         shift as in `transitions`; times (F or 1, longest + 1). Or (1, ...) zeros, if nothing flows.
         """
@@ -194,9 +195,10 @@ class Movie:
         return np.asarray(way[frames] - way[: len(rate), None] - times[:, :, None] * step[: len(rate), None])
 
     def _rates(self, shift: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, axes) how much farther each frame goes as a whole in an interval than the first one.
+        """(F, axes) mean flow of each frame per interval, relative to that of the first frame.
 
-        By the flow at the same places, for frames need not show the same ones; where none is told, as before.
+        Flows are compared at the same positions, because frames may show different regions; without data, the
+        previous value is kept.
         """
         from .movie_cpu import farther
 
@@ -209,12 +211,12 @@ class Movie:
         return rate
 
     def _pace_over(self, frames: int) -> NDArray[np.float64]:
-        """(F,) root mean square pace of the time from each frame to the one so many frames on."""
+        """(F,) root mean square step scale of the time from each frame to a later one."""
         square = np.append(self.paces**2 * self.lasting(1), np.full(frames - 1, self.paces[-1] ** 2))
         return np.sqrt(np.convolve(square, np.ones(frames), mode="valid") / self.lasting(frames))
 
     def reaches(self, motion: Motion) -> NDArray[np.float64]:
-        """(F,) or (1,) how far particles go to the next frame, in how far usually in one interval."""
+        """(F,) or (1,) step to the next frame relative to the average step per interval."""
         motion = motion.floored()
         lasting, place = np.unique(self.lasting(1), return_inverse=True)
         once = motion.step_variance(1)
@@ -222,15 +224,15 @@ class Movie:
         return np.asarray(self.paces * np.sqrt(farther)[place])
 
     def moved(self, way: NDArray[np.float64]) -> Movie:
-        """The movie with every frame moved by its way (F, axes)."""
+        """The movie with each frame shifted by `way` (F, axes)."""
         return replace(self, position=self.position + np.repeat(way, np.diff(self.frame_start), axis=0))
 
     def paced(self, pace: NDArray[np.float64] | None) -> Movie:
-        """The movie at such a pace (F,), or at the same one throughout."""
+        """The movie with this step scale (F,), or with a constant one."""
         return self if pace is self.pace else replace(self, pace=pace)
 
     def backward(self) -> Movie:
-        """The movie run backward: row i becomes row N - 1 - i."""
+        """The time-reversed movie: row i becomes row N - 1 - i."""
         rows = slice(None, None, -1)
         return replace(
             self, frame=(self.frame[-1:] - self.frame)[rows].copy(), position=self.position[rows].copy(),
@@ -240,9 +242,10 @@ class Movie:
         )  # fmt: skip
 
     def middle(self) -> tuple[int, int]:
-        """Consecutive frames, first to last - 1, that tell enough of the movie; all if it is short.
+        """Consecutive frames, first to last - 1, that suffice to learn the model; all of a short movie.
 
-        Or if few of those in the middle were recorded: what steps remember is told one interval apart.
+        All frames are also used if few of the middle ones were recorded: persistence is estimated from frames
+        one interval apart.
         """
         start = self.frame_start
         frames = len(start) - 1
@@ -256,7 +259,7 @@ class Movie:
         return (0, frames) if few or start[last] - start[first] > len(self.frame) / 2 else (first, last)
 
     def part(self, first: int, last: int) -> Movie:
-        """The frames first to last - 1, or itself if those are all."""
+        """The frames first to last - 1, or the movie itself if these are all."""
         start = self.frame_start
         if last - first == len(start) - 1:
             return self
@@ -270,7 +273,7 @@ class Movie:
 
 
 def _apart(place: NDArray[np.float64]) -> float:
-    """How far apart the slices are in which such sorted places are, but for rounding; 0 if there are none."""
+    """Distance of the slices at which sorted coordinates lie, up to rounding; 0 if there are no slices."""
     if not len(place):
         return 0.0
     usual = place[len(place) * 9 // 10] - place[len(place) // 10]
@@ -286,22 +289,23 @@ def movie_of(
     interval: int | None = None,
     holes: bool = False,
 ) -> Movie:
-    """The detections sorted by place in every frame, without the axes along which nothing varies.
+    """The movie of detections, sorted by position in each frame, without axes along which nothing varies.
 
     Parameters
     ----------
     detections : Detections
     spacing : (float, float, float)
     interval : int, optional
-        Difference between the numbers of a frame and the next. Default: the median of all, or where
-        frames may be lost what a quarter are apart at most, if all are multiples of it and few are far ones.
+        Difference between consecutive frame numbers. Default: the median difference. If frames may be
+        missing: the lower quartile, if all differences are multiples of it and few are large.
     holes : bool
-        Whether frames in which nothing is seen are no frames, where so many particles are never all missed.
+        Whether empty frames count as not recorded, if the other frames have so many detections that not all
+        can be missed.
 
     Raises
     ------
     InputError
-        If positions are too large or too small to reckon with.
+        If positions are too large or too small for the computation.
     """
     from .movie_cpu import sort_in_cells
 
@@ -336,7 +340,7 @@ def movie_of(
 
 
 def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[np.int64], int]:
-    """(N,) frames from 0 on, counted in intervals, and how long those are."""
+    """(N,) frames from 0, counted in intervals, and the length of an interval."""
     first = np.append(True, frame[1:] > frame[:-1])[: len(frame)]
     ahead, index = np.diff(frame[first].astype(np.int64)), np.cumsum(first) - 1
     if interval is None:
@@ -348,7 +352,7 @@ def _numbered(frame: NDArray[np.int32], interval: int | None) -> tuple[NDArray[n
 
 
 def _multiple(frame: NDArray[np.int32]) -> int | None:
-    """What a quarter of the frames are apart at most, if all are multiples of it; or None.
+    """Lower quartile of frame differences, if all are multiples of it; otherwise None.
 
     Examples
     --------
@@ -365,7 +369,7 @@ def _multiple(frame: NDArray[np.int32]) -> int | None:
 
 
 def _without_holes(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """(N,) frames from 0 on without those that were not recorded, and when each one was; or None for those.
+    """(N,) frames from 0 without those not recorded, and the time of each; None if all were recorded.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def _comes_before(point, one, other):  # pragma: no cover
-    """Whether the one point comes first by z, then y, then x."""
+    """Whether one point precedes the other by z, then y, then x."""
     for k in range(3):
         if point[k, one] != point[k, other]:
             return point[k, one] < point[k, other]
@@ -19,7 +19,7 @@ def _comes_before(point, one, other):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def sort_in_cells(point, key, block_start, place):  # pragma: no cover
-    """Sort the points of each cell by z, then y, then x (Shell 1959), whatever their order was.
+    """Sort the points of each cell by z, then y, then x (Shell sort).
 
     point (3, N) f8; key (N,) i8 cells, in runs; block_start (B+1,) i8. Written: place (N,) i8 of each.
     """
@@ -47,7 +47,7 @@ def sort_in_cells(point, key, block_start, place):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def farther(position, frame_start, shift, lasting, low, scale, cells, rate):  # pragma: no cover
-    """How much farther frames go than the first one, by the flow in cells that two in a row show.
+    """Mean flow of frames relative to the first one, from cells that two consecutive frames share.
 
     position, shift (N, A) f8, of which zeros are not known; frame_start (F+1,) i8; lasting (F,) i8 intervals
     to the next frame; low, scale (A,) f8: where cells begin, and one over their size; cells: along an axis.

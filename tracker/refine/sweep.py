@@ -1,9 +1,9 @@
-"""Sweeps: what is believed of every detection from its past and from its future, before any link is chosen.
+"""Sweeps: beliefs about each detection from its past and its future, before links are chosen.
 
-One sweep forward and one backward in time: frame by frame the Kalman filter predicts from all detections that
-may be the one before, belief propagation weighs those pairs against each other, and the updated beliefs are
-mixed as likely as they are (joint probabilistic data association; Fortmann, Bar-Shalom & Scheffe 1983).
-What one side believes knows nothing of the other, so that the two together count nothing twice.
+There is one sweep forward and one backward in time. In each frame, the Kalman filter predicts from all
+possible predecessors, belief propagation gives the probabilities of these pairs, and the updated beliefs are
+averaged with these probabilities (joint probabilistic data association; Fortmann, Bar-Shalom & Scheffe 1983).
+The beliefs of the two directions are independent, so their combination counts no information twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .movie import Movie
 _ROUNDS = 2
 """Rounds of belief propagation between two frames after the first."""
 _FAR = 2e-4
-"""Odds, from one side alone, below which a pair is given up."""
+"""Odds, from one side alone, below which a pair is dropped."""
 
 Belief = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Mean (N, axes, 2) of position and velocity, and covariance (N, axes, 3), of N detections."""
@@ -29,16 +29,16 @@ Belief = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What is believed of N detections from either side in time, each itself taken in.
+    """Beliefs about N detections from either side in time, including the detection itself.
 
     Parameters
     ----------
     past, future : Belief
-        Velocities of the future run backward in time.
+        Velocities of the future belief are those of reversed time.
     followed : (N,) bool array
-        Whether the future says more than the detection itself.
+        Whether the future contains information beyond the detection itself.
     alone : (N,), (N,) float64 arrays
-        Probabilities that each is clutter, from its past and from its future.
+        Probabilities that each detection is clutter, from its past and from its future.
     """
 
     past: Belief
@@ -49,15 +49,15 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What two sweeps found.
+    """The result of two sweeps.
 
     Parameters
     ----------
     beliefs : Beliefs
     pairs : Pairs
-        Those that neither side excludes.
+        The pairs that neither side excludes.
     chance : (P,) float64 array
-        Least of their probabilities from either side alone.
+        The smaller of the two probabilities of each pair from one side alone.
     """
 
     beliefs: Beliefs
@@ -81,9 +81,9 @@ def swept(
     pairs : Pairs
     model : LinkModel
     shift : (N, axes) float64 array
-        Displacement in one frame that is known of each detection beforehand.
+        Predicted displacement per frame of each detection.
     forward : bool
-        Whether the past is enough.
+        Whether only the past is used.
     """
     from . import sweep_cpu as kernels
 
@@ -121,7 +121,7 @@ def swept(
 def by_later(
     indptr: NDArray[np.int64], indices: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The pairs by their later detection.
+    """The pairs sorted by their later detection.
 
     Parameters
     ----------
@@ -131,9 +131,9 @@ def by_later(
     Returns
     -------
     indptr, indices : (N + 1,) int64, (P,) int32 arrays
-        The same, but of the earlier detections of each.
+        The same for the earlier detections of each one.
     place : (P,) int64 array
-        Where each of the pairs stands among those.
+        Index of each of the pairs among these.
     """
     from .sweep_cpu import transpose
 
@@ -144,7 +144,7 @@ def by_later(
 
 
 class _Side(NamedTuple):
-    """What one sweep found: beliefs, probabilities of one before and of clutter (N,), odds of pairs (P,)."""
+    """Result of one sweep: beliefs, probabilities of a predecessor and of clutter (N,), pair odds (P,)."""
 
     belief: Belief
     known: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""CPU kernels of sweep: beliefs carried through a movie frame by frame, all probable links at once.
+"""CPU kernels of sweep: propagate beliefs from frame to frame along all probable links.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -112,7 +112,7 @@ def _predict(
     far,
     height,
 ):  # pragma: no cover
-    """What the detections begun to ended-1 foretell of those of one frame, first to last-1, `gap` frames on.
+    """Predictions of detections begun..ended-1 for those of one frame, first..last-1, `gap` frames later.
 
     Most arguments as in sweep; at (N,) u8 where the pairs of each into this frame begin, moved on. Appended
     to so many sources and pairs: of each source source, gap_of (S,) u4, begin (S+1,) u4 of its pairs, and
@@ -170,7 +170,7 @@ def _predict(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _weigh(sources, begin, pair, col, odds, least, said, total):  # pragma: no cover
-    """What each source says at first of its pairs; those that do not count are left out.
+    """First messages of each source to its pairs; negligible pairs are dropped.
 
     Arguments as _predict writes them; odds (P,) f8; least (S,) f8 odds that each goes elsewhere. Written:
     said (P,) f8; added to total (C,) f8; begin, pair, col, odds anew.
@@ -197,7 +197,7 @@ def _weigh(sources, begin, pair, col, odds, least, said, total):  # pragma: no c
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _propagate(sources, begin, col, odds, least, said, total, heard):  # pragma: no cover
-    """One round of belief propagation, source after source: as _weigh; heard (P,) f8 is room."""
+    """One round of belief propagation, source by source, as in _weigh; heard (P,) f8 is scratch space."""
     for s in range(sources):
         start, stop = begin[s], begin[s + 1]
         if stop < start + 2:
@@ -217,7 +217,7 @@ def _propagate(sources, begin, col, odds, least, said, total, heard):  # pragma:
 def _settle(
     sources, begin, source, pair, col, odds, said, total, spent, free_odds, teller, hearer, word
 ):  # pragma: no cover
-    """Odds of the pairs, and those that carry belief; as _weigh.
+    """Odds of the pairs, and the pairs that propagate beliefs; arguments as in _weigh.
 
     Added to spent (N,) f8 odds. Written: free_odds; teller, hearer (P+1,) u4 source and column of those that
     do, word (P+1,) f8 what was said of them. Returns how many.
@@ -241,7 +241,7 @@ def _settle(
 def _mix(
     many, teller, hearer, word, total, position, shift, backward, first, gap_of, rows, told, axes, taken, part
 ):  # pragma: no cover
-    """Add up what sources tell of the detections of a frame, as likely as it is; as _predict and _settle.
+    """Add up the beliefs that sources give the detections of a frame, weighted by probability.
 
     position, shift (N A,) f8; axes: a tuple as long. Added to taken (C,) f8 probabilities; part (5 A C,) f8:
     deviation of the belief from the position seen, its velocity, and their second moments.
@@ -292,21 +292,19 @@ def sweep(
     alone,
     free_odds,
 ):  # pragma: no cover
-    """Beliefs of all detections from one side in time, as mixtures over all links, of one Gaussian each.
+    """Beliefs of all detections from one side in time: mixtures over all links, as one Gaussian each.
 
-    Frame by frame each detection is predicted from those that may be the one before; belief propagation
-    over the pairs of this frame, source after source, tells how likely each is; the updated beliefs are
-    mixed as likely.
-    position (N, A) f8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,)
-    u8, indices (P,) u4: pairs by the detection that comes first in this direction, shorter gaps first; shift
-    (N, A) f8 known displacement in a frame from each, forward; table as weigh_cpu.at_frame takes it;
-    speed2, noise2: A floats; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against
-    an end, of a link over more frames than so many; freedom, scale f8 as in weigh_pairs;
-    clutter f8 share of the detections that are no particle, strangers f8 of those without one before;
-    unlinked f8 probability that none comes after.
-    Written: mean (N, A, 2), cov (N, A, 3) f8, with each detection itself taken in; known (N,) f8 probability
-    that there was one before; alone (N,) f8 that it is clutter; free_odds (P,) f8 odds of each pair, against
-    all others, from this side alone.
+    In each frame, each detection is predicted from its possible predecessors. Belief propagation over the
+    pairs of this frame, source by source, gives their probabilities, with which the updated beliefs are
+    averaged. position (N, A) f8; frame_start (F+1,) i8; backward: whether time runs so; indptr (N+1,) u8,
+    indices (P,) u4: pairs by the detection that comes first in this direction, shorter gaps first; shift (N,
+    A) f8 known displacement in a frame from each, forward; table as weigh_cpu.at_frame takes it; speed2,
+    noise2: A floats; gain_of_gap (G+1,), gain_of_later (N,) f8 logs; later (G+1,) f8: odds, against an end,
+    of a link over more frames than so many; freedom, scale f8 as in weigh_pairs; clutter f8 share of the
+    detections that are no particle, strangers f8 of those without one before; unlinked f8 probability that
+    none comes after. Written: mean (N, A, 2), cov (N, A, 3) f8, with each detection itself taken in; known
+    (N,) f8 probability that there was one before; alone (N,) f8 that it is clutter; free_odds (P,) f8 odds of
+    each pair, against all others, from this side alone.
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
     count, axes = len(position), len(speed2)

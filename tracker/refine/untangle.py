@@ -1,8 +1,8 @@
-"""Untangle: tracks that hold each other's tails, or a detection of each other, are put right.
+"""Untangle: correct pairs of tracks that have exchanged their tails or a detection.
 
-Links are weighed pair by pair, by the past of the one and the future of the other. Where two tracks pass each
-other by, links that are wrong together make each other sure: each has told the past or the future of the
-other. What is exchanged at once, between whole tracks, shows which was right.
+Each link is weighed with the past of one detection and the future of the other. If two tracks pass close to
+each other, wrong links confirm each other, because each determines the past or future of the other. A
+comparison of whole tracks before and after an exchange shows which links are right.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .movie import Movie
 from .weigh import chained, futures
 
 _PROBABLE = 0.02
-"""Probability from which on a pair may be what was exchanged."""
+"""Least probability of a pair for an exchange."""
 _SURE = 0.5
-"""Trust of the least probable link once nothing can be exchanged. With less, links that are wrong together
-still hold each other; with 1, one jump of a particle breaks the links before and after it as well."""
+"""Trust of the least probable link after all exchanges. With a lower value, links that are wrong together
+still confirm each other; with 1, one jump of a particle also breaks the links before and after it."""
 _SWEEPS = 5
-"""Looks at every track at most, as long as something changes around it."""
+"""Largest number of visits to each track while something changes around it."""
 
 
 def untangled(
@@ -36,26 +36,26 @@ def untangled(
     *,
     workers: int = 1,
 ) -> Linking:
-    r"""As many links, by which the tracks are more likely.
+    r"""Exchange links so that the likelihood of the tracks increases.
 
     Track A goes :math:`\ldots p, x, a \ldots` and track B :math:`\ldots q, y, b \ldots`. Wherever p, y is a
-    probable pair, exchanges are tried: of tails, to p, y, b and q, x, a, where q or x may be missing; of one
-    detection, to p, y, a and q, x, b, where q, a or b may be missing, and q, x is probable as well; and where
-    A was not seen when y was, that y is its own: p, y, x and q, b, where q or b may be missing. The
-    likelihood of both tracks before and after follows from the Kalman filter along each, forward up to p and
-    q and backward from what comes after, so that one exchange costs as much as a few pairs to weigh. What
-    gains most at p is done, and both tracks are filtered anew as far as that changes a belief; then rows near
-    what changed are looked at again, a few times. With Gaussian steps the likelihood of all tracks together
-    never falls.
+    probable pair, three kinds of exchange are tried: of tails, to p, y, b and q, x, a, where q or x may be
+    missing; of one detection, to p, y, a and q, x, b, where q, a or b may be missing, if q, x is probable as
+    well; and, if A has no detection in the frame of y, a transfer of y to A: p, y, x and q, b, where q or b
+    may be missing. The likelihoods of both tracks before and after follow from the Kalman filter, forward up
+    to p and q and backward from the later detections, so an exchange costs as much as weighing a few pairs.
+    The exchange with the largest gain at p is made, and both tracks are filtered again as far as beliefs
+    change. Then rows near the change are visited again, a few times. With Gaussian steps, the total
+    likelihood of all tracks never decreases.
 
-    Links count as certain meanwhile, and for more than before afterwards. What is gained has no certificate:
-    this is a better start for `link_pass`, whose links have one.
+    During this, links count as certain, and afterwards they have more trust than before. The result has no
+    certificate; it is a better start for `link_pass`, whose links have one.
 
     Parameters
     ----------
     movie : Movie
     model : LinkModel
-        Of particles that remember a velocity: others are not tangled up. Without a future nothing is either.
+        A model with velocities, used two-sided; otherwise nothing is changed.
     linking : Linking
     log_density : (N,) float64 array
         Log of the detections per volume around each detection.
@@ -67,7 +67,7 @@ def untangled(
     Returns
     -------
     Linking
-        With other links and more trust; what is known of pairs stays.
+        With other links and more trust; the values of pairs are unchanged.
     """
     if not model.two_sided:
         return linking
@@ -96,7 +96,7 @@ def untangled(
 
 
 def _tail(model: LinkModel, axes: int) -> NDArray[np.float64]:
-    """(4,) what the kernels know of Student's t; 0 for a Gaussian."""
+    """(4,) parameters of Student's t for the kernels; 0 for a Gaussian."""
     nu = model.freedom
     if nu <= 0:
         return np.zeros(4)

@@ -33,7 +33,7 @@ def untangle(
     position, frame, shift, links, past_mean, past_cov, mean, cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, indptr, indices, sweeps,
 ):  # pragma: no cover  # fmt: skip
-    """Exchange what two tracks have of each other as long as both together get more likely.
+    """Exchange parts of two tracks as long as their joint likelihood increases.
 
     indptr (R+1,) i8, indices (P,) i4 pairs that may become links; sweeps over all rows at most.
     Written: links and all that they tell.
@@ -85,7 +85,7 @@ def _best(
     p, active, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, own, indptr, indices, some_mean, some_cov,
 ):  # pragma: no cover  # fmt: skip
-    """What gains most at p: tails (0) or a detection (1) exchanged, or one taken (2); -1 if nothing does.
+    """Best exchange at p: of tails (0), of a detection (1), or a transfer (2); -1 if none has a gain.
 
     And the follower that p gets. Written: own; some_mean, some_cov, room to work in.
     """
@@ -152,7 +152,7 @@ def _exchanged(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, speed2,
     noise2, tail, of_row, of_gap, of_col, own, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """What is gained if p is followed by y, q, unless -1, by x, and both then by those after x and y."""
+    """Gain if p is followed by y, q (unless -1) by x, and these by the successors of x and y."""
     more = 0.0
     for n, row, new, old in ((0, p, y, x), (1, q, x, y)):
         if row < 0:
@@ -182,7 +182,7 @@ def _taken_in(
     p, x, q, y, position, frame, shift, links, past_mean, past_cov, place, weight, constant, table, noise2,
     tail, of_row, of_gap, of_col, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """What is gained if p is followed by y, y by x, and q by what came after y, but for p's own link."""
+    """Gain if p is followed by y, y by x, and q by the successor of y, without the link of p itself."""
     after, gap = links[0, y], frame[y] - frame[p]
     more = of_gap[gap] + of_col[y] + _looked(
         past_mean, past_cov, p, shift, p, gap, frame, table, position, y, noise2, tail, mean, cov, 0
@@ -212,7 +212,7 @@ def _taken_in(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _met(mean, cov, i, shift, row, gap, frame, table, place, weight, constant, j, tail):  # pragma: no cover
-    """Log density of j and its future, if it follows a row of belief i after a gap; as weigh_pairs."""
+    """Log density of j and its future if it follows belief i after a gap; as in weigh_pairs."""
     axes, far, volume, to = mean.shape[1], 0.0, 1.0, at_frame(table, frame[row])[gap]
     for k in range(axes):
         reach, kept = to[k, 0], to[k, 1]
@@ -237,7 +237,7 @@ def _met(mean, cov, i, shift, row, gap, frame, table, place, weight, constant, j
 def _looked(
     mean, cov, i, shift, row, way, frame, table, position, j, noise2, tail, new_mean, new_cov, n
 ):  # pragma: no cover
-    """Log density of j alone, so many frames after belief i, or before it if the way is less than 0.
+    """Log density of j alone, a number of frames after belief i, or before it if `way` is negative.
 
     The row is the earlier end. Written: new_mean, new_cov at n, the belief with j taken in.
     """
@@ -270,7 +270,7 @@ def _begin(position, i, speed2, noise2, mean, cov, n):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _tailed(far, volume, m, axes, tail):  # pragma: no cover
-    """Log density at a squared distance, but for what is constant; m = 2 if velocities count."""
+    """Log density at a squared distance, without the constant; m = 2 if velocities are included."""
     if tail[0] > 0:
         power = (tail[0] + m * axes) / 2
         return tail[1 + m] - 0.5 * math.log(volume) - power * math.log(1 + far * tail[1])
@@ -279,7 +279,7 @@ def _tailed(far, volume, m, axes, tail):  # pragma: no cover
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _link(links, one, new, other, old):  # pragma: no cover
-    """Link one to new, and other to old; any may be -1, for none."""
+    """Link `one` to `new`, and `other` to `old`; each may be -1 for none."""
     for row, col in ((one, new), (other, old)):
         if row >= 0:
             links[0, row] = col
@@ -306,7 +306,7 @@ def _tell_later(
     mean,
     cov,
 ):  # pragma: no cover
-    """Filter a track from i on, as long as beliefs change, and `least` detections beyond it.
+    """Filter a track from i while beliefs change, and for `least` further detections.
 
     Written: past_mean, past_cov, and later (N,) where it is to be looked again; own is unknown there.
     """
@@ -332,7 +332,7 @@ def _tell_earlier(
     i, least, position, frame, shift, links, future_mean, future_cov, place, weight, constant, table, speed2,
     noise2, tail, own, later, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """As _tell_later, but backward in time. Written: the future, place, weight, constant, own, later."""
+    """Like _tell_later, but backward in time. Written: the future, place, weight, constant, own, later."""
     for step in range(_FAR):
         if i < 0:
             return
@@ -360,7 +360,7 @@ def _tell_earlier(
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 def _taken(mean, cov, all_mean, all_cov, i):  # pragma: no cover
-    """Whether a new belief is as the old one was but for what matters to nobody. Written: it, at i."""
+    """Whether a new belief differs negligibly from the old one. Written: the new belief, at i."""
     same = True
     for k in range(mean.shape[1]):
         same &= abs(mean[0, k, 0] - all_mean[i, k, 0]) <= _SAME * math.sqrt(cov[0, k, 0])

@@ -1,8 +1,8 @@
-"""Weighing: one pass over a whole movie, by what is known of every particle.
+"""Weighing: one pass over a whole movie, with the beliefs about each particle.
 
-Every pair of detections is weighed by the likelihood of one track against an end and a start, given the past
-of the one and the future of the other. All pairs of the movie, those over gaps included, make one assignment
-problem, solved exactly.
+The weight of a pair is the log likelihood ratio of a common track against an end and a start, given the past
+of one detection and the future of the other. All pairs of the movie, including gap pairs, form one assignment
+problem, which is solved exactly.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .movie import Movie
 from .sweep import Belief, Beliefs, swept
 
 _NEW = 0.5
-"""What a link's trust is worth while it is new."""
+"""Factor for the trust of a new link."""
 _ROUNDS = 4
-"""Rounds of belief propagation after the first; more change a probability by .0005 in the mean, by .014 where
-particles remember nothing and many could swap."""
+"""Number of rounds of belief propagation after the first. More rounds change a probability by .0005 on
+average, or by .014 for particles without persistence of which many could be exchanged."""
 _MESSAGE = 1e-3
-"""Change of its messages that is none."""
+"""Change of messages at which the iteration stops."""
 _HOPELESS = -10.0
-"""Log odds below which a pair is not looked at."""
+"""Log odds below which a pair is ignored."""
 _WORTH_A_THREAD = 50_000
 
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Pairs, and how likely each is.
+    """Pairs and their weights.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Weighed:
     size: NDArray[np.int8]
 
     def where(self, kept: NDArray[np.bool_]) -> Weighed:
-        """Those of the pairs that a mask (P,) keeps."""
+        """The pairs selected by a mask (P,)."""
         return Weighed(self.pairs.where(kept), self.gain[kept], self.distance2[kept], self.size[kept])
 
 
@@ -69,7 +69,7 @@ def link_pass(
     solver: str = "bid_and_augment",
     workers: int = 1,
 ) -> Linking:
-    """Link the movie once, with what the links `known` tell.
+    """Link the movie once, with beliefs along the links `known`.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ def link_pass(
     pairs : Pairs
     model : LinkModel
     known : Linking
-        Of the pass before; each link counts as much as it is trusted.
+        Links of the previous pass; each is weighted by its trust.
     shift : (N, axes) float64 array
-        Displacement in one frame that is known of each detection beforehand, such as a drift.
+        Predicted displacement per frame of each detection, such as a drift.
     caution : float
-        What a link's trust is worth while it is new. Less than 1, or two neighbours may swap for ever, pass
-        by pass; but the first passes get on faster with 1.
+        Factor for the trust of a new link. It must be below 1, otherwise two neighbours may be exchanged in
+        every pass forever; but the first passes converge faster with 1.
     solver : str
     workers : int
         Threads; they do not change the result.
@@ -96,12 +96,12 @@ def link_pass(
 def weighed_softly(
     movie: Movie, pairs: Pairs, model: LinkModel, shift: NDArray[np.float64], *, workers: int = 1
 ) -> Weighed:
-    """Weigh the pairs by what all probable links tell (`swept`); no earlier links are needed.
+    """Weigh the pairs with beliefs from all probable links (`swept`); no earlier links are needed.
 
     Parameters
     ----------
     pairs : Pairs
-        Such as `with_gaps` finds.
+        Pairs as returned by `with_gaps`.
     movie, model, shift, workers
         As in `link_pass`.
 
@@ -117,15 +117,15 @@ def weighed_softly(
 def still_links(
     movie: Movie, near: Pairs, model: LinkModel, step: NDArray[np.float64], *, solver: str = "bid_and_augment"
 ) -> NDArray[np.int64]:
-    """(N,) the detection linked after each in the next frame, -1 for none, where no past is known.
+    """(N,) follower of each detection in the next frame, -1 for none, if no past is known.
 
-    As `link_pass` would link without known links, but far quicker: only the links are found.
+    The result of `link_pass` without known links, but much faster: only the links are found.
 
     Parameters
     ----------
     near : Pairs
     model : LinkModel
-        Its rates and its tails.
+        The model, of which rates and tails are used.
     step : (axes,) float64 array
         Root mean square step along each axis.
     movie, solver
@@ -138,7 +138,7 @@ def still_links(
 
 
 def possible(movie: Movie, near: Pairs, model: LinkModel) -> Pairs:
-    """The pairs that are not hopeless by their distances alone, where the model knows nothing but steps.
+    """The pairs with a useful gain from their distances alone, for a model without persistence.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def possible(movie: Movie, near: Pairs, model: LinkModel) -> Pairs:
 def _gain_of_still(
     movie: Movie, near: Pairs, model: LinkModel, step: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(P,) log odds of the pairs by their distances."""
+    """(P,) log odds of the pairs from their distances."""
     from . import weigh_cpu as kernels
 
     gain = np.empty(len(near.indices))
@@ -174,7 +174,7 @@ def weighed(
     *,
     workers: int = 1,
 ) -> Weighed:
-    """Weigh the pairs by what is believed of both ends.
+    """Weigh the pairs with the beliefs about both ends.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def weighed(
 def futures(
     movie: Movie, beliefs: Beliefs, motion: Motion, workers: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """What each detection and its future say of the state there, as the kernel `messages` tells it.
+    """Likelihood of the state at each detection, from it and its future, by the kernel `messages`.
 
     Parameters
     ----------
@@ -240,14 +240,14 @@ def futures(
 
 
 def in_runs(weigh: Callable[[tuple[int, int]], None], indptr: NDArray[np.int64], workers: int) -> None:
-    """Weigh the pairs of rows first to last - 1, run after run, in threads where they are many.
+    """Weigh the pairs of rows in runs, with several threads if there are many.
 
     Parameters
     ----------
     weigh : callable
-        Told (first, last).
+        Called with (first, last).
     indptr : (N + 1,) int64 array
-        Where the pairs of each row begin.
+        Start of the pairs of each row.
     workers : int
     """
     count, many = len(indptr) - 1, int(indptr[-1])
@@ -264,14 +264,14 @@ def chained(
     shift: NDArray[np.float64],
     workers: int,
 ) -> Beliefs:
-    """The filter along the known links from both sides, each as far as it is trusted.
+    """Kalman filter along the known links from both sides, with each link weighted by its trust.
 
     Parameters
     ----------
     known : Linking
-        The links, and how probable the pairs are.
+        The links, and the probabilities of pairs.
     trust : (N,) float64 array
-        Of the link from each detection, from 0 to 1.
+        Trust of the link from each detection, from 0 to 1.
     movie, model, shift, workers
         As in `link_pass`.
     """
@@ -296,7 +296,7 @@ def chained(
 
 
 def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Probabilities that each is clutter, from its past and from its future, as far as links tell of them."""
+    """Probabilities that each detection is clutter, from the links in its past and in its future."""
     found, frame = [], movie.frame
     for ends, unlinked, edge in ((known.col, model.start, frame[:1]), (known.row, model.end, frame[-1:])):
         new = np.maximum(1 - np.bincount(ends, known.probability, len(frame)), 0)
@@ -307,13 +307,13 @@ def _alone(movie: Movie, model: LinkModel, known: Linking) -> tuple[NDArray[np.f
 
 
 def solved(found: Weighed, known: Linking, solver: str = "bid_and_augment", *, workers: int = 1) -> Linking:
-    """The best set of links, and how likely each of its links is.
+    """The best set of links, and the probability of each.
 
     Parameters
     ----------
     found : Weighed
     known : Linking
-        Of the pass before: tells what changed.
+        Links of the previous pass, used to mark changes.
     solver : str
     workers : int
         Threads; they do not change the result.

@@ -1,4 +1,4 @@
-"""CPU kernels of weighing: the Kalman filter along tracks, and what two halves of a track say of each other.
+"""CPU kernels of weighing: Kalman filter along tracks, and likelihoods of pairs.
 
 Serial, without the GIL; no result depends on the order of threads.
 """
@@ -17,7 +17,7 @@ _HOPELESS = -100.0  # log odds of all pairs that are less likely
 
 @njit(nogil=True, cache=True, forceinline=True)
 def at_frame(table, frame):  # pragma: no cover
-    """Transitions (G+1, A, 7) f8 from one frame on, of a table (F, G+1, A, 7), or (1, ...) of every one."""
+    """Transitions (G+1, A, 7) f8 from one frame, in a table (F, G+1, A, 7), or (1, ...) for all frames."""
     return table[min(frame, len(table) - 1)]
 
 
@@ -25,7 +25,7 @@ def at_frame(table, frame):  # pragma: no cover
 def filter_tracks(
     position, frame, before, shift, trust, table, speed2, noise2, backward, mean, cov
 ):  # pragma: no cover
-    """Filter every track from its first detection on, or from its last if `backward`.
+    """Filter every track from its first detection, or from its last one if `backward`.
 
     position (N, A) f8; frame (N,) i8; before (N,) i8: the detection that comes before in the chosen
     direction, or -1; shift (N, A) f8 known displacement in a frame from each, forward in time; trust (N,) f8
@@ -68,7 +68,7 @@ def filter_tracks(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def messages(position, followed, mean, cov, speed2, noise2, place, weight, constant):  # pragma: no cover
-    """What a detection and its future say of the state there: a Gaussian of that state, maybe flat in v.
+    """Likelihood of the state at a detection, from it and its future: a Gaussian, possibly flat in velocity.
 
     position (N, A) f8; followed (N,) bool; mean, cov as filter_tracks writes them backward (its
     velocities run backward in time). Dividing the belief by the prior of the velocity leaves the
@@ -194,7 +194,7 @@ def weigh_pairs(
 def weigh_still(
     indptr, indices, frame, position, reach, step2, gain_of_col, freedom, scale, gain
 ):  # pragma: no cover
-    """Log odds that two detections are one particle by their distance alone.
+    """Log odds that two detections are one particle, from their distance alone.
 
     indptr (R+1,) i8, indices (P,) i4 pairs; frame (N,) i8; position (N, A) f8; reach (F,) f8 how far
     particles go from each frame, in what is usual, or (1,), from every one; step2 (A,) f8 mean square of that
@@ -220,7 +220,7 @@ def weigh_still(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def pair_probabilities(indptr, indices, columns, gain, rounds, still, probability):  # pragma: no cover
-    """Belief propagation over all matchings, each as likely as the exp of its gains.
+    """Belief propagation over all matchings, weighted by exp(sum of gains).
 
     indptr (R+1,), indices (P,) whole pairs, columns their number; gain (P,) f8; at most so many rounds
     after the first, fewer once no message changes by more than still. Row after row hears what those before

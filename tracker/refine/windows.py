@@ -1,8 +1,8 @@
-"""Windows: the pairs of a long movie are weighed some frames at a time.
+"""Windows: weigh the pairs of a long movie in windows of frames.
 
-What is believed of a detection hardly depends on what was many frames before or after it. So each window is
-looked at with a few frames more on both sides, several at once in threads, and what is believed is forgotten
-once its pairs are weighed. Where a movie is cut depends on nothing but the movie.
+Beliefs about a detection hardly depend on frames that are far away in time. So each window is processed with
+a few additional frames on both sides, several windows at once in threads, and its beliefs are released when
+its pairs are weighed. The division into windows depends only on the movie.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .movie import Movie
 from .weigh import Weighed
 
 _DETECTIONS, _FRAMES = 100_000, 100
-"""Detections and frames of a window, at least: with fewer, too much is looked at twice;"""
+"""Least number of detections and frames in a window: with fewer, too much is processed twice;"""
 _FEWEST, _MANY = 50, 1_000_000
-"""but so few frames are enough of so many detections, which take 1 GB;"""
+"""but this number of frames suffices if it has this number of detections, which need 1 GB;"""
 _AT_ONCE = 8 * _MANY
-"""and no more of them are looked at together, however many threads there are, but in one window."""
+"""and the largest number of detections processed at the same time by all threads, unless in one window."""
 _BESIDE = 8
-"""Frames on both sides of a window that are looked at as well, beside those that a link may span."""
+"""Number of additional frames on both sides of a window, beyond those that a link may span."""
 
 
 class _Window(NamedTuple):
-    """Frames first to last - 1, of which begun to ended - 1 are its own."""
+    """A window of frames first to last - 1, of which begun to ended - 1 are its own."""
 
     first: int
     begun: int
@@ -46,7 +46,7 @@ def weighed_in_windows(
     longest: int = 1,
     workers: int = 1,
 ) -> Weighed:
-    """Weigh the pairs of a movie window by window; a short movie is one.
+    """Weigh the pairs of a movie window by window; a short movie is a single window.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ def weighed_in_windows(
     shift : (N, axes) float64 array
         Displacement in one frame that is known of each detection beforehand.
     weigh : callable
-        Weighs the pairs of a movie, given also `shift` and `workers`, as `weighed_softly` does.
+        Function such as `weighed_softly` that weighs the pairs of a movie, given also `shift` and `workers`.
     longest : int
-        Frames that a link may span.
+        Largest number of frames that a link may span.
     workers : int
         Threads; they do not change the result.
 
     Returns
     -------
     Weighed
-        By row, with the pairs that `weigh` keeps or finds.
+        The pairs that `weigh` keeps or finds, sorted by row.
     """
     windows = _windows_of(movie, _BESIDE + longest)
     if len(windows) < 2:
@@ -93,7 +93,7 @@ def weighed_in_windows(
 
 
 def _windows_of(movie: Movie, beside: int) -> list[_Window]:
-    """Windows of enough detections and frames each, seen with so many frames beside them."""
+    """Windows with enough detections and frames each, and additional frames on both sides."""
     start, frames, edges = movie.frame_start, len(movie.frame_start) - 1, [0]
     while edges[-1] < frames:
         begun = edges[-1]
@@ -108,7 +108,7 @@ def _windows_of(movie: Movie, beside: int) -> list[_Window]:
 
 
 def _between(pairs: Pairs, first: int, last: int) -> Pairs:
-    """The pairs between detections first to last - 1, counted from the first of them."""
+    """The pairs between detections first to last - 1, renumbered from 0."""
     indptr, many = pairs.indptr[first : last + 1], last - first
     indices = pairs.indices[indptr[0] : indptr[-1]] - np.int32(first)
     return Pairs(indptr - indptr[0], indices, pairs.log_density[first:last]).where(indices < many)
