@@ -89,14 +89,11 @@ def sweep(
     workers: int = 1,
 ) -> Sweep:
     """One sweep under a model, which begins with the rivals (2, E) of the sweep before, or ones."""
-    steps, places = _steps(model), _places(movie, model, candidates)
-    around = model.surroundings
-    death = model.association.death(movie.left, around.survival)
-    birth = model.association.birth(movie.frame, around.survival_back)
     rivals = rivals.copy()
-    behind = _direction(candidates, 1, birth, rivals)
-    ahead = _direction(candidates, -1, death, rivals)
-    past, future = _filtered(movie, steps, places, (behind, ahead), workers)
+    none, steps, places = _nones(movie, model), _steps(model), _places(movie, model, candidates)
+    death, birth = none
+    behind, ahead = directions = _directions(candidates, none, rivals)
+    past, future = _filtered(movie, steps, places, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
     factor = np.empty_like(future.weight)
     ratio = np.empty(candidates.size)
@@ -126,6 +123,16 @@ def sweep(
         past.total,
         moments,
     )
+
+
+def by_either(
+    movie: Movie, model: Model, candidates: Candidates, rivals: NDArray[np.float64], *, workers: int = 1
+) -> NDArray[np.float64]:
+    """(E,) likelihood ratios by the past alone or by the future alone, whichever is more: half a sweep."""
+    directions = _directions(candidates, _nones(movie, model), rivals)
+    places = _places(movie, model, candidates)
+    past, future = _filtered(movie, _steps(model), places, directions, workers)
+    return np.maximum(past.likelihood.sum(axis=1), future.likelihood.sum(axis=1))
 
 
 def propagate(
@@ -210,6 +217,23 @@ def _places(movie: Movie, model: Model, candidates: Candidates) -> Places:
     survival = np.sqrt(around.survival[candidates.tail] * around.survival_back[candidates.head])
     prior = delay[candidates.lag - 1] * survival / movie.density[candidates.head]
     return Places(movie.position, around.flow, movie.frame, prior, candidates.tail, candidates.lag)
+
+
+def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) probabilities of no successor, and of no predecessor."""
+    around = model.surroundings
+    death = model.association.death(movie.left, around.survival)
+    return death, model.association.birth(movie.frame, around.survival_back)
+
+
+def _directions(
+    candidates: Candidates,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rivals: NDArray[np.float64],
+) -> tuple[Direction, Direction]:
+    """Forward and backward; none (N,) of a successor, of a predecessor; rivals (2, E) of rows and columns."""
+    death, birth = none
+    return _direction(candidates, 1, birth, rivals), _direction(candidates, -1, death, rivals)
 
 
 def _direction(

@@ -234,7 +234,7 @@ def smooth_rows(
                     ends = q == end
                     g = np.int64(0) if ends else np.int64(in_link[q])
                     w = ends_weight[c] if ends else incoming[g, c] * (1 - renewal[c]) / share[c]
-                    if w < LEAST_WEIGHT:
+                    if w * weight[k] < LEAST_WEIGHT:
                         continue
                     w = w if ends else w * factor[g, c]
                     quad, det = 0.0, 1.0

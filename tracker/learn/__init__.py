@@ -8,6 +8,7 @@
 `em`             sweeps and M-steps in turn; gaps
 `fixed`          parameters that are given, not learned
 `errors`         standard errors of those that are
+`lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
 `whole`          the whole of it, by that model
 
@@ -22,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
-from ..model import Model
+from ..model import Model, Surroundings
 from ..model.movie import Movie
 from .em import expecting_gaps, fit, with_gaps
 from .field import Fields
+from .lagged import by_moments
 from .options import LearnOptions
 from .sample import sample_of
 from .starts import (
@@ -33,9 +35,9 @@ from .starts import (
     first_candidates,
     first_order,
     narrowed,
-    other_starts,
+    part_of,
     split,
-    start_model,
+    start_models,
     whitened,
 )
 from .whole import spread
@@ -114,18 +116,13 @@ def _fitted(
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
-    found = _best_start(movie, first, fields, options)
+    found = _started(movie, first, fields, options)
     start = found.posterior
     if options.gaps:
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-    while found.model.motion.classes < max(options.classes):
-        model = split(found.model)
-        other = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-        if other.criterion <= found.criterion:
-            break
-        found = other
+    found = _with_classes(movie, found, found.posterior, fields, options)
     return movie, found.model, found.posterior
 
 
@@ -145,20 +142,40 @@ class _Fit:
         )
 
 
+def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
+    """A few rounds of EM over the movie, from the best start over a part of it."""
+    part, rows = part_of(movie, first, options.trial)
+    if len(rows) == len(movie):
+        return _best_start(movie, first, fields, options)
+    found = _best_start(*part, Fields.of(part[0], workers=options.workers), options).model
+    motion = replace(found.motion, step_scale=np.sqrt(movie.spread))
+    model = Model(motion, found.association, Surroundings.uniform(first.flow))
+    return _Fit(*fit(movie, model, narrowed(first.posterior), fields, options.trial_rounds, options))
+
+
 def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
-    """The best of the starts with one class; then more classes while the criterion grows."""
+    """The best of the starts; then more classes of motion, while the criterion grows."""
     start = narrowed(first.posterior)
-
-    def tried(model: Model, rounds: int) -> _Fit:
-        return _Fit(*fit(movie, model, start, fields, rounds, options))
-
-    one = start_model(movie, first, options.classes[0], options)
-    starts = [tried(model, options.trial_rounds) for model in (one, *other_starts(one))]
+    starts = [
+        _Fit(*fit(movie, model, start, fields, options.trial_rounds, options))
+        for model in start_models(movie, first, options)
+    ]
     best = max(starts, key=lambda found: found.criterion)
-    best = _Fit(*fit(movie, best.model, best.posterior, fields, options.first_rounds, options))
-    for classes in options.classes[1:]:
-        other = tried(start_model(movie, first, classes, options), options.first_rounds)
-        if other.criterion < best.criterion:
+    model = by_moments(movie, best.model, best.posterior)
+    best = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
+    return _with_classes(movie, best, start, fields, options)
+
+
+def _with_classes(
+    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
+) -> _Fit:
+    """The fit with more classes of motion, while the criterion grows.
+
+    Each begins with the candidates of the start: one class leaves out those that another makes likely.
+    """
+    while found.model.motion.classes < options.classes:
+        other = _Fit(*fit(movie, split(found.model), start, fields, options.first_rounds, options))
+        if other.criterion <= found.criterion:
             break
-        best = other
-    return best
+        found = other
+    return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..inference.candidates import Search, distinct, pairs_near
+from ..inference.candidates import Candidates, Search, distinct, pairs_near
+from ..inference.jpda import by_either
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model
 from ..model.gate import radius
@@ -57,9 +59,7 @@ def fit(
     return model, posterior
 
 
-def with_gaps(
-    movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions, *, sweeps: int = 2
-) -> LinkPosterior:
+def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
     """The posterior with candidates of every lag between detections that are not surely linked.
 
     Those over missed frames stay only where the link explains the detection better than chance would.
@@ -79,11 +79,20 @@ def with_gaps(
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    for _ in range(sweeps):
-        posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
-    lags = posterior.candidates.lag
-    explained = np.maximum(posterior.past, posterior.future) > _WORTH * model.association.delay[lags - 1]
-    return posterior.kept(explained | (lags == 1))
+    either = by_either(movie, model, posterior.candidates, posterior.rivals, workers=options.workers)
+    posterior = posterior.kept(_explaining(model, posterior.candidates, either, 1e-2 * options.dropped))
+    posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+    either = np.maximum(posterior.past, posterior.future)
+    return posterior.kept(_explaining(model, posterior.candidates, either, 0.0))
+
+
+def _explaining(
+    model: Model, candidates: Candidates, either: NDArray[np.float64], least: float
+) -> NDArray[np.bool_]:
+    """(E,) whether links over gaps explain the detection better than chance, and others at least so much."""
+    over_gap = candidates.lag > 1
+    worth = _WORTH * model.association.delay[candidates.lag - 1]
+    return np.asarray(either > np.where(over_gap, worth, least))
 
 
 def expecting_gaps(model: Model) -> Model:

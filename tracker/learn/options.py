@@ -17,14 +17,17 @@ class LearnOptions:
         Largest lag of a link in frames.
     nearest : int
         Candidates of each detection and lag, either way.
-    classes : tuple of int
-        Numbers of motion classes that are tried, while the criterion grows.
+    classes : int
+        Motion classes at most; one more is tried while the criterion grows.
     trial_rounds, first_rounds, last_rounds : int
-        Rounds of EM of each start, of the best one and of each number of classes, and with gaps.
+        Rounds of EM of each start, and over the movie from the best one; of the best one and with one more
+        class; and with gaps.
     still : float
         Change of the marginals, a detection, at which EM stops.
     dropped : float
         Link probability below which a candidate is dropped.
+    trial : int
+        Detections over which starts are compared.
     sample : int
         Detections from which the model of a larger movie is learned; four sweeps over all of it follow.
     gaps : bool
@@ -37,12 +40,13 @@ class LearnOptions:
 
     longest_lag: int = 6
     nearest: int = 10
-    classes: tuple[int, ...] = (1, 2, 3)
+    classes: int = 3
     trial_rounds: int = 4
     first_rounds: int = 7
     last_rounds: int = 10
     still: float = 5e-4
     dropped: float = 5e-4
+    trial: int = 4_000
     sample: int = 20_000
     gaps: bool = True
     fixed: Fixed = NOTHING_FIXED

@@ -21,6 +21,7 @@ from .ladder_cpu import link_weights, square_distances
 from .m_steps import PRIOR, raw_steps
 from .options import LearnOptions
 from .registration import frame_shifts
+from .sample import sample_of
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
@@ -48,13 +49,12 @@ _LINKED, _MOST_LINKED = 0.9, 0.98
 """Prior and guard: share of detections with a successor in the next frame."""
 _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
 """Where EM starts: probability of renewal, of clutter, and noise in the median variance of a step."""
-_CORRELATION = {1: (0.3,), 2: (0.1, 0.6), 3: (0.1, 0.3, 0.6)}
-"""Where EM starts: slow classes diffuse, fast ones are directed."""
-_OTHERS = ((1.0, 0.95, 0.05, 0.05), (0.5, 0.95, 0.05, 0.2), (0.5, 0.3, 0.3, 0.4))
-"""Where EM starts once more: size of the steps, correlation, probability of renewal, and noise in the size.
-
-Directed particles; those among others so near that pairs by chance widen the steps; jitter about a place.
-"""
+_CORRELATION = (0.3,), (0.1, 0.6)
+"""Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
+_DIRECTED = 0.95
+"""Where EM starts: correlation of directed particles, and one minus their probability of renewal."""
+_JITTER = 0.5, 0.2
+"""Where EM starts: steps and noise of particles that jitter about a place, in the size of the steps."""
 _SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
 """Where EM starts with one more class: variances of the two parts of a class, and their shares of it."""
 
@@ -198,34 +198,60 @@ def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     return posterior.kept(keep)
 
 
-def start_model(movie: Movie, first: FirstOrder, classes: int, options: LearnOptions) -> Model:
-    """Where EM starts with so many motion classes: the slow ones diffuse, the fast ones are directed."""
-    many = (first.share * 1000).astype(int)[::-1]
+def part_of(movie: Movie, first: FirstOrder, most: int) -> tuple[tuple[Movie, FirstOrder], NDArray[np.int64]]:
+    """Some frames of a movie in the middle of space, with what displacements say there, and its rows.
+
+    Parameters
+    ----------
+    movie : Movie
+    first : FirstOrder
+    most : int
+        About so many detections.
+    """
+    sample = sample_of(movie.position, movie.frame_start, most)
+    rows, place = sample.rows, np.full(len(movie), -1)
+    place[rows] = np.arange(len(rows))
+    part = Movie(
+        movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
+        movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
+    )  # fmt: skip
+    whole, tail, head = first.posterior, *(place[end] for end in first.posterior.candidates[:2])
+    keep = (tail >= 0) & (head >= 0)
+    candidates = candidates_of(tail[keep] * len(rows) + head[keep], part.frame)
+    posterior = LinkPosterior(candidates, whole.probability[keep], whole.rivals[:, keep])
+    return (part, FirstOrder(posterior, first.share, first.flow[rows])), rows
+
+
+def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:
+    """Where EM starts: one class that diffuses, is directed or jitters, or a slow and a fast one.
+
+    In a crowd, EM from diffusion finds none of the others.
+    """
+    models = [_start_model(movie, first, correlation, options) for correlation in _CORRELATION]
+    one = models[0]
+    directed = replace(one.motion, correlation=np.array([_DIRECTED]), renewal=np.array([1 - _DIRECTED]))
+    size, noise = _JITTER
+    jitter = replace(one.motion, variance=size * one.motion.variance, noise=noise * one.motion.variance[0])
+    return [one, replace(one, motion=directed), replace(one, motion=jitter), *models[1:]]
+
+
+def _start_model(
+    movie: Movie, first: FirstOrder, correlation: tuple[float, ...], options: LearnOptions
+) -> Model:
+    """The first model of classes of these correlations, the slowest first."""
+    many, classes = (first.share * 1000).astype(int)[::-1], len(correlation)
     steps = np.repeat(0.5 ** np.arange(_SCALES)[::-1], many)  # a sample of the ladder, ascending
     mean = np.array([part.mean() for part in np.array_split(steps, classes)])
     mean = np.maximum(mean, mean[0] * 4.0 ** np.arange(classes))
     one, axes = np.ones(classes), movie.axes
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
-        np.repeat(mean[:, None], axes, axis=1), np.array(_CORRELATION[classes]), one / classes,
+        np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.sqrt(movie.spread),
     )  # fmt: skip
     delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
     association = AssociationModel(delay, delay.copy(), _CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
-
-
-def other_starts(model: Model) -> list[Model]:
-    """Other motion with steps as large: EM from diffusion finds none of these in a crowd."""
-    found = []
-    for size, correlation, renewal, noise in _OTHERS:
-        variance = size * model.motion.variance
-        found.append(replace(model, motion=replace(
-            model.motion, variance=variance, noise=noise * variance[0],
-            correlation=np.full(model.motion.classes, correlation),
-            renewal=np.full(model.motion.classes, renewal),
-        )))  # fmt: skip
-    return found
 
 
 def split(model: Model) -> Model:

@@ -54,7 +54,7 @@ def spread(
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
     posterior = swept(movie, model, narrowed(first.posterior), with_moments=False, workers=options.workers)
     if options.gaps:
-        posterior = with_gaps(movie, model, posterior, options, sweeps=1)
+        posterior = with_gaps(movie, model, posterior, options)
         posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     posterior = posterior.kept(posterior.probability > options.dropped)
