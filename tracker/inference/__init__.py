@@ -1,13 +1,13 @@
 """Inference: the posterior over links under a model.
 
-`records`         arguments of the kernels, as named records
-`candidates`      candidate links in compressed rows and columns, and the search for them
-`jpda`            one sweep: filters, both sides, belief propagation (kernels in `…_cpu`)
+`records`         arguments of the kernels, as named tuples
+`candidates`      candidate links in compressed rows and columns, and their search
+`jpda`            one sweep: filters, smoother, belief propagation (kernels in `…_cpu`)
 `posterior`       marginals of links; probabilities of death, birth and clutter; moments
-`passes`          another solver: Kalman filters along the links of the pass before
+`passes`          another solver: Kalman filters along the links of the previous pass
 `decide`          links of maximum expected F1, by exact assignment
 
-The door is `infer`.
+The entry point is `infer`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Jpda:
     Parameters
     ----------
     nearest : int
-        Candidates of each detection and lag, either way.
+        Number of candidates per detection and lag, in each direction of time.
     sweeps : int
-        At most so many.
+        Largest number of these.
     still : float
-        Change of the marginals, a detection, at which to stop.
+        Change of the marginals, per detection, at which to stop.
     workers : int
         Threads; they do not change the result.
     """
@@ -46,7 +46,7 @@ class Jpda:
     workers: int = 1
 
     def candidates(self, movie: Movie, model: Model) -> LinkPosterior:
-        """All candidates within the gate of the model, of which nothing is known yet."""
+        """All candidates within the gate of the model, without probabilities yet."""
         chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
         for lag in np.flatnonzero(model.association.delay) + 1:
             expected = movie.position + lag * model.surroundings.flow
@@ -66,7 +66,7 @@ class Jpda:
 
 
 class Solver(Protocol):
-    """What finds a posterior: `Jpda`, or `passes.Passes`."""
+    """A solver that computes a posterior: `Jpda` or `passes.Passes`."""
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
         """The posterior of the links of a movie."""
@@ -81,7 +81,7 @@ def infer(movie: Movie, model: Model, solver: Solver | None = None) -> LinkPoste
     movie : Movie
     model : Model
     solver : Solver, optional
-        How to find it. Default: `Jpda`.
+        The method. Default: `Jpda`.
 
     Returns
     -------

@@ -22,9 +22,9 @@ class Candidates(NamedTuple):
     lag : (E,) int32 array
         Frames between the two.
     row_start : (N + 1,) int64 array
-        The links with tail i are row_start[i] to row_start[i + 1].
+        The links with tail i are row_start[i] up to, but not including, row_start[i + 1].
     row_link : (E,) int32 array
-        0, 1, …, so that rows and columns are read alike.
+        0, 1, …; it makes rows and columns accessible in the same way.
     column_start : (N + 1,) int64 array
     column_link : (E,) int32 array
         The links with head j are column_link[column_start[j] : column_start[j + 1]].
@@ -40,7 +40,7 @@ class Candidates(NamedTuple):
 
     @property
     def size(self) -> int:
-        """E; the length of the tuple itself is that of its fields."""
+        """E (the length of the named tuple is its number of fields)."""
         return len(self.tail)
 
     def key(self) -> NDArray[np.int64]:
@@ -48,7 +48,7 @@ class Candidates(NamedTuple):
         return self.tail * np.int64(len(self.row_start) - 1) + self.head
 
     def kept(self, keep: NDArray[np.bool_]) -> Candidates:
-        """The candidates of a mask (E,)."""
+        """The candidates selected by a mask (E,)."""
         new = np.concatenate([[0], np.cumsum(keep)])
         by_head = keep[self.column_link]
         column = np.concatenate([[0], np.cumsum(by_head)])
@@ -80,7 +80,7 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
 
 
 def distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """All keys of some arrays, increasing and each once; sorting is several times faster than hashing here.
+    """Sorted distinct keys of some arrays; sorting is several times faster than hashing here.
 
     Examples
     --------
@@ -93,20 +93,20 @@ def distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What to search candidates by.
+    """Parameters of a search for candidates.
 
     Parameters
     ----------
     lag : int
         Frames from tail to head.
     count : int
-        How many of the nearest heads of each tail, and tails of each head.
+        Number of nearest heads for each tail, and of nearest tails for each head.
     expected : (N, D) float64 array
-        Where each detection is expected `lag` frames later.
+        Predicted position of each detection `lag` frames later.
     tails, heads : (N,) bool arrays, optional
-        Which detections may be one. Default: all.
+        Which detections may be tails or heads. Default: all.
     radius : float
-        Farthest distance between the expected place and the head.
+        Largest distance between the predicted position and the head.
     """
 
     lag: int
@@ -118,7 +118,7 @@ class Search:
 
 
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
-    """Keys, increasing, of the pairs that are among the nearest of either side.
+    """Sorted keys of the pairs in which either detection is among the nearest of the other.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ from ..linking import Links
 from .candidates import Candidates
 
 _CERTAIN = 1e-6
-"""Guard: no link is surer than this, or less likely, so that every cost is finite."""
+"""Guard: distance of probabilities from 0 and 1, so that all costs are finite."""
 _ROUNDS = 5
-"""Guard: rounds of the fixed point; F1 is steady to 1e-4 after three."""
+"""Guard: rounds of the fixed-point iteration; F1 has converged to 1e-4 after three."""
 
 
 def decide(
@@ -24,15 +24,15 @@ def decide(
     solver: str = "bid_and_augment",
     exact: bool = False,
 ) -> Links:
-    r"""The links of maximum expected F1, each detection having one successor and one predecessor at most.
+    r"""The links of maximum expected F1, with at most one successor and one predecessor per detection.
 
-    Of a set of links with probabilities p, where T true links are expected,
+    For a set of links with probabilities p, if T true links are expected, the expected F1 is
 
     .. math:: F_1 = 2 \sum p / (\mathrm{links} + T)
 
-    which a set of links with :math:`p > F_1 / 2` maximises (Dinkelbach 1967). Where such links exclude one
-    another, those of the largest sum of log odds of p, less those of this threshold, are taken: of links that
-    are independent given that they may be true, they are the most likely set.
+    It is maximised by the links with :math:`p > F_1 / 2` (Dinkelbach 1967). If such links exclude each other,
+    the set with the largest sum of log odds of p, relative to the log odds of this threshold, is chosen: it
+    is the most probable set if links are otherwise independent.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def decide(
     Returns
     -------
     Links
-        Cost is minus the log odds of a link, less those of F1 / 2; cost, margin and gap in nats.
+        The cost is minus the log odds of a link, relative to those of F1 / 2; cost, margin and gap are in
+        nats.
 
     Examples
     --------
@@ -88,9 +89,9 @@ def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
 
 
 def half_f1(probability: NDArray[np.float64], truth: float) -> float:
-    """Half of the largest expected F1, where so many are true: above it a link is worth deciding for.
+    """Half of the largest expected F1, given the expected number of true links: the threshold for links.
 
-    Two links above a threshold near 1/2 hardly ever share an end, so each is looked at alone.
+    Two links above a threshold near 1/2 rarely share an end, so exclusion is ignored here.
     """
     threshold = 0.5
     for _ in range(_ROUNDS):

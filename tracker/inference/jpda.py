@@ -32,37 +32,38 @@ from .smoother_cpu import future_as_observations, smooth_rows
 _Made = TypeVar("_Made")
 
 OMEGA = 0.843
-"""Weight of the row and column entropies, with which four tails and heads all alike have 4! matchings.
+"""Weight of the row and column entropies, for which four equivalent tails and heads have 4! matchings.
 
-For two it is .75, for ten .918: more rivals, more loops. Four was chosen on the developed movies."""
+For two tails it is .75, for ten .918: more rivals cause more loops. Four was chosen on the movies used for
+development."""
 ROUNDS, TOLERANCE = 8, 1e-3
-"""Guard and error level of belief propagation: rounds of a sweep, and relative change at which they end."""
+"""Guard and error level of belief propagation: rounds per sweep, and relative change at which they end."""
 _BLOCK = 2048
-"""Guard: rows that are worth a thread of their own."""
+"""Guard: number of rows for which a further thread is used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What one sweep finds, an entry a link unless said otherwise.
+    """Result of one sweep; arrays have one entry per link unless stated otherwise.
 
     Parameters
     ----------
     ratio : (E,) float64 array
-        G, the likelihood ratio by the past and the future against chance.
+        G, the likelihood ratio against chance, from past and future.
     past, future : (E,) float64 arrays
-        The same by the past alone, and by the future alone.
+        The same from the past alone, and from the future alone.
     rivals : (2, E) float64 array
-        R and C, what competes with the link in its row and in its column.
+        R and C, the total weight of the competitors of a link in its row and in its column.
     row_none, column_none : (N,) float64 arrays
-        Weight of no successor, of no predecessor, clutter included.
+        Weights of no successor and of no predecessor, including clutter.
     death, birth : (N,) float64 arrays
-        The same without clutter.
+        The same weights without clutter.
     fresh, fresh_back : (N,) float64 arrays
-        Probability of no predecessor by the past alone, of no successor by the future alone.
+        Probability of no predecessor from the past alone, and of no successor from the future alone.
     total : (N,) float64 array
         The normalisation of the forward filter.
     moments : Moments
-        Empty if none were asked for.
+        Empty if not requested.
     """
 
     ratio: NDArray[np.float64]
@@ -88,7 +89,7 @@ def sweep(
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
-    """One sweep under a model, which begins with the rivals (2, E) of the sweep before, or ones."""
+    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones."""
     rivals = rivals.copy()
     none, steps, places = _nones(movie, model), _steps(model), _places(movie, model, candidates)
     death, birth = none
@@ -154,9 +155,9 @@ def propagate(
     none : (N,) float64 arrays
         Weights of no successor and of no predecessor.
     rivals : (2, E) float64 array
-        Where to begin; overwritten by what competes with each link in its row and in its column.
+        Initial values; overwritten by the weights of the competitors in rows and columns.
     rounds : int
-        At most so many.
+        Largest number of these.
     workers : int
         Threads; they do not change the result.
     """
@@ -179,7 +180,7 @@ def _half_round(arrays: tuple[NDArray, ...], block: tuple[int, int]) -> float:
 
 
 def marginals(ratio: NDArray[np.float64], rivals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) link probabilities by likelihood ratios (E,) and rivals (2, E)."""
+    """(E,) link probabilities from likelihood ratios (E,) and rivals (2, E)."""
     return ratio / (ratio + (rivals[0] * rivals[1]) ** OMEGA)
 
 
@@ -189,8 +190,8 @@ def log_evidence(candidates: Candidates, found: Sweep) -> float:
     .. math:: \omega \sum (\log row + \log column) - (2 \omega - 1) \sum \log(1 + odds) + (1 - \omega) \sum p
               \log(F / G)
 
-    The last term, with F the likelihood by the past alone, makes a chain without rivals exact: its links'
-    evidence counts by the past, and that by the future once.
+    The last term, in which F is the likelihood from the past alone, makes the result exact for a chain
+    without rivals, in which the evidence of each link must count once.
     """
     odds = found.ratio / (found.rivals[0] * found.rivals[1]) ** OMEGA
     row = found.row_none ** (1 / OMEGA) + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
@@ -252,7 +253,7 @@ def _direction(
 def _filtered(
     movie: Movie, steps: Steps, places: Places, directions: tuple[Direction, Direction], workers: int
 ) -> list[Messages]:
-    """Messages of both filters: frames in order, the rows of one and both directions side by side."""
+    """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
     spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
     each = [_messages(len(places.tail), len(movie), steps) for _ in directions]
@@ -294,14 +295,14 @@ def _moments(links: int, steps: Steps) -> Moments:
 
 
 def _blocks(first: int, last: int, workers: int) -> list[tuple[int, int]]:
-    """Cuts of a range of rows, four a worker, so that the last ones to end are short."""
+    """Division of a range of rows into four blocks per worker, to balance the load."""
     many = max(1, min(4 * workers, (last - first) // _BLOCK))
     cuts = np.linspace(first, last, many + 1).astype(int).tolist()
     return list(zip(cuts[:-1], cuts[1:], strict=True))
 
 
 def _in_blocks(work: Callable[[tuple[int, int]], _Made], count: int, workers: int) -> list[_Made]:
-    """What the work makes of each block of `count` rows."""
+    """Apply `work` to each block of `count` rows."""
     if workers <= 1 or count < 2 * _BLOCK:
         return [work((0, count))]
     return list(in_threads(work, _blocks(0, count, workers), workers))

@@ -1,6 +1,7 @@
-"""The posterior by passes: pairs are weighed by Kalman filters along the links of the pass before (`refine`).
+"""The posterior by passes: pairs are weighed by Kalman filters along previous links (`refine`).
 
-The other solver of `infer`. It knows one velocity and diffusion, where the model has classes.
+This is the other solver of `infer`. It uses one velocity process and diffusion in place of the classes of the
+model.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from .candidates import candidates_of
 from .posterior import LinkPosterior
 
 LEAST_RATE = 1e-6
-"""Guard: least rate, for those of a `LinkModel` lie between 0 and 1."""
+"""Guard: least rate, because rates of a `LinkModel` must be between 0 and 1."""
 _SHORT = 0.5
-"""Error level: frames of persistence below which a velocity is none."""
+"""Error level: persistence in frames below which there is no velocity."""
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Passes over the whole movie, until no link and no probability changes.
+    """Passes over the whole movie until no link and no probability changes.
 
     Parameters
     ----------
     passes : int
-        At most so many.
+        Largest number of these.
     workers : int
         Threads; they do not change the result.
     """
@@ -56,7 +57,7 @@ class Passes:
 
 
 def velocity_and_diffusion(motion: MotionModel) -> Motion:
-    """One Ornstein-Uhlenbeck velocity and diffusion, whose steps correlate as those of all classes do.
+    """An Ornstein-Uhlenbeck velocity plus diffusion with the step correlations of all classes together.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def velocity_and_diffusion(motion: MotionModel) -> Motion:
 def ornstein_uhlenbeck(
     moved: NDArray[np.float64], kept: tuple[float, float], noise: tuple[float, ...]
 ) -> Motion:
-    """The motion whose steps have variances (A,), and correlations with the next and the one after it."""
+    """The motion with step variances (A,) and step correlations at lags 1 and 2."""
     lasting = min(kept[1] / kept[0], 1 - LEAST_RATE) if kept[0] > 0 else 0.0
     if lasting <= np.exp(-1 / _SHORT):
         return Motion.static(tuple(np.sqrt(moved).tolist()), noise)

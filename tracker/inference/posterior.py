@@ -1,4 +1,4 @@
-"""The posterior over links: what a movie and a model say of every candidate."""
+"""The posterior over links: probabilities of all candidates, given a movie and a model."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .records import Moments
 
 @dataclass(frozen=True, eq=False)
 class LinkPosterior:
-    """What is known of every candidate link, and of every detection.
+    """Probabilities of candidate links and detections.
 
     Parameters
     ----------
     candidates : Candidates
     probability : (E,) float64 array
-        Of each link: its marginal.
+        Marginal probability of each link.
     rivals : (2, E) float64 array
-        What competes with it in its row and in its column, with which the next sweep begins.
+        Weights of its competitors in row and column, from which the next sweep starts.
     ratio, past, future : (E,) float64 arrays
-        Likelihood ratio by both sides, by the past alone and by the future alone.
+        Likelihood ratio from both sides, from the past alone and from the future alone.
     clutter, death, birth : (N,) float64 arrays
-        Probability that a detection is of no particle, the last of its track, the first of its track.
+        Probability that a detection is clutter, the last of its track, and the first of its track.
     fresh : (N,) float64 array
-        Probability, by the past alone, that it has no predecessor.
+        Probability, from the past alone, that a detection has no predecessor.
     log_evidence : float
         Log likelihood of the movie, relative to 'no two detections are linked'.
     change : float
-        By how much the last sweep changed the marginals, a detection.
+        Change of the marginals in the last sweep, per detection.
     moments : Moments or None
-        Expected sufficient statistics of the steps; None if the last sweep was asked for none.
+        Expected sufficient statistics of the steps; None if the last sweep did not compute them.
     sweeps : int
-        How many led here.
+        Number of sweeps so far.
     """
 
     candidates: Candidates
@@ -58,11 +58,11 @@ class LinkPosterior:
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
-        """Nothing is known of any candidate yet."""
+        """A posterior before the first sweep."""
         return cls(candidates, np.zeros(candidates.size), np.ones((2, candidates.size)))
 
     def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
-        """The candidates of a mask (E,), ready for the next sweep."""
+        """The candidates selected by a mask (E,), ready for the next sweep."""
         if keep.all():
             return self
         some = self.candidates.kept(keep)
@@ -94,7 +94,7 @@ def swept(
     movie : Movie
     model : Model
     posterior : LinkPosterior
-        Its candidates and rivals are where the sweep begins.
+        Provides the candidates and the initial rivals.
     with_moments : bool
         Whether the M-steps need them.
     workers : int

@@ -1,7 +1,7 @@
-"""CPU kernel of belief propagation: what competes with a link in its row, or in its column.
+"""CPU kernel of belief propagation: weights of the competitors of a link in its row or column.
 
-Each segment writes the values of its own links alone, and reads those that the other side wrote in the half
-round before: no result depends on the order of threads.
+Each segment writes only the values of its own links, and reads values that the other side wrote in the
+previous half round; so no result depends on the order of threads.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ COUNTS = 1e-3  # guard: share of a segment below which a link's change does not 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def compete(first, last, start, link, ratio, alone, own, other, power):  # pragma: no cover
-    """One half round over the segments first:last; returns the largest relative change.
+    """One half round over segments first:last; returns the largest relative change.
 
     start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; alone (N,) f8 the weight of no link
     to the power 1 / omega; other (E,) f8 what competes in the segments of the other side; power 1 - omega.

@@ -1,4 +1,4 @@
-"""Arguments of the kernels, as named records.
+"""Arguments of the kernels, as named tuples.
 
 E links, N detections, K classes, D axes. `f8` are float64, `i4` int32 and `i8` int64 arrays. The number of
 axes is that of a tuple, which the compiler knows, so that it unrolls the loops over them.
@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """One direction of time: which links come in to a detection and which go out, and where these lead.
+    """One direction of time: incoming and outgoing links of each detection, and their far ends.
 
     in_start, out_start (N + 1,) i8; in_link, out_link, far (E,) i4; way 1 or -1; alone (N,) f8 the
     probability of no incoming link to the power 1 / omega, power 1 - omega; own, rival (E,) f8 the
@@ -60,7 +60,7 @@ class Direction(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """What a filter says.
+    """Messages of a filter.
 
     likelihood (E, K) f8 of a link by what came before; weight (E, K) of it where it comes in, fresh (N,) of
     no incoming link, total (N,) their sum before it was divided out; state (E, K, D, 5) of position and step
@@ -75,7 +75,7 @@ class Messages(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Expected sufficient statistics of a link, given that it is true; empty if none are asked for.
+    """Expected sufficient statistics of a link, given that it is true; empty if not requested.
 
     chance (E, K, 2) f8: `continued` and `renewed`, the probabilities that its step s' goes on from the one
     before, s, or is drawn anew. sums (E, K, D, 4) f8: `square` and `fresh_square`, of s'² of either;

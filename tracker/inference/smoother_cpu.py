@@ -1,4 +1,4 @@
-"""CPU kernels of both sides: likelihood ratios of links by the past of the tail and the future of the head.
+"""CPU kernels of the smoother: likelihood ratios of links from the past of tails and future of heads.
 
 Each row writes its own links alone: no result depends on the order of threads.
 """
@@ -22,7 +22,7 @@ LEAST_VARIANCE = 1e-12  # guard: of an observation, in the variance of a step
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def future_as_observations(first, last, steps, messages, factor):  # pragma: no cover
-    """Replace the states of backward messages by what they say of the step s into their tail.
+    """Replace the states of backward messages by their likelihood of the step s into their tail.
 
     p(future | x, s) is two scalar observations, of s and of x - beta s. The stationary prior of s is
     divided out here, once: this is where the past and the future would count it twice. Written in place,
@@ -100,7 +100,7 @@ def _past(i, lag, steps, places, side, messages, stay, fresh, which, weight, par
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _both(before, seen):  # pragma: no cover
-    """One axis of a pair of components: the state at the head given the past and the future.
+    """One axis of a pair of components: the state at the head, given past and future.
 
     before is the state by the past, seen what the future says as observations. Returns x, s, xx, xs, ss given
     both, and the quadratic form and the variances of the Gaussian that they have in common.
@@ -146,7 +146,7 @@ def _future_fresh(first, last, link, alone, renewal, enters, incoming, weight): 
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _add(w, c, fresh, lag, gap, k, part, both, chance, sums, residual):  # pragma: no cover
-    """Add a pair of components of class c to the sums of a link, as `Moments` has them.
+    """Add a pair of components of class c to the sums of a link, in the form of `Moments`.
 
     part[k] (D, 9) is the state by the past, as in `_past`, and both (D, 5) that by both sides.
     """

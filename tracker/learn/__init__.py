@@ -1,18 +1,18 @@
-"""Learning: the model from the movie itself, by expectation and maximisation.
+"""Learning: estimate the model from the movie itself, by expectation-maximisation.
 
-`options`        what decides how
-`registration`   how far whole frames move, by cross-correlation
+`options`        settings
+`registration`   motion of whole frames, by cross-correlation
 `starts`         coordinates, candidates and step scales from displacements alone
-`field`          what varies in space: the step that neighbours share, survival
-`m_steps`        one M-step a parameter group
-`em`             sweeps and M-steps in turn; gaps
+`field`          quantities that vary in space: common step of neighbours, survival
+`m_steps`        one M-step for each parameter group
+`em`             alternating sweeps and M-steps; gaps
 `fixed`          parameters that are given, not learned
-`errors`         standard errors of those that are
+`errors`         standard errors of learned parameters
 `lagged`         noise and steps from covariances of displacements
 `sample`         the part of a large movie from which its model is learned
-`whole`          the whole of it, by that model
+`whole`          the whole movie, with that model
 
-The door is `learn`.
+The entry point is `learn`.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from .whole import spread
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What was learned from a movie.
+    """The result of learning from a movie.
 
     Parameters
     ----------
     movie : Movie
-        In the coordinates in which inference works.
+        In the coordinates of the inference.
     model : Model
     posterior : LinkPosterior
     """
@@ -67,7 +67,7 @@ def learn(
     *,
     time: NDArray[np.int64] | None = None,
 ) -> Learned:
-    """Learn from a movie how its particles move and are seen, and the posterior over its links.
+    """Learn motion and detection of particles from a movie, and the posterior over its links.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def learn(
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     options : LearnOptions, optional
     time : (F,) int64 array, optional
-        When each frame was seen, in intervals, where some in between were not recorded: particles go the
-        farther then, and are not missed. Default: one after another.
+        Time of each frame in intervals, if some frames were not recorded: particles then move farther, but do
+        not count as missed. Default: consecutive frames.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def _fitted(
     options: LearnOptions,
     time: NDArray[np.int64] | None,
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """EM from the best start, and again with gaps."""
+    """EM from the best initial values, and again with gaps."""
     movie, flow = options.fixed.turned(*whitened(position, frame_start, options))
     movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
@@ -135,7 +135,7 @@ class _Fit:
 
     @property
     def criterion(self) -> float:
-        """The Bayesian information criterion: log evidence less what its parameters cost."""
+        """The Bayesian information criterion: log evidence minus the penalty for parameters."""
         motion, detections = self.model.motion, len(self.posterior.clutter)
         return self.posterior.log_evidence - 0.5 * motion.classes * (len(motion.noise) + 3) * np.log(
             detections

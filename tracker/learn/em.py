@@ -1,4 +1,4 @@
-"""EM: sweeps and M-steps in turn, and gaps once the next frames are known."""
+"""EM: alternating sweeps and M-steps; gaps are added after links to the next frame are known."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from .m_steps import maximised
 from .options import LearnOptions
 
 _FEWEST = 5
-"""Guard: rounds before EM may stop."""
+"""Guard: least number of rounds of EM."""
 _SETTLE = 2
-"""Guard: sweeps under the last model, so that its evidence is that of settled messages."""
+"""Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _OPEN = 0.02
-"""Error level: detections surer than this of a link get no further candidates."""
+"""Error level: probability of a link above which a detection gets no further candidates."""
 _WORTH = 0.5
-"""Error level: likelihood, in that of chance, below which a gap is not bridged."""
+"""Error level: likelihood ratio against chance below which a gap is not bridged."""
 _CHANCE = 0.02
-"""Prior: odds of a link over a gap against chance, from which its gate is computed."""
+"""Prior: odds of a gap link against chance, from which its gate is computed."""
 _LEAST_REACH = 2.5
-"""Prior: spacings within which the next frame is searched at least: some steps are far longer than most."""
+"""Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
 _MISSED = 0.2
-"""Prior: probability of one more missed frame, with which the search for gaps begins."""
+"""Prior: initial probability of one more missed frame in the search for gaps."""
 
 
 def fit(
     movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields, rounds: int, options: LearnOptions
 ) -> tuple[Model, LinkPosterior]:
-    """EM until the marginals stay; candidates whose marginal has become negligible are dropped on the way."""
+    """EM until the marginals converge; candidates with negligible marginals are dropped on the way."""
     noises, model = [], options.fixed.held(movie, model)
     for turn in range(rounds):
         posterior = swept(movie, model, posterior, workers=options.workers)
@@ -60,9 +60,9 @@ def fit(
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
-    """The posterior with candidates of every lag between detections that are not surely linked.
+    """The posterior with candidates of every lag between detections without a certain link.
 
-    Those over missed frames stay only where the link explains the detection better than chance would.
+    Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
     after, before = posterior.linked(len(movie))
     keys = [np.empty(0, np.int64)]
@@ -96,7 +96,7 @@ def _explaining(
 
 
 def expecting_gaps(model: Model) -> Model:
-    """The model, as if half of the detections without a successor in the next frame had one later."""
+    """The model under the assumption that half of the detections without a successor have a later one."""
     association = model.association
     fall = _MISSED ** np.arange(1, association.longest)
     later = [

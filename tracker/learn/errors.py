@@ -1,7 +1,8 @@
-"""Standard errors of what was learned: a jackknife over groups of tracks, and what EM's rate adds.
+"""Standard errors of learned parameters: a jackknife over groups of tracks, and a correction for EM.
 
-One M-step without a group shifts a parameter; EM would go on from there, by the shift over one minus the rate
-at which it converges (Meng and Rubin 1991, SEM). The rate is measured by iterations from a place nearby.
+One M-step without a group shifts a parameter. Further iterations of EM would increase this shift by the
+factor 1 / (1 - rate), where rate is the convergence rate of EM (Meng and Rubin 1991, SEM). The rate is
+measured by iterations from a nearby point.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from ..model.movie import Movie, summed, weighted
 from .m_steps import motion_step
 
 _GROUPS = 8
-"""Prior: groups of tracks; an error is known to a quarter of itself."""
+"""Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
 _AWAY = 1.1
-"""Guard: by how much noise is changed to see where EM takes it."""
+"""Guard: relative change of the noise in the measurement of the convergence rate."""
 _SETTLING = 6
 """Guard: iterations of EM after which a change of the noise decays evenly: .87 to .9 of .9 to .91."""
 _SLOWEST = 0.98
-"""Guard: the largest rate of convergence that is believed."""
+"""Guard: largest accepted convergence rate."""
 
 
 @dataclass(frozen=True)
 class Kinematics:
-    """What steps show, in the unit of the positions and in frames.
+    """Statistics of steps, in the unit of the positions and in frames.
 
     Parameters
     ----------
     step : (A,) float64 array
-        Root mean square displacement that is seen along each axis in one frame, beside the flow.
+        Root mean square observed displacement per frame along each axis, without the flow.
     noise : (A,) float64 array
         Standard deviation of localisation along each axis.
     kept : float
@@ -49,7 +50,7 @@ class Kinematics:
 
     @classmethod
     def of(cls, movie: Movie, model: Model) -> Kinematics:
-        """Those of a model."""
+        """The statistics of a model."""
         motion = model.motion
         seen = weighted(motion.share, motion.variance) + 2 * motion.noise
         step, noise = (np.sqrt(movie.variance_given(one)) for one in (seen, motion.noise))
@@ -64,7 +65,7 @@ def standard_errors(
     Parameters
     ----------
     movie, model, posterior
-        As they were learned; the posterior with moments.
+        As learned; the posterior includes moments.
     workers : int
         Threads; they do not change the result.
     """
@@ -106,7 +107,7 @@ def standard_errors(
 
 
 def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
-    """(N,) group of each detection: all of a track, by its likely links, are in one."""
+    """(N,) group of each detection; all detections of a track of probable links are in one group."""
     candidates, likely = posterior.candidates, posterior.probability > 0.5
     first = np.arange(len(movie))
     first[candidates.head[likely]] = candidates.tail[likely]
@@ -118,10 +119,10 @@ def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
 
 
 def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:
-    """The share of a change of the noise that is left after one iteration of EM, once it decays evenly.
+    """The share of a change of the noise that remains after one iteration of EM, at the slow rate.
 
-    The first iteration takes away what noise alone decides; what it shares with steps and correlations decays
-    more slowly, and this slow rate is what limits the error.
+    The first iterations remove the part that depends on noise alone. The part that is correlated with steps
+    and correlations decays more slowly, and this slow rate determines the error.
     """
     here, away = model, replace(model, motion=replace(model.motion, noise=_AWAY * model.motion.noise))
     near, far, left = posterior, posterior, [np.log(_AWAY)]

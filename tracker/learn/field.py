@@ -1,4 +1,4 @@
-"""Fields: the step that neighbours share, and how survival varies in space."""
+"""Fields: the common step of neighbours, and the variation of survival in space."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
 
 _INNER, OUTER = 6, 24
-"""Prior: neighbours whose mean step is a predictor, beside that of the whole frame."""
+"""Prior: number of neighbours whose mean step is a predictor, in addition to the mean of the whole frame."""
 _POOL = 32
-"""Prior: detections around one, of all frames, whose rates of birth and death are its own."""
+"""Prior: number of nearest detections, in all frames, that determine local rates of birth and death."""
 _RIDGE = 20.0
-"""Prior: detections' worth of evidence that no step is shared."""
+"""Prior: weight, in detections, of no common step."""
 _NONE = 1e-9
-"""Guard: weight that is none."""
+"""Guard: weight that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Neighbours in space, which are searched once.
+    """Spatial neighbours, which are determined once.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Fields:
 
     @classmethod
     def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
-        """The neighbours in a movie; those of all frames only if survival is asked for."""
+        """The neighbours in a movie; those in all frames only if survival is estimated."""
         rows, whole = np.arange(len(movie)), np.array([0, len(movie)])
         near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
         many = min(_POOL, len(movie) - 1) if pooled else 0
@@ -50,14 +50,14 @@ class Fields:
         return cls(movie, near, pool)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N, D) the step that neighbours predict: ridge regression of own steps on what those of others say.
+        """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
 
         Parameters
         ----------
         step : (N, D) float64 array
             Raw displacements to the next frame: posterior means would feed back on themselves.
         weight : (N,) float64 array
-            Probability that a detection makes it.
+            Probability that a detection makes this step.
         """
         movie, axes = self.movie, self.movie.axes
         predictor = np.empty((len(movie), 4, axes))
@@ -74,7 +74,7 @@ class Fields:
         return shared
 
     def _of_frame(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N, D) mean step of the others of the frame, and one step of zero."""
+        """(N, D) mean of the steps of the other detections in the frame and one zero step."""
         movie = self.movie
         own = step * weight[:, None]
         sums = np.stack([summed(movie.frame, column, movie.frames) for column in own.T], axis=1)
@@ -82,14 +82,14 @@ class Fields:
         return (sums[movie.frame] - own) / (count[movie.frame] - weight + 1)[:, None]
 
     def survival(self, alone: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) relative probability of a successor: pooled over neighbours, shrunk as random effects.
+        """(N,) relative probability of a successor, pooled over neighbours with random-effects shrinkage.
 
         Parameters
         ----------
         alone : (N,) float64 array
-            Probability that a detection has none, if it is real.
+            Probability that a detection has no successor, if it is not clutter.
         weight : (N,) float64 array
-            Probability that it is real and might have one.
+            Probability that it is not clutter and may have a successor.
         """
         if not self.pool.shape[1] or weight.sum() < 1:
             return np.ones(len(alone))

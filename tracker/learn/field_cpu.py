@@ -1,6 +1,6 @@
-"""CPU kernels of the field: what the neighbours of a detection say of a vector or a rate at its place.
+"""CPU kernels of the field: predict a vector or a rate at a detection from its neighbours.
 
-Each row is written alone: no result depends on the order of threads.
+Each row is written independently, so no result depends on the order of threads.
 """
 
 # mypy: ignore-errors
@@ -32,7 +32,7 @@ def _solved_first(matrix, right):  # pragma: no cover
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def surroundings(near, position, step, weight, inner, unit, predictor):  # pragma: no cover
-    """Predict the vector at each row from those of its neighbours, in three ways.
+    """Predict the vector at each row from those of its neighbours, by three predictors.
 
     near (N, M) i4, nearest first, -1 where there are no more; position (N, D), step (N, D), weight (N,) f8;
     unit, a tuple of D ones. Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of

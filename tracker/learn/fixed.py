@@ -1,4 +1,4 @@
-"""Fixed parameters: an M-step that is the identity for each that is given."""
+"""Fixed parameters: given values, which M-steps do not change."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from ..model import AssociationModel, Model, MotionModel
 from ..model.movie import Movie
 
 _LEAST = 1e-6
-"""Guard: share of the variance of a step that is motion, if more noise is given; rates that are none."""
+"""Guard: least share of motion in the step variance, if more noise is given; rates that count as zero."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Parameters that are given, not learned; None for each that is learned.
+    """Parameters that are given instead of learned; None for each that is learned.
 
     Parameters
     ----------
     step : tuple of float, optional
-        Standard deviation of the displacement that is seen in one frame, along each axis as it was given.
+        Standard deviation of the observed displacement in one frame, along each original axis.
     noise : tuple of float, optional
-        Standard deviation of localisation along each axis as it was given.
+        Standard deviation of localisation along each original axis.
     gate : tuple of float, optional
-        Radii, along each axis as it was given, within which a successor is looked for in the next frame; over
-        g frames they grow by g^(3/4).
+        Radii of the gate for the next frame, along each original axis; over g frames they grow by g^(3/4).
     persistence : float, optional
         Frames over which the correlation of steps falls to 1/e; 0 for none.
     end, start : float, optional
-        Probability that a detection has no successor, no predecessor; clutter has neither.
+        Probability that a detection has no successor, and no predecessor; clutter has neither.
     miss : float, optional
         Probability that a particle is missed in a frame.
     clutter : float, optional
-        Probability that a detection is of no particle.
+        Probability that a detection is clutter.
     """
 
     step: tuple[float, ...] | None = None
@@ -49,7 +48,7 @@ class Fixed:
     clutter: float | None = None
 
     def held(self, movie: Movie, model: Model) -> Model:
-        """The model with what is given in the place of what was learned."""
+        """The model with given values in place of learned ones."""
         if self == NOTHING_FIXED:
             return model
         return replace(
@@ -57,7 +56,7 @@ class Fixed:
         )
 
     def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
-        """(E,) whether candidates are within the gate that is given, around where the flow leads."""
+        """(E,) whether candidates are within the given gate around the position predicted by the flow."""
         if self.gate is None:
             return np.ones(candidates.size, dtype=np.bool_)
         tail, head, lag = candidates.tail, candidates.head, candidates.lag.astype(np.float64)

@@ -1,4 +1,4 @@
-"""CPU kernels of the ladder of step scales: pairs as a Poisson process."""
+"""CPU kernels of the mixture of step scales, fitted to pairs as a Poisson process."""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
@@ -11,7 +11,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def square_distances(position, expected, tail, head, square):  # pragma: no cover
-    """Write square (E,) f8, the squared distance of each head from where its tail is expected."""
+    """Write square (E,) f8, the squared distance of each head from the predicted position of its tail."""
     for f in range(len(tail)):
         total = 0.0
         for d in range(position.shape[1]):

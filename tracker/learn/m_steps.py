@@ -1,4 +1,4 @@
-"""M-steps: every parameter group has one owner here, by the expected statistics of a posterior."""
+"""M-steps: one function for each parameter group, from the expected statistics of a posterior."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PRIOR = 5.0
 _RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
 _CORRELATION = -0.95, 0.995
-"""Guard: correlations beyond which steps say nothing of the class."""
+"""Guard: largest absolute correlation of a class."""
 _LEAST_VARIANCE = 1e-6
-"""Guard: variance of the steps of a class, in that of all."""
+"""Guard: least variance of the steps of a class, relative to that of all."""
 _LEAST_SCALE = 1e-3
-"""Guard: square of the step scale of an interval."""
+"""Guard: least squared step scale of an interval."""
 _NONE = 1e-9
-"""Guard: count that is none."""
+"""Guard: count that counts as zero."""
 
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
@@ -37,7 +37,7 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
 
 
 def motion_step(motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
-    """The motion after one M-step, with the scales of the steps as they are."""
+    """The motion after one M-step, with unchanged step scales."""
     assert posterior.moments is not None
     weight = _to_the_next_frame(posterior)
     return replace(
@@ -47,7 +47,7 @@ def motion_step(motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
 
 
 def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
-    """The model with rates, flow and survival of this movie, and its motion as it is."""
+    """The model with rates, flow and survival of this movie, and unchanged motion."""
     surroundings = _surroundings(movie, posterior, fields)
     return Model(model.motion, _association(movie, model, posterior, surroundings), surroundings)
 
@@ -62,7 +62,7 @@ def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float6
 
 
 def _to_the_next_frame(posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(E,) probabilities of links to the next frame, 0 of others."""
+    """(E,) probabilities of links to the next frame; 0 for other links."""
     return np.asarray(posterior.probability * (posterior.candidates.lag == 1))
 
 
@@ -88,7 +88,7 @@ def _step_scale(
 ) -> tuple[NDArray[np.float64], float]:
     """(F - 1,) scale of the steps over each interval, and the mean square that belongs to the classes.
 
-    Random effects, shrunk by what sampling alone would scatter (DerSimonian and Laird 1986).
+    A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986).
     """
     moments, intervals = posterior.moments, len(motion.step_scale)
     assert moments is not None
@@ -112,7 +112,7 @@ def _renewal(
 ) -> NDArray[np.float64]:
     """(K,) probability of renewal of each class; a class is entered as often as it is left.
 
-    Of the fresh steps those count whose tail has a predecessor.
+    Only renewed steps whose tail has a predecessor are counted.
     """
     moments = posterior.moments
     assert moments is not None
@@ -123,7 +123,7 @@ def _renewal(
 
 
 def _noise(motion: MotionModel, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(D,) variance of localisation."""
+    """(D,) variance of the localisation error."""
     assert posterior.moments is not None
     p = posterior.probability
     return (weighted(p, posterior.moments.residual) + PRIOR * motion.noise) / (p.sum() + PRIOR)
@@ -140,9 +140,9 @@ def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Sur
 def _association(
     movie: Movie, model: Model, posterior: LinkPosterior, around: Surroundings
 ) -> AssociationModel:
-    """Delays and clutter: one rate for the next frame, one for later ones, whose lags fall off geometrically.
+    """Delays and clutter: one rate for the next frame, and one for later frames with geometric lags.
 
-    A rate of its own for each lag would run away where lags are many and evidence is little.
+    Separate rates for all lags would be unstable with many lags and little evidence.
     """
     old, candidates = model.association, posterior.candidates
     lags = np.arange(old.longest - 1)

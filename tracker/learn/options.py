@@ -1,4 +1,4 @@
-"""Options of learning: every number that is neither a prior, a guard nor computed from an error level."""
+"""Options of learning: all numbers that are neither priors nor guards nor computed from error levels."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from .fixed import NOTHING_FIXED, Fixed
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """What decides how a model is learned; the sensitivity table says what half and double of each cost.
+    """Settings of learning; the sensitivity table shows the effect of halving and doubling each.
 
     Parameters
     ----------
     longest_lag : int
         Largest lag of a link in frames.
     nearest : int
-        Candidates of each detection and lag, either way.
+        Number of candidates per detection and lag, in each direction of time.
     classes : int
         Motion classes at most; one more is tried while the criterion grows.
     trial_rounds, first_rounds, last_rounds : int
         Rounds of EM of each start, and over the movie from the best one; of the best one and with one more
         class; and with gaps.
     still : float
-        Change of the marginals, a detection, at which EM stops.
+        Change of the marginals, per detection, at which EM stops.
     dropped : float
         Link probability below which a candidate is dropped.
     trial : int
         Detections over which starts are compared.
     sample : int
-        Detections from which the model of a larger movie is learned; four sweeps over all of it follow.
+        Number of detections from which the model of a larger movie is learned; four sweeps over the whole
+        movie follow.
     gaps : bool
-        Whether links over missed frames are sought.
+        Whether to search links over missed frames.
     fixed : Fixed
-        What is given, not learned.
+        Parameters that are given instead of learned.
     workers : int
         Threads; they do not change the result.
     """

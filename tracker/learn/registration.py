@@ -1,4 +1,4 @@
-"""Registration: how far each frame is carried onto the next, by their cross-correlation; no link is known."""
+"""Registration: displacement between consecutive frames by cross-correlation, without links."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from numpy.typing import NDArray
 from scipy import fft
 
 _REACH = 8.0
-"""Guard: shifts along an axis that are looked for, in spacings."""
+"""Guard: largest shift along an axis, in spacings."""
 _BLUR = 0.35
 """Prior: width of the correlation peak, in spacings."""
 _SHAPE = 4.0
-"""Prior: scale on which the cloud's own shape varies, in widths of the peak; it is filtered out."""
+"""Prior: scale of density variations of the point cloud, in widths of the peak; they are filtered out."""
 _SURE = 6.0
-"""Error level: standard deviations above which a peak is no chance, and above that of no shift."""
+"""Error level: least significance of a peak in standard deviations, and its excess over that of no shift."""
 _FEWEST = 2.0
-"""Guard: pairs that are one standard deviation at least: where few coincide, chance is not normal."""
+"""Guard: least standard deviation in pairs: if few pairs coincide, their number is not normal."""
 _CELLS = 4_000_000
-"""Guard: cells of the grid at most."""
+"""Guard: largest number of cells of the grid."""
 
 
 def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(F, D) displacement of each frame to the next where it is no chance, else 0; the last is 0.
+    """(F, D) displacement of each frame to the next if it is significant, else 0; the last is 0.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
 
 
 def _band(shape: list[int]) -> NDArray[np.float32]:
-    """Fourier transform of a Gaussian of one cell less a wider one."""
+    """Fourier transform of a Gaussian of one cell minus a wider one."""
     last = len(shape) - 1
     square = np.zeros([1] * len(shape))
     for axis, size in enumerate(shape):

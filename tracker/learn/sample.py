@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_FRAMES = 12
-"""Prior: frames in a row that show how particles go on; a gap of five and what is before and after it."""
+"""Prior: least number of consecutive frames: a gap of five with frames before and after it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some of the detections of some frames in a row.
+    """Some of the detections in consecutive frames.
 
     Parameters
     ----------
     rows : (M,) int64 array
         Increasing.
     frames : slice
-        Of which frames.
+        The frames.
     frame_start : (frames + 1,) int64 array
-        Where those of each frame begin among the rows.
+        Start of the detections of each frame among the rows.
     """
 
     rows: NDArray[np.int64]
@@ -31,9 +31,9 @@ class Sample:
 
 
 def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], most: int) -> Sample:
-    """About `most` detections: those in the middle frames and, if these are too many, in the middle of space.
+    """About `most` detections: those in the middle frames and, if these are too many, near the centre.
 
-    A ball around the middle of space, and not a share of all: who is a neighbour of whom stays as it is.
+    All detections in a ball around the centre are taken, not a random share, so that neighbours are kept.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Starts: coordinates, candidates and step scales from displacements alone, before any message is sent.
+"""Starts: coordinates, candidates and step scales from displacements alone, before the first sweep.
 
-The scales are fitted to pairs as a Poisson process, links on a background of chance pairs of the local
-density, without any matching: wrong links of a soft matching would widen them.
+The scales are fitted to all pairs as a Poisson process: links plus a background of chance pairs with the
+local density. No matching is used, because wrong links of a soft matching would increase the scales.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _WHITENINGS = 2
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
-"""Guard: share of the largest variance of a step that an axis has at least."""
+"""Guard: least step variance of an axis, relative to the largest."""
 _JUMP = 0.5
-"""Guard: spacings beyond the usual by which a frame jumps."""
+"""Guard: displacement beyond the usual one, in spacings, that counts as a jump of a frame."""
 _SCALES = 11
-"""Prior: step variances from 1 down to 2^-10 square spacings, each half of the one before."""
+"""Prior: step variances from 1 to 2^-10 squared spacings, each half of the previous one."""
 _ROUNDS = 6
 """Guard: rounds of the fit to pairs."""
 _PAIRS = 30_000
-"""Guard: pairs to which the scales are fitted."""
+"""Guard: number of pairs to which the scales are fitted."""
 _FIELD_ROUNDS = 3
 """Guard: rounds of scales, marginals and flow."""
 _FEW_ROUNDS = 4
@@ -48,7 +48,8 @@ _LOST = 1e-3
 _LINKED, _MOST_LINKED = 0.9, 0.98
 """Prior and guard: share of detections with a successor in the next frame."""
 _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
-"""Where EM starts: probability of renewal, of clutter, and noise in the median variance of a step."""
+"""Initial values of EM: probability of renewal, of clutter, and noise relative to the median step
+variance."""
 _CORRELATION = (0.3,), (0.1, 0.6)
 """Where EM starts: one class; or two, of which the slow one diffuses, and the fast one is directed."""
 _DIRECTED = 0.95
@@ -56,21 +57,21 @@ _DIRECTED = 0.95
 _JITTER = 0.5, 0.2
 """Where EM starts: steps and noise of particles that jitter about a place, in the size of the steps."""
 _SPLIT_SIZES, _SPLIT_SHARES = (0.6, 6.0), (0.8, 0.2)
-"""Where EM starts with one more class: variances of the two parts of a class, and their shares of it."""
+"""Initial values of EM with one more class: variances and shares of the two parts of a class."""
 
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
-    """What displacements alone say.
+    """Estimates from displacements alone.
 
     Parameters
     ----------
     posterior : LinkPosterior
         Marginals of the candidates to the next frame.
     share : (11,) float64 array
-        Of links by the variance of their step: 1, 1/2, 1/4, … square spacings.
+        Share of links by step variance: 1, 1/2, 1/4, … squared spacings.
     flow : (N, D) float64 array
-        Step that neighbours predict.
+        Step predicted by neighbours.
     """
 
     posterior: LinkPosterior
@@ -81,15 +82,15 @@ class FirstOrder:
 def first_order(
     movie: Movie, candidates: Candidates, flow: NDArray[np.float64], fields: Fields, workers: int = 1
 ) -> FirstOrder:
-    """Shares of the step scales, marginals and flow, in turn.
+    """Estimate shares of step scales, marginals and flow alternately.
 
     Parameters
     ----------
     movie : Movie
     candidates : Candidates
-        Pairs of one frame and the next.
+        Pairs of detections in consecutive frames.
     flow : (N, D) float64 array
-        Where to begin.
+        Initial flow.
     fields : Fields
     workers : int
     """
@@ -116,7 +117,7 @@ def first_order(
 def _propagated(
     movie: Movie, posterior: LinkPosterior, ratio: NDArray[np.float64], linked: float, workers: int
 ) -> LinkPosterior:
-    """The posterior by likelihood ratios that are known."""
+    """The posterior from given likelihood ratios."""
     likely = ratio > _HOPELESS
     some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
@@ -129,10 +130,10 @@ def _propagated(
 def whitened(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], options: LearnOptions
 ) -> tuple[Movie, NDArray[np.float64]]:
-    """The movie in coordinates in which inference works, and the flow in it.
+    """The movie in the coordinates of the inference, and its flow.
 
-    What is left of the steps beside the flow is isotropic, the spacing is 1, and axes along which nothing
-    varies are gone.
+    In these coordinates the steps without the flow are isotropic, the spacing is 1, and axes along which
+    nothing varies are removed.
 
     Parameters
     ----------
@@ -165,16 +166,16 @@ def whitened(
 def without_jumps(
     movie: Movie, flow: NDArray[np.float64], moved: NDArray[np.bool_]
 ) -> tuple[Movie, NDArray[np.float64]]:
-    """The movie and the flow without jumps of whole frames: over one, the flow does not say where a gap ends.
+    """Remove jumps of whole frames from the movie and the flow, which would mislead gap links.
 
-    What all frames have in common stays in the flow, and particles in their place.
+    The motion common to all frames remains in the flow.
 
     Parameters
     ----------
     movie : Movie
     flow : (N, D) float64 array
     moved : (F,) bool array
-        Which frames moved beyond chance.
+        Which frames moved significantly.
     """
     mean = movie.mean_by_frame(flow)
     jump = mean - np.median(mean[:-1], axis=0) if movie.frames > 1 else 0 * mean
@@ -184,13 +185,13 @@ def without_jumps(
 
 
 def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, workers: int) -> Candidates:
-    """Candidates of one frame and the next, near where the flow leads."""
+    """Candidates in consecutive frames near the positions predicted by the flow."""
     search = Search(1, nearest, movie.position + flow)
     return candidates_of(pairs_near(movie, search, workers=workers), movie.frame)
 
 
 def narrowed(posterior: LinkPosterior) -> LinkPosterior:
-    """The most probable candidates, but for a small share of the expected links."""
+    """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
     order = np.argsort(p, kind="stable")
     keep = np.ones(len(p), dtype=bool)

@@ -1,4 +1,4 @@
-"""The whole of a large movie, by a model that a sample of it showed."""
+"""Process the whole of a large movie with the model learned from a sample."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def spread(
     learned: tuple[Movie, Model],
     options: LearnOptions,
 ) -> tuple[Movie, Model, LinkPosterior]:
-    """Movie, model and posterior of all detections; motion is that of the sample, rates are those of all.
+    """Movie, model and posterior of all detections; motion comes from the sample, rates from all.
 
     Parameters
     ----------
     given : (N, A) float64 array, (F + 1,) int64 array, (F,) int64 array or None
-        Positions, where the frames begin, and when they were seen; as in `learn`.
+        Positions, starts of frames, and times of frames; as in `learn`.
     sample : Sample
     learned : Movie, Model
-        Of the sample.
+        Movie and model of the sample.
     options : LearnOptions
     """
     (part, known), (position, frame_start, time) = learned, given

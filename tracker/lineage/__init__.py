@@ -1,13 +1,14 @@
-"""Lineage: divisions, as one more kind of edge beside the links of a posterior.
+"""Lineage: divisions as a further kind of edge, in addition to the links of a posterior.
 
-`evidence`     what links alone say of every detection, forward and backward in time
+`evidence`     probabilities of each detection from links alone, forward and backward in time
 `candidates`   mothers and pairs of daughters
-`daughters`    how daughters part, learned by EM
-`lifetimes`    how old cells are when they divide
+`daughters`    model of the separation of daughters, learned by EM
+`lifetimes`    ages at which cells divide
 `joint`        links and divisions in one assignment
 
-The door is `with_divisions`. Two spots that were seen as one for a while look as daughters do when they part;
-but they also meet, so that a movie run backward shows as many. What it shows backward is what chance finds.
+The entry point is `with_divisions`. Two spots that appear as one for a while look like daughters when they
+separate. But they also meet, so a time-reversed movie shows equally many. The number found backward in time
+is therefore the number of false divisions to expect.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from .joint import decide_jointly
 from .lifetimes import Lives, log_factors
 
 _STRONG = 3.0
-"""Error level: nats of evidence beyond what the parameters cost, odds of 20 to 1 (Kass & Raftery 1995)."""
+"""Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 _PARAMETERS = 5
-"""Parameters of the daughters' model."""
+"""Number of parameters of the daughter model."""
 _CLEAR = 2.0
-"""Error level: standard deviations by which more divisions must be found forward than backward."""
+"""Error level: standard deviations by which divisions found forward must exceed those found backward."""
 _MORE = 0.05
-"""Error level: share of the starts by which more must be: meetings need not begin as often as they end."""
+"""Error level: the same as a share of the starts, because meetings may begin and end at different rates."""
 _UNSEEN = 0.25
-"""Prior: divisions by chance beside as many as are found backward."""
+"""Prior: false divisions in addition to the number found backward."""
 _LIKELY = 0.5
-"""Error level: probability from which a division is counted."""
+"""Error level: least probability of a division that is counted."""
 _ROUNDS = 2
-"""Guard: rounds in which ages and divisions inform each other."""
+"""Guard: rounds in which ages and divisions are estimated alternately."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class Lineage:
     probability : (P,) float64 array
         Of each.
     model : DaughterModel or None
-        How daughters part; None where the movie gives no evidence of divisions, and all probabilities are 0.
+        The separation of daughters; None if there is no evidence of divisions, and all probabilities are 0.
     """
 
     divisions: Divisions
@@ -78,7 +79,7 @@ def with_divisions(
     movie : Movie
     model : Model
     posterior : LinkPosterior
-        Of the links, without divisions.
+        Posterior of the links, without divisions.
     solver : str
     exact : bool
         Whether margins are exact instead of lower bounds.
@@ -86,7 +87,7 @@ def with_divisions(
     Returns
     -------
     links : Links
-        Those to both daughters of a mother included.
+        Including those to both daughters of a mother.
     lineage : Lineage
     """
     candidates, p = posterior.candidates, posterior.probability
@@ -98,7 +99,7 @@ def with_divisions(
 
 
 def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
-    """The probability of every candidate division.
+    """Probability of each candidate division.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Line
 
 
 def _rates(movie: Movie, model: Model, evidence: Evidence) -> Rates:
-    """Rates of deaths and births without divisions, those of the movie's ends left out."""
+    """Rates of deaths and births without divisions, excluding the first and last frame."""
     around = model.surroundings
     inner = (movie.frame > 0) & (movie.left > 0)
     death = model.association.death(movie.left, around.survival)[inner].mean()
@@ -135,7 +136,7 @@ def _rates(movie: Movie, model: Model, evidence: Evidence) -> Rates:
 
 
 def _share_real(evidence: Evidence, divisions: Divisions, daughters: DaughterModel, starts: float) -> float:
-    """Share of the divisions found that time's direction confirms; 0 where there is no clear excess."""
+    """Share of the divisions found that exceeds those in reversed time; 0 if it is not significant."""
     axes = evidence.movie.axes
     reverse = candidate_divisions(evidence.backward())
     forward, backward = (

@@ -11,13 +11,14 @@ from ..inference.candidates import Search, pairs_near
 from .evidence import Evidence
 
 _REACH = 1.8
-"""Prior: distance, in spacings, from where a mother is expected within which her daughters are looked for."""
+"""Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
 _NEAREST = 8
-"""Prior: starts near a mother that may be her daughters, and mothers near a start."""
+"""Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 _STARTS = 0.02
-"""Error level: probability of no predecessor below which a detection is no daughter without a link to her."""
+"""Error level: probability of no predecessor below which a detection without a link to the mother is no
+daughter."""
 _RARE = 1e-9
-"""Guard: weight, beside that of all else, below which a division is no candidate."""
+"""Guard: weight relative to all alternatives below which a division is no candidate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +28,18 @@ class Divisions:
     Parameters
     ----------
     mother, first, second : (P,) int64 arrays
-        Rows; the second daughter is the one that is less likely to be linked to the mother.
+        Rows; the second daughter is the one with the smaller probability of a link to the mother.
     weight : (P,) float64 array
-        Probability that the mother has no successor and the daughters no predecessor, but for each other.
+        Probability that the mother has no other successor and the daughters no other predecessor.
     distance : (P,) float64 array
-        From daughter to daughter, in spacings.
+        Distance between the daughters, in spacings.
     along, across : (P,) float64 arrays
-        Squares of the offset of the point midway between them from where the mother is expected: along the
-        line between them, and across it.
+        Squared offset of the midpoint between the daughters from the predicted position of the mother, along
+        and across the line between them.
     growth : (P,) float64 array
-        By how much the daughters are farther apart one frame later; NaN where that is not known.
+        Increase of the distance between the daughters one frame later; NaN if unknown.
     log_chance : (P,) float64 array
-        Log of the density of detections about both daughters.
+        Log of the density of detections around both daughters.
     """
 
     mother: NDArray[np.int64]
@@ -55,7 +56,7 @@ class Divisions:
         return len(self.mother)
 
     def kept(self, keep: NDArray[np.bool_]) -> Divisions:
-        """The divisions of a mask (P,)."""
+        """The divisions selected by a mask (P,)."""
         return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
 
 
@@ -84,7 +85,7 @@ def candidate_divisions(evidence: Evidence) -> Divisions:
 
 
 def _options(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of mother and daughter near some start, and the probability that neither has a link elsewhere."""
+    """Pairs of mother and daughter near a start, and the probability that neither has another link."""
     movie, count = evidence.movie, np.int64(len(evidence.movie))
     starts = (evidence.no_predecessor > _STARTS) & (movie.frame > 0)
     expected = movie.position + evidence.flow
@@ -104,7 +105,7 @@ def _options(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64], 
 
 
 def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of two places of `group`, which is sorted, that hold the same value.
+    """All pairs of indices with equal values in `group`, which is sorted.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def _measured(
     second: NDArray[np.int64],
     weight: NDArray[np.float64],
 ) -> Divisions:
-    """Candidates with the distances by which they are judged."""
+    """Candidates with the distances that determine their odds."""
     position, density = evidence.movie.position, evidence.movie.density
     between = position[second] - position[first]
     distance = np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), 1e-9)

@@ -1,15 +1,15 @@
-r"""How daughters part, learned from all candidate divisions of a movie by EM.
+r"""The separation of daughters, learned from all candidate divisions of a movie by EM.
 
-The point midway between two daughters lies where the mother is expected, but for a Gaussian m that is wider
-along the line between them than across it. The log of their distance r is Gaussian, too, and all directions
-are alike. Into the next frame they part further by g, a Gaussian amount. With the odds s of a division
-against a death and two births, a candidate has the odds
+The midpoint between two daughters deviates from the predicted position of the mother by a Gaussian amount m,
+which is wider along the line between them than across it. The log of their distance r is Gaussian as well,
+and all directions are equally probable. In the next frame their distance increases by a Gaussian amount g. If
+s are the odds of a division against a death and two births, the odds of a candidate are
 
 .. math:: s \, w \, \frac{N(m_\parallel, m_\perp) \, N(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
     \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}
 
-where w is the probability that nothing else is linked to the three, A_D the surface of the unit sphere, and
-:math:`\rho` the density of detections about each daughter.
+where w is the probability that the three have no other links, A_D the surface of the unit sphere, and
+:math:`\rho` the density of detections around each daughter.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from numpy.typing import NDArray
 from .candidates import Divisions
 
 _STARTS_AT = (0.45, 1.1)
-"""Prior: distances between daughters, in spacings, at which EM begins; the likelihood has several peaks."""
+"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
 _OFFSET = 0.15
-"""Prior: standard deviation of the point midway between them along an axis, in spacings."""
+"""Prior: standard deviation of the midpoint between them along an axis, in spacings."""
 _BEGIN = 0.3
-"""Prior: share of the starts that are daughters, at which EM begins."""
+"""Prior: initial share of starts that are daughters."""
 _GROWTH = 0.2
 """Prior: standard deviation of the growth of the distance between daughters, in spacings."""
 _WORTH = 2.0
-"""Prior: divisions that the priors are worth."""
+"""Prior: weight of the priors, in divisions."""
 _LEAST = 0.02
 """Guard: least standard deviation of an offset, in spacings, and of the log of a distance."""
 _ROUNDS, _STILL = 30, 0.01
 """Guard: rounds of EM, and the gain in nats at which they end."""
 _LARGEST = 60.0
-"""Guard: log odds are cut there."""
+"""Guard: limit of log odds."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class DaughterModel:
     Parameters
     ----------
     odds : float
-        Of a division against a death and two births at the same places.
+        Odds of a division against a death and two births at the same positions.
     along, across : float
-        Variances of the offset of the point midway between daughters.
+        Variances of the offset of the midpoint between daughters.
     log_distance, spread : float
         Mean and variance of the log of their distance.
     growth, growth_spread : float
-        Mean and variance of what their distance grows by into the next frame.
+        Mean and variance of the increase of their distance to the next frame.
     chance_spread : float
-        Its variance between detections that are no daughters.
+        Variance of this increase for detections that are not daughters.
     """
 
     odds: float
@@ -71,7 +71,7 @@ class DaughterModel:
 
 
 def log_odds(divisions: Divisions, model: DaughterModel, axes: int) -> NDArray[np.float64]:
-    """(P,) log odds of each candidate against all that excludes it."""
+    """(P,) log odds of each candidate against all alternatives."""
     across = divisions.across / model.across + (axes - 1) * log(2 * pi * model.across)
     middle = _log_normal(divisions.along, model.along) - 0.5 * across
     apart = np.log(divisions.distance)
@@ -90,7 +90,7 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
 
 
 def marginals(divisions: Divisions, log_odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """(P,) probability of each among all that share a cell with it; evidence for divisions in nats."""
+    """(P,) probability of each candidate among all that share a cell; evidence for divisions in nats."""
     odds = np.exp(log_odds)
     ends = (divisions.mother, divisions.first, divisions.second)
     size = max(int(rows.max(initial=-1)) for rows in ends) + 1
@@ -104,12 +104,12 @@ def marginals(divisions: Divisions, log_odds: NDArray[np.float64]) -> tuple[NDAr
 
 @dataclass(frozen=True)
 class Rates:
-    """What is known of all detections without divisions.
+    """Statistics of all detections, without divisions.
 
     Parameters
     ----------
     detections, starts : float
-        Their number, and how many of them are expected to have no predecessor.
+        Number of detections, and expected number without a predecessor.
     alone : float
         Prior probability of a death and two births at three given detections.
     """
@@ -119,11 +119,11 @@ class Rates:
     alone: float
 
     def share(self, expected: float) -> float:
-        """Share of the starts that are daughters, if so many divisions are expected."""
+        """Share of starts that are daughters, given the expected number of divisions."""
         return min((expected + 0.5) / (self.starts + 1), 1 - 0.5 / (self.starts + 1))
 
     def odds(self, expected: float) -> float:
-        """Odds of a division against a death and two births, which are rarer by as many as are daughters."""
+        """Odds of a division against a death and two births; births exclude daughters."""
         often = (expected + 0.5) / (self.detections + 1)
         return often / self.alone / (1 - self.share(expected))
 
@@ -131,7 +131,7 @@ class Rates:
 def learned_daughters(
     divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64]
 ) -> tuple[DaughterModel, float]:
-    """The likeliest model, and the evidence for it against no division in nats.
+    """The maximum-likelihood model, and its evidence against no divisions, in nats.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def learned_daughters(
     axes : int
         D.
     log_factor : (P,) float64 array
-        Log odds from elsewhere, as from the ages of the mothers.
+        Additional log odds, such as those from the ages of the mothers.
     """
     tried = [_climbed(divisions, rates, axes, log_factor, distance) for distance in _STARTS_AT]
     return max(tried, key=lambda found: found[1])
@@ -149,7 +149,7 @@ def learned_daughters(
 def _climbed(
     divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64], distance: float
 ) -> tuple[DaughterModel, float]:
-    """EM from one distance between daughters."""
+    """EM from one initial distance between daughters."""
     expected = _BEGIN * rates.starts
     odds, offset, growth = rates.odds(expected), _OFFSET**2, _GROWTH**2
     model = DaughterModel(odds, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth)

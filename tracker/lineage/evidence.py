@@ -1,4 +1,4 @@
-"""What links alone say of every detection, forward or backward in time: where a division search begins."""
+"""Probabilities of each detection from links alone, in either direction of time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Evidence:
     tail, head : (E,) int64 arrays
         Candidate links of lag 1, sorted by tail, then by head.
     apart : (E,) float64 array
-        Probability that neither end of a candidate has a link, given that at most the candidate joins them.
+        Probability that neither end of a candidate has a link, apart from the candidate itself.
     no_successor, no_predecessor : (N,) float64 arrays
-        Probability that a detection has none.
+        Probability that a detection has no successor, or no predecessor.
     successor, predecessor : (N,) int64 arrays
-        The likely one in the next frame and in the one before; -1 for none.
+        The probable successor in the next frame and predecessor in the previous one; -1 for none.
     """
 
     movie: Movie
@@ -43,10 +43,10 @@ class Evidence:
 
     @classmethod
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Evidence:
-        """From the posterior of links.
+        """Compute the evidence from the posterior of links.
 
-        A link and 'neither end is linked' have odds of `ratio` against the weights of a death and a birth, so
-        the probability of the latter follows from that of the link, however small it is.
+        The odds of a link against 'neither end is linked' are `ratio` over the weights of a death and a
+        birth. So the probability of the latter follows from that of the link, even if it is very small.
         """
         candidates, around = posterior.candidates, model.surroundings
         next_frame = np.flatnonzero(candidates.lag == 1)
@@ -65,7 +65,7 @@ class Evidence:
         )  # fmt: skip
 
     def backward(self) -> Evidence:
-        """The same movie run backward: a meeting looks as a division does."""
+        """The time-reversed movie, in which a meeting looks like a division."""
         movie, last = self.movie, len(self.movie) - 1
         turned = replace(
             movie,
@@ -83,5 +83,5 @@ class Evidence:
 
 
 def _turned(row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the movie run backward."""
+    """Rows in the time-reversed movie."""
     return np.where(row < 0, -1, len(row) - 1 - row)[::-1]

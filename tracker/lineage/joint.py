@@ -1,4 +1,4 @@
-"""Links and divisions in one assignment: every mother has a second row, for her second daughter."""
+"""Links and divisions in one assignment: each mother has a second row for her second daughter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .candidates import Divisions
 
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """Pairs that exclude each other in rows and columns, sorted by both; rows from N on are second ones.
+    """Pairs that exclude each other in rows and columns, sorted by both; rows from N are the second rows.
 
-    `probability` is that of the pair, `division` the part of it that divisions have.
+    `probability` is the probability of the pair, `division` the part due to divisions.
     """
 
     row: NDArray[np.int64]
@@ -37,7 +37,7 @@ def decide_jointly(
     solver: str = "bid_and_augment",
     exact: bool = False,
 ) -> Links:
-    """The links, those to daughters included, of maximum expected F1: that of links, and that of divisions.
+    """The links, including those to daughters, of maximum expected F1 for links and for divisions.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def decide_jointly(
         Without divisions.
     divisions : Divisions
     probability : (P,) float64 array
-        Of each division.
+        Probability of each division.
     solver : str
     exact : bool
         Whether margins are exact instead of lower bounds.
@@ -54,8 +54,8 @@ def decide_jointly(
     Returns
     -------
     Links
-        Sorted by source, then target; a mother is the source of two. Costs as those of `decide`, by the links
-        or by the divisions, whichever speak more for a pair.
+        Sorted by source, then target; a mother is the source of two. Costs are defined as in `decide`, from
+        the link or the division, whichever gives the larger gain.
     """
     count = len(candidates.row_start) - 1
     edges = _edges(candidates, link_probability, divisions, probability)
@@ -85,7 +85,7 @@ def _edges(
     divisions: Divisions,
     probability: NDArray[np.float64],
 ) -> _Edges:
-    """Edges of links, less where a division claims an end, and of both daughters."""
+    """Pairs of links, reduced by the probability of divisions at either end, and pairs of both daughters."""
     count = np.int64(len(candidates.row_start) - 1)
     mothers = np.bincount(divisions.mother, probability, count)
     daughters = np.bincount(divisions.first, probability, count)

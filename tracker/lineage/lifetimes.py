@@ -1,11 +1,11 @@
-r"""Lifetimes: how old cells are when they divide, and what that says of every candidate division.
+r"""Lifetimes: ages at which cells divide, and the resulting log odds of candidate divisions.
 
-A division in the middle of a life makes two of it. With the hazard h(a) of a division at the age of a frames
-and the survival :math:`S(a) = \prod_{k \le a} (1 - h(k))`, a cell that divides at age a has the likelihood
-:math:`h(a) S(a - 1)`, one that is followed so long without dividing :math:`S(a)`. Of a cell whose birth was
-not seen, the rest of the life has the law of residual lives, :math:`S(a) / \sum S`. The ratio of the
-likelihoods with a division to those without it, over the same ratio of cells that divide at any age alike, is
-what it gains. D. R. Cox, Renewal Theory, 1962.
+A division within a life splits it into two. Let h(a) be the hazard of a division at the age of a frames, and
+:math:`S(a) = \prod_{k \le a} (1 - h(k))` the survival. A cell that divides at age a has the likelihood
+:math:`h(a) S(a - 1)`; a cell followed to age a without a division has :math:`S(a)`. If the birth of a cell
+was not observed, the remaining life has the distribution of residual lives, :math:`S(a) / \sum S`. The gain
+of a division is the likelihood ratio with and without it, divided by the same ratio for a constant hazard. D.
+R. Cox, Renewal Theory, 1962.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from .candidates import Divisions
 
 _DOUBT = 1.0
-"""Prior: divisions of no particular age that are believed seen at every age."""
+"""Prior: weight of a constant hazard, in divisions per age."""
 _WIDTH = 0.15
 """Prior: ages that differ by less than this share are pooled."""
 _LARGEST = 10.0
-"""Guard: log odds that ages add, at most."""
+"""Guard: largest contribution of ages to log odds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class Lives:
     ----------
     frame : (N,) int64 array
     born : (N,) int64 array
-        Frame in which the life of each begins.
+        Frame in which the life of each detection begins.
     seen_born : (N,) bool array
-        Whether it begins in a division.
+        Whether this life begins with a division.
     end : (N,) int64 array
-        Frame of its last detection.
+        Last frame of this life.
     divides : (N,) bool array
-        Whether it ends in a division.
+        Whether this life ends with a division.
     """
 
     frame: NDArray[np.int64]
@@ -64,7 +64,7 @@ class Lives:
 
 
 def _ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each chain of steps ends; an end steps to itself.
+    """End of each chain of steps; an end points to itself.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def _ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def log_factors(lives: Lives, divisions: Divisions) -> NDArray[np.float64]:
-    """(P,) log odds that ages add to each candidate division.
+    """(P,) contribution of ages to the log odds of each candidate division.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ def log_factors(lives: Lives, divisions: Divisions) -> NDArray[np.float64]:
 def _life(
     tables: NDArray[np.float64], lives: Lives, length: NDArray[np.int64], row: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log likelihood of lives so long that end as that of each row does."""
+    """Log likelihood of lives of the given lengths that end in the same way as that of each row."""
     return np.where(lives.divides[row], tables[0][length], tables[1][length])
 
 
 def _tables(lives: Lives) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log likelihoods (2, size) of lives by length: to divide then, and to be followed so long.
+    """Log likelihoods (2, size) of lives by length: ending in a division, and ending without one.
 
-    The first of cells whose birth was seen, the second of others; relative to cells that divide at any age.
+    The first is for cells with an observed birth, the second for others; relative to a constant hazard.
     """
     size = int(lives.frame[-1] - lives.frame[0]) + 3
     age = lives.frame - lives.born

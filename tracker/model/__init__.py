@@ -1,9 +1,9 @@
-"""The model: what is assumed of a movie before any link is made.
+"""The model: assumptions about the motion and detection of particles in a movie.
 
-`motion`        steps of a particle: classes of a stationary first-order autoregression, renewals, noise
-`association`   who is seen next, and when: detection delays, births, deaths, clutter
+`motion`        steps of a particle: classes of first-order autoregressions, renewals, noise
+`association`   delay to the next detection, births, deaths, clutter
 `movie`         detections as arrays, in units of their spacing
-`gate`          how far ahead a successor is looked for
+`gate`          search radius for successors
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .motion import MotionModel as MotionModel
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What varies in space, one value a detection.
+    """Quantities that vary in space, with one value per detection.
 
     Parameters
     ----------
     flow : (N, D) float64 array
         Step to the next frame that a detection shares with its neighbours.
     survival, survival_back : (N,) float64 arrays
-        Probability of a successor (a predecessor) there, relative to its mean.
+        Probability of a successor (of a predecessor) at each detection, relative to the mean.
     """
 
     flow: NDArray[np.float64]
@@ -35,14 +35,14 @@ class Surroundings:
 
     @classmethod
     def uniform(cls, flow: NDArray[np.float64]) -> Surroundings:
-        """The same survival everywhere."""
+        """Uniform survival."""
         one = np.ones(len(flow))
         return cls(flow, one, one)
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that decides how likely a link is; every parameter has one owner, an M-step in `learn`.
+    """All parameters that determine link probabilities; each parameter is estimated by one M-step in `learn`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Association: who is seen next, and when; births, deaths and clutter."""
+"""Association: delay to the next detection; births, deaths and clutter."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_RATE = 1e-4
-"""Error level: no track goes on more surely than by one minus this."""
+"""Error level: least probability that a track ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class AssociationModel:
-    """Probabilities that hold for every detection.
+    """Probabilities that are the same for all detections.
 
     Parameters
     ----------
     delay : (L,) float64 array
-        Detection delay: probability that the successor of a detection is seen 1, 2, …, L frames later.
+        Detection delay: probability that the successor of a detection is 1, 2, …, L frames later.
     delay_back : (L,) float64 array
-        The same of the predecessor, so many frames before.
+        The same for the predecessor, 1, 2, …, L frames earlier.
     clutter : float
-        Probability that a detection is of no particle.
+        Probability that a detection is clutter.
     """
 
     delay: NDArray[np.float64]
@@ -40,19 +40,19 @@ class AssociationModel:
         return self.clutter / (1 - self.clutter)
 
     def death(self, left: NDArray[np.int64], survival: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) probability of no successor: death, or none before the movie's end or within the longest lag.
+        """(N,) probability of no successor: death, or no detection within the longest lag or the movie.
 
         Parameters
         ----------
         left : (N,) int64 array
-            Frames that follow in the movie.
+            Number of frames that follow each detection in the movie.
         survival : (N,) float64 array
             As in `Surroundings`.
         """
         return _none(self.delay, left, survival)
 
     def birth(self, gone: NDArray[np.int64], survival_back: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) probability of no predecessor, by the frames that went before and the survival backwards."""
+        """(N,) probability of no predecessor, from the number of earlier frames and backward survival."""
         return _none(self.delay_back, gone, survival_back)
 
 

@@ -1,4 +1,4 @@
-"""Gate: how far from where it is expected a successor is looked for."""
+"""Gate: distance from the predicted position within which successors are searched."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import numpy as np
 from .motion import MotionModel
 
 _DEVIATIONS = 4.0
-"""Error level: standard deviations of the widest class of steps; 1 in 900 of its own lies beyond, in 3D."""
+"""Error level: radius in standard deviations of the widest class of steps; in 3D, 1 in 900 of its steps is
+longer."""
 CHANCE = 1e-3
-"""Error level: likelihood of a link, in that of chance, below which it is no candidate."""
+"""Error level: likelihood ratio of a link against chance below which it is no candidate."""
 
 
 def radius(motion: MotionModel, lag: int, chance: float) -> float:
-    """Distance from the expected place within which successors `lag` frames later are candidates.
+    """Distance from the predicted position within which detections `lag` frames later are candidates.
 
     Parameters
     ----------
     motion : MotionModel
     lag : int
     chance : float
-        Weight of a pair by chance, a unit of volume: where the widest class is less likely, none is sought.
+        Density of chance pairs: the gate ends where the widest class is less probable.
 
     Examples
     --------

@@ -10,30 +10,31 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class MotionModel:
-    r"""How particles move beside the flow that they share, in K classes and along D axes.
+    r"""Motion of particles relative to the common flow, in K classes and along D axes.
 
     The step s of a particle over the interval t adds ``scale_t s`` to its position. Within a class
 
     .. math:: s' = a_c s + N(0, S_c (1 - a_c^2)), \quad s \sim N(0, S_c)
 
-    which is stationary and so reversible in time. With probability :math:`\lambda_c` the next step is drawn
-    anew, of class c' with probability :math:`\pi_{c'} \lambda_{c'} / \sum_k \pi_k \lambda_k`: so
-    :math:`\pi` remains the share of the classes. A detection is seen at y = x + N(0, r).
+    which is stationary and therefore reversible in time. With probability :math:`\lambda_c` the next step is
+    a renewal: it is independent and has class c' with probability :math:`\pi_{c'} \lambda_{c'} / \sum_k \pi_k
+    \lambda_k`, so that :math:`\pi` remains the share of the classes. The observed position is y = x + N(0,
+    r).
 
     Parameters
     ----------
     variance : (K, D) float64 array
-        S, of a step of one frame.
+        S, the variance of the step in one frame.
     correlation : (K,) float64 array
-        a, of successive steps.
+        a, the correlation of successive steps.
     share : (K,) float64 array
-        Of the steps; sums to 1.
+        Share of steps in each class; sums to 1.
     renewal : (K,) float64 array
-        Probability that the next step is drawn anew.
+        Probability that the next step is a renewal.
     noise : (D,) float64 array
-        r, the variance of localisation.
+        r, the variance of the localisation error.
     step_scale : (F - 1,) float64 array
-        Scale of the steps over each interval, of mean square 1 over the links.
+        Scale of the steps over each interval; its mean square over links is 1.
     """
 
     variance: NDArray[np.float64]
@@ -63,7 +64,7 @@ class MotionModel:
         return left / left.sum()
 
     def kept(self, frames: int) -> float:
-        """Correlation of steps so many frames apart, over all classes.
+        """Correlation of steps `lag` frames apart, over all classes.
 
         Examples
         --------
@@ -77,7 +78,7 @@ class MotionModel:
         return float((each * lasting).sum() / each.sum())
 
     def displacement_variance(self, lag: int) -> NDArray[np.float64]:
-        """(K, D) variance of the displacement that is seen over `lag` frames, noise at both ends included.
+        """(K, D) variance of the observed displacement over `lag` frames, including noise at both ends.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Movie: detections by frame, in coordinates whose unit is their spacing."""
+"""Movie: detections by frame, in units of their spacing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from ..neighbours import nearest
 
 NEIGHBOURS = 10
-"""Prior: neighbours that give the local density; its relative error is a third."""
+"""Prior: number of neighbours for the local density, whose relative error is then a third."""
 _LEAST_DISTANCE = 1e-9
-"""Guard: distance, in spacings, below which neighbours count as this far apart."""
+"""Guard: least distance of neighbours, in spacings; closer ones count as this far apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class Movie:
-    """Detections as arrays; coordinates are those in which inference works.
+    """Detections as arrays, in the coordinates of the inference.
 
     Parameters
     ----------
@@ -30,12 +30,11 @@ class Movie:
     frame_start : (F + 1,) int64 array
         Frame f holds the rows frame_start[f] to frame_start[f + 1].
     density : (N,) float64 array
-        Detections a unit of volume around each.
+        Local number of detections per unit volume.
     basis : (A, D) float64 array
-        Displacements (A axes, as they were given) times this are displacements here.
+        Matrix that converts displacements in the original A axes to these coordinates.
     time : (F,) int64 array, optional
-        When each frame was seen, in intervals, where some in between were not recorded. Default: one after
-        another.
+        Time of each frame in intervals, if some frames were not recorded. Default: consecutive frames.
     """
 
     position: NDArray[np.float64]
@@ -60,27 +59,27 @@ class Movie:
 
     @cached_property
     def left(self) -> NDArray[np.int64]:
-        """(N,) frames that follow on each detection's own."""
+        """(N,) number of frames that follow the frame of each detection."""
         return self.frames - 1 - self.frame
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
-        """(F - 1,) variance of a step from each frame to the next, in that of one interval: its length."""
+        """(F - 1,) variance of a step to the next frame relative to that of one interval: its length."""
         return (
             np.ones(max(self.frames - 1, 1)) if self.time is None else np.diff(self.time).astype(np.float64)
         )
 
     def variance_here(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(D,) variances along the axes here, of displacements of variances (A,) along those given."""
+        """(D,) variances in these coordinates, from variances (A,) along the original axes."""
         return weighted(variance, self.basis**2)
 
     def variance_given(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(A,) variances along the axes as they were given, of displacements of variances (D,) here."""
+        """(A,) variances along the original axes, from variances (D,) in these coordinates."""
         inverse: NDArray[np.float64] = np.linalg.pinv(self.basis).astype(np.float64)
         return weighted(variance, inverse**2)
 
     def mean_by_frame(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(F, D) means of values (N, D) over the detections of each frame; 0 where there are none."""
+        """(F, D) means of values (N, D) over the detections of each frame; 0 for empty frames."""
         sums = [summed(self.frame, column, self.frames) for column in values.T]
         return np.stack(sums, axis=1) / np.maximum(np.diff(self.frame_start), 1)[:, None]
 
@@ -91,9 +90,9 @@ def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) 
 
 
 def weighted(weight: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum over the first axis of weights (E,) times values (E, …), in the order of rows.
+    """Sum over the first axis of weights (E,) times values (E, …), in the order of rows.
 
-    Not by BLAS: its sums depend on its number of threads.
+    BLAS is not used, because its sums depend on the number of threads.
     """
     return np.asarray(np.einsum("e,e...->...", weight, values))
 
@@ -114,7 +113,7 @@ def movie_of(
         In any unit.
     frame_start : (F + 1,) int64 array
     basis : (A, D) float64 array, optional
-        What displacements were multiplied by so far. Default: by nothing.
+        Matrix of previous coordinate changes. Default: identity.
     spacing : float, optional
         The unit. Default: the mean distance to the nearest detection of the same frame.
     workers : int
@@ -137,7 +136,7 @@ def movie_of(
 def _density(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int
 ) -> tuple[NDArray[np.float64], float]:
-    """Detections a unit of volume around each, by the distance to a neighbour; and their mean spacing."""
+    """Local number of detections per unit volume, from the distance to a neighbour; and the mean spacing."""
     count, axes = len(position), position.shape[1]
     near, square = nearest(position, frame_start, np.arange(count), NEIGHBOURS, workers=workers)
     many = (near >= 0).sum(axis=1)
