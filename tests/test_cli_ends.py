@@ -1,5 +1,6 @@
 """How commands are found, and how they end: exit codes, and the line on compilation."""
 
+import ctypes
 import logging
 import os
 import pickle
@@ -11,11 +12,13 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import numba
 import pytest
 from commands import run
+from llvmlite.binding import ffi
 
 from outbid import InputError, OutbidError, ResourceError, SettingsError, SolverError
 from outbid._interrupt import end_if_asked
@@ -259,6 +262,27 @@ def test_a_signal_outside_the_work_of_a_command_ends_it_as_interrupted(
     assert (ended.exit_code == 0) == (when == "close")  # all is done by then
     assert done == ["close"] * (when == "close")
     end_if_asked()  # nothing of it is left for what this process does next
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+def test_a_signal_while_memory_of_llvm_is_released_does_not_release_it_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    released = []
+
+    def release(pointer: object) -> None:
+        released.append(pointer)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    @click.command()
+    def end() -> None:
+        ffi.OutputString(init=ctypes.c_char_p(b"a")).close()  # then Python finalises it
+
+    monkeypatch.setattr(ffi, "lib", SimpleNamespace(LLVMPY_DisposeString=release))
+    monkeypatch.setitem(main.commands, "end", end)
+    done = run("end")
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+    assert len(released) == 1
 
 
 _SIGNAL_WITHIN_LLVM = """

@@ -10,11 +10,15 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
-_CALLED_BY_LLVM = {"_raw_object_cache_notify", "_raw_object_cache_getbuffer"}
-"""Functions of llvmlite with which LLVM asks for a stored kernel, or hands over a compiled one.
+_WHOLE = {
+    "_raw_object_cache_notify", "_raw_object_cache_getbuffer",
+    "close", "detach", "__del__", "__enter__", "__exit__",
+}  # fmt: skip
+"""Functions of llvmlite that signals do not interrupt.
 
-LLVM drops what they raise, takes the kernel for one that is not there, and the process ends with a
-segmentation fault at the first use of it.
+By the first two LLVM asks for a stored kernel or hands over a compiled one. It drops what they raise, takes
+the kernel for one that is not there, and the process ends with a segmentation fault at its first use. The
+others release memory, which would be released twice, and the lock for which other threads wait.
 """
 
 
@@ -36,9 +40,10 @@ def interrupt(_number: int = 0, frame: FrameType | None = None) -> None:
 
 
 def _within_llvm(frame: FrameType | None) -> bool:
-    """Whether LLVM has called what the signal came upon."""
+    """Whether the signal came upon one of these functions, or upon what one has called."""
     while frame is not None:
-        if frame.f_code.co_name in _CALLED_BY_LLVM:
+        module = str(frame.f_globals.get("__name__"))
+        if frame.f_code.co_name in _WHOLE and module.startswith("llvmlite.binding"):
             return True
         frame = frame.f_back
     return False
