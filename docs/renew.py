@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import detection_tables
 import front_page
 import paper_tables
 import posterior_tables
@@ -36,7 +37,8 @@ def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
     if name == "front_page":
         return front_page.table().strip()
-    module = next(each for each in (tables, posterior_tables, paper_tables) if hasattr(each, name))
+    modules = (tables, posterior_tables, paper_tables, detection_tables)
+    module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 
 

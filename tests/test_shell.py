@@ -97,6 +97,56 @@ def test_a_dry_run_writes_nothing_and_estimates(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_a_dry_run_of_detect_writes_nothing_and_estimates(tmp_path: Path) -> None:
+    y, x = np.ogrid[:48, :48]
+    spot = 400 * np.exp(-((y - 20) ** 2 + (x - 30) ** 2) / 8)
+    light = np.random.default_rng(0).poisson(50 + spot, (6, 48, 48)).astype(np.uint16)
+    movie, out = tmp_path / "m.tif", tmp_path / "o.csv"
+    tifffile.imwrite(movie, light, metadata={"axes": "TYX"})
+    ask = "detect", movie, "-o", out, "--dry-run", "--frames", "1:5"
+    done = run(*ask)
+    assert done.exit_code == 0, done.output
+    assert "Nothing was written." in done.stdout
+    assert "4 frames of 1 x 48 x 48 voxels, and some 4 detections, extrapolated from frame 3." in done.stdout
+    plan = json.loads(run(*ask, "--json").stdout)
+    assert (plan["output"], plan["frames"], plan["detections"]) == (str(out), 4, 4)
+    assert 0 < plan["seconds"] < 60
+    assert 1e8 < plan["memory"] < 1e10
+    assert list(tmp_path.iterdir()) == [movie]
+    assert run(*ask, "--cluster", "local").exit_code == 2
+
+
+def test_the_summary_says_against_what_spots_stand_out(tmp_path: Path) -> None:
+    y, x = np.ogrid[:64, :64]
+    spots = sum(900 * np.exp(-((y - a) ** 2 + (x - b) ** 2) / 8) for a in (12, 32, 52) for b in (12, 32, 52))
+    light = np.random.default_rng(0).poisson(50 + spots).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "m.tif", light)
+    for more, said in (
+        ((), "Null: the camera's noise, measured in the images."),
+        (("--gain", 1), "Null: the camera's noise, as given."),
+        (("--bodies",), "Null: the filter's minima"),
+    ):
+        done = run("detect", tmp_path / "m.tif", "-o", tmp_path / "o.csv", "--overwrite", *more)
+        assert said in done.stderr
+        assert "times as wide" not in done.stderr
+    wide = run("detect", tmp_path / "m.tif", "-o", tmp_path / "o.csv", "--overwrite", "--gain", 0.3)
+    assert "times as wide as the camera's noise" in wide.stderr
+
+
+def test_tracks_that_are_too_short_are_left_out_and_the_record_says_so(file: Path) -> None:
+    done = run("track", file, "-o", "o.csv", "--max-distance", 4, "--max-gap", 1, "--min-length", 3, "--json")
+    assert done.exit_code == 0, done.output
+    assert (json.loads(done.stdout)["tracks"], json.loads(done.stdout)["links"]) == (1, 3)
+    assert read_tracks("o.csv").links.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert json.loads(Path("o.csv.json").read_text("utf-8"))["settings"]["min_length"] == 3
+    again = run("track", file, "-o", "p.csv", "--config", "o.csv.json")
+    assert again.exit_code == 0, again.output
+    assert Path("p.csv").read_bytes() == Path("o.csv").read_bytes()
+    refused = run("track", file, "-o", "q.parquet", "--stream", "--min-length", 3)
+    assert (refused.exit_code, Path("q.parquet").exists()) == (2, False)
+    assert "outbid filter" in refused.stderr
+
+
 def test_excel_is_read(file: Path) -> None:
     openpyxl = pytest.importorskip(
         "openpyxl", reason="openpyxl is not installed: pip install 'outbid[excel]'"

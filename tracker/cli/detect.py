@@ -15,7 +15,7 @@ from .config import config_option
 from .parts import Place, opening_options, part_options
 from .piped import OutputFile, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
-from .terminal import Stopwatch, common_options, progress_bar, say
+from .terminal import Stopwatch, common_options, compilation_reported, progress_bar, say
 
 if TYPE_CHECKING:
     from ..detection.spots import DetectionSettings
@@ -34,6 +34,7 @@ _FILE = click.Path(path_type=Path)
     Examples:
       outbid detect movie.tif -o points.csv
       outbid detect movie.tif --preview
+      outbid detect movie.tif -o points.csv --dry-run
       outbid detect stacks/ -o points.parquet --spacing 5 1 1
       outbid detect movie.tif -o points.csv --axes TYX --radius 3 --threshold 20
       outbid detect masks/ -o points.csv --labels
@@ -80,6 +81,9 @@ _FILE = click.Path(path_type=Path)
     help="Frame of the preview; may be repeated.  [default: the first, the middle and the last]",
 )  # fmt: skip
 @click.option(
+    "--dry-run", is_flag=True, help="Write nothing; print what would be done, with estimated time and memory."
+)
+@click.option(
     "--device", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True,
     help="Where to filter.",
 )  # fmt: skip
@@ -117,6 +121,7 @@ def detect(
     mask: str | None,
     preview: bool,
     preview_frames: tuple[int, ...],
+    dry_run: bool,
     device: str,
     workers: int,
     out_dir: Path | None,
@@ -130,7 +135,7 @@ def detect(
 ) -> None:
     """Find spots in a movie."""
     from .. import formats
-    from ..detection import expected_noise
+    from ..detection import expected_noise, null_of
     from ..detection.spots import DetectionSettings
     from ..extent import Part
     from ..movies.jobs import DetectJob, Opening
@@ -138,8 +143,12 @@ def detect(
     clock = Stopwatch()
     if preview and (labels or output):
         raise click.UsageError("--preview shows spots and writes nothing: leave --labels and --output out.")
-    if out_dir is not None and (preview or output or resume):
-        raise click.UsageError("--out-dir is of many movies: leave --preview, --output and --resume out.")
+    if out_dir is not None and (preview or output or resume or dry_run):
+        raise click.UsageError(
+            "--out-dir is of many movies: leave --preview, --output, --resume and --dry-run out."
+        )
+    if dry_run and (preview or cluster or scheduler):
+        raise click.UsageError("--dry-run is of this machine: leave --preview, --cluster, --scheduler out.")
     if not preview and output is None and out_dir is None:
         raise click.UsageError("Missing option '-o' / '--output': where the detections go.")
     refuse_json_beside_data(as_json)
@@ -164,6 +173,9 @@ def detect(
     _LOG.info("axes %s, sizes %s, voxel %s %s", movie.axes, movie.sizes, movie.spacing, movie.unit)
     for doubt in movie.doubts:
         say(doubt)
+    if dry_run and output is not None:
+        _estimate(job, movie, shown(output), as_json)
+        return
     if output is None:
         _preview(movie, replace(job.settings, spacing=movie.spacing), preview_frames, as_json)
         return
@@ -175,12 +187,12 @@ def detect(
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),
         "axes": movie.axes, "radius": settings.radius, "radius_z": settings.radius_z, "unit": movie.unit,
         "device": settings.device, "expected_noise": None if labels else expected_noise(found),
-        "seconds": clock.seconds,
+        "null": None if labels else null_of(settings), "seconds": clock.seconds,
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary))
     if not labels:
-        say(_radius_of(settings, movie))
+        say(f"{_radius_of(settings, movie)} {null_of(settings)}")
     noise = "" if labels else ", about {expected_noise:.0f} expected to be noise".format_map(summary)
     say("{detections} detections in {frames} frames ({axes}){noise}, {seconds:.2f} s: {output}".format_map(
         {**summary, "noise": noise}
@@ -211,6 +223,21 @@ def _on_a_cluster(
         click.echo(json.dumps(report))
     line = "{detections} detections in {frames} frames, {ranges} ranges, {seconds:.2f} s: {output}"
     say(line.format_map(report))
+
+
+def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None:
+    """Print what the command would do, with estimated time and memory."""
+    from dataclasses import asdict
+
+    from ..movies.foreseen import foreseen
+
+    with compilation_reported():
+        expected, settings = foreseen(job, movie)
+    if as_json:
+        click.echo(json.dumps({"output": output, "settings": asdict(settings), **asdict(expected)}))
+        return
+    how = "centroids of labels" if job.labels else _radius_of(settings, movie).removesuffix(".")
+    click.echo(f"Would detect in {movie.name} to {output}; {how}. Nothing was written.\n{expected}")
 
 
 def _radius_of(settings: DetectionSettings, movie: Images) -> str:

@@ -126,10 +126,10 @@ def _known(
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
 @click.option(
-    "--forward-only",
-    is_flag=True,
+    "--forward-only", is_flag=True,
     help="Use only the past of each detection, as for live data; only without --max-distance.",
-)
+)  # fmt: skip
+@click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
     help="Compute the exact margin of every link (cost increase without it) instead of a lower bound.",
@@ -184,6 +184,7 @@ def track(
     known: dict[str, float | tuple[float, ...]],
     model: Path | None,
     forward_only: bool,
+    min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
     solver: str,
@@ -229,7 +230,9 @@ def track(
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
-    job = TrackJob(settings, columns, Part(region, frames, mask), workers)
+    if min_length and (stream or resume or cluster or scheduler):
+        raise click.UsageError("--min-length needs the whole movie in memory. Afterwards: outbid filter.")
+    job = TrackJob(settings, columns, Part(region, frames, mask), workers, min_length or 1)
     if out_dir is not None:
         if output or stream or resume or dry_run or parts:
             raise click.UsageError(
@@ -330,6 +333,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
         say(remark)
     with compilation_reported(), progress_bar("Linking") as progress:
         run = track_part(detections, settings, job.part, workers=job.workers, progress=progress)
+    run = job.without_short(run)
     _LOG.info("%s", run.settings)
     origin = hashed.result()
     lap("hash")

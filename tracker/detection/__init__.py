@@ -112,6 +112,29 @@ def expected_noise(found: Detections) -> float:
     return float((1 - found.features["probability"]).sum())
 
 
+def null_of(settings: DetectionSettings) -> str:
+    """Against what the spots of `detect` stand out, by the settings that it returned, as a sentence."""
+    if settings.bodies:
+        return "Null: the filter's minima, for bodies have no profile in common."
+    how = "measured in the images" if settings.gain is None else "as given"
+    return f"Null: the camera's noise, {how}."
+
+
+def _say_where_it_is_wider(everything: Sequence[Found]) -> None:
+    """Warn of frames whose residual, not the camera's noise, is the null."""
+    from .joint import WIDE
+
+    wide = [found.spread for found in everything if found.spread > WIDE]
+    if wide:
+        _LOG.warning(
+            "Null: in %d of %d frames the fit's residual, %.2g times as wide as the camera's noise: images "
+            "of 8 bits, compressed or filtered ones are like that. All qualities are divided by it.",
+            len(wide),
+            len(everything),
+            float(np.median(wide)),
+        )
+
+
 def detect(
     frames: Iterable[NDArray],
     settings: DetectionSettings | None = None,
@@ -188,6 +211,7 @@ def detect(
             everything.append(here)
             if progress is not None:
                 progress(frame + 1, count)
+    _say_where_it_is_wider(everything)
     return _as_detections(everything, unit), settings
 
 

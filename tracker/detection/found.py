@@ -37,11 +37,14 @@ class Found:
         `FEATURES`.
     keep : int
         Number of candidates that are accepted as spots.
+    spread : float
+        Of the residual, in standard deviations of the noise.
     """
 
     position: NDArray[np.float64]
     features: dict[str, NDArray[np.float64]]
     keep: int
+    spread: float = 1.0
 
 
 def empty() -> Found:
@@ -77,7 +80,7 @@ def find_in(image: NDArray, frame: int, model: SpotModel, settings: DetectionSet
         position[:, 0] = 0.0
     columns = {"quality": quality, "probability": choice.probability}
     columns |= _columns(scene, model, settings, choice.order)
-    return Found(position * settings.spacing, columns, keep)
+    return Found(position * settings.spacing, columns, keep, scene.spread)
 
 
 def _columns(

@@ -28,6 +28,7 @@ _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
 _CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
 _LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
+WIDE = 1.15  # standard deviations of a residual above which its spread is the null
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 
@@ -97,7 +98,6 @@ def find(
     """
     scene = Scene(image, noise, optics, work)
     begin(scene, LOW, pairs=True)
-    spread = 1.0
     if len(scene.spots) == 0:
         return scene, np.empty(0)
     for turn in range(rounds):
@@ -108,12 +108,12 @@ def find(
         measure_blur(scene, most_blur)
         measure_wrong(scene)
         sample = [residual(scene, slab)[:, slab.core][:, ::2, ::2].ravel() for slab in scene.parts]
-        spread = spread_below(np.concatenate(sample)) / _RESIDUAL_SPREAD
+        scene.spread = spread_below(np.concatenate(sample)) / _RESIDUAL_SPREAD
         prune(scene, _KEEP * LOW)
         if turn < rounds - 1:
-            _add(scene, _NEW_LOW * max(spread, 1.0))
+            _add(scene, _NEW_LOW * max(scene.spread, 1.0))
     z = significance(scene)
-    return scene, z / spread if spread > 1.15 else z
+    return scene, z / scene.spread if scene.spread > WIDE else z
 
 
 def misfit(scene: Scene) -> float | None:

@@ -76,6 +76,7 @@ class Scene:
         flat = np.zeros((image.shape[0], *(len(self.smoother.centres(axis)) for axis in (0, 1))))
         self.ground = Ground(self.smoother, flat)
         self.wrong = 0.0  # share of the spots' light by which the model may be wrong as a whole
+        self.spread = 1.0  # of the residual, in standard deviations of the noise
         self.curvature = np.zeros((2, 3))
 
     def see(self, optics: Optics) -> None:

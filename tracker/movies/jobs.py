@@ -17,11 +17,12 @@ from ..detection import detect, detect_labels, learn_from
 from ..detection.spots import DetectionSettings
 from ..detections import Detections
 from ..extent import Cut, Part, track_part
+from ..filtering import of_length
 from ..formats.columns import AS_NAMED
 from ..formats.frames import Images
 from ..formats.stacks import WHOLE
 from ..images import open_images, origin_of
-from ..tracking import TrackingSettings
+from ..tracking import TrackingRun, TrackingSettings
 
 if TYPE_CHECKING:  # its kernels are loaded when they are needed
     from ..detection.model import SpotModel
@@ -197,6 +198,8 @@ class TrackJob:
     part : Part
     workers : int or None
         Threads; None is one a core.
+    min_length : int
+        Tracks of fewer detections are left out once all are linked.
     """
 
     command: ClassVar[str] = "track"
@@ -205,32 +208,45 @@ class TrackJob:
     columns: Mapping[str, str] = field(default_factory=lambda: AS_NAMED)
     part: Part = field(default_factory=Part)
     workers: int | None = 1
+    min_length: int = 1
 
     def request(self) -> dict[str, object]:
         used = self.settings.as_dict()
         del used["device"]  # decides no result, and is known only when the movie is
         if self.settings.max_distance is not None:
             used["max_gap"] = self.settings.max_gap or 0
-        return used | asdict(self.part) | {"columns": dict(self.columns)}
+        return used | asdict(self.part) | self._shortest() | {"columns": dict(self.columns)}
 
     def origin(self, source: str) -> dict[str, str]:
         return formats.input_of(source, self.columns)
 
     def record(self, origin: Mapping[str, str], used: TrackingSettings) -> dict[str, object]:
         """The run record; `--config` of it repeats the run."""
-        settings = used.as_dict() | _given(self.part)
+        settings = used.as_dict() | _given(self.part) | self._shortest()
         return run_record("track", origin) | {"settings": settings, "seed": None, "device": used.device}
 
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
         detections = formats.read_detections(source, columns=self.columns)
-        run = track_part(detections, self.settings, self.part, workers=self.workers)
+        run = self.without_short(track_part(detections, self.settings, self.part, workers=self.workers))
         learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
         counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
         whole = self.record(self.origin(source), run.settings) | counted | learned | dict(record)
         formats.write_tracks(output, run.tracks, record=whole, overwrite=overwrite)
         return {name: run.stats[name] for name in ("links", "tracks", "worst_gap")}
+
+    def without_short(self, run: TrackingRun) -> TrackingRun:
+        """A run without the tracks that are shorter than `min_length`."""
+        tracks = of_length(run.tracks, self.min_length)
+        if tracks is run.tracks:
+            return run
+        counts = {"links": len(tracks.links), "tracks": tracks.track_count}
+        return replace(run, tracks=tracks, stats={**run.stats, **counts})
+
+    def _shortest(self) -> dict[str, object]:
+        """The setting, where it leaves anything out."""
+        return {"min_length": self.min_length} if self.min_length > 1 else {}
 
     def kept(self, output: Path) -> Mapping[str, object]:
         return formats.read_record(output)
