@@ -60,18 +60,18 @@ def foreseen(job: DetectJob, movie: Images) -> tuple[Foreseen, DetectionSettings
     numbers = job.part.extent().of(movie).numbers
     frame = numbers[len(numbers) // 2]
     one = replace(job, part=replace(job.part, frames=f"{frame}:{frame + 1}"))
+    model, settings = job.learned(movie)
+    one = replace(one, model=model, settings=settings)
+    one.detect(movie)  # compiles
     tracemalloc.start()
-    try:  # compiles, too
-        model, settings = job.learned(movie)
-        one = replace(one, model=model, settings=settings)
-        one.detect(movie)
+    try:
+        begin = time.perf_counter()
+        job.learned(movie)
+        learned = time.perf_counter()
+        found, used = one.detect(movie)
+        seconds = learned - begin + len(numbers) * (time.perf_counter() - learned)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    begin = time.perf_counter()
-    job.learned(movie)
-    learned = time.perf_counter()
-    found, used = one.detect(movie)
-    seconds = learned - begin + len(numbers) * (time.perf_counter() - learned)
     memory = peak + _PROCESS
     return Foreseen(len(numbers), movie.shape, frame, len(numbers) * len(found), seconds, memory), used
