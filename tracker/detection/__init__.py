@@ -121,12 +121,12 @@ def null_of(settings: DetectionSettings) -> str:
 
 
 def _say_where_it_is_wider(everything: Sequence[Found]) -> None:
-    """Warn of frames whose residual, not the camera's noise, is the null."""
+    """Log in how many frames the residual, and not the noise of the camera, is the null."""
     from .joint import WIDE
 
     wide = [found.spread for found in everything if found.spread > WIDE]
     if wide:
-        _LOG.warning(
+        _LOG.info(
             "Null: in %d of %d frames the fit's residual, %.2g times as wide as the camera's noise: images "
             "of 8 bits, compressed or filtered ones are like that. All qualities are divided by it.",
             len(wide),
