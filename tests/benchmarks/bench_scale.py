@@ -74,10 +74,11 @@ def runner(workers: int) -> Iterator[How]:
 
 
 def warm() -> None:
-    """Load the kernels."""
-    from outbid import Detections
-
-    track(Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]]), TrackingSettings(max_distance=2.0))
+    """Import and compile all that tasks use."""
+    with tempfile.TemporaryDirectory() as made:
+        source = Path(made) / "movie.parquet"
+        write_movie(source, 4000)
+        track_in_ranges(source, Path(made) / "out.parquet", JOB, How(here, rows=2000), parts=True)
 
 
 def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, object]:

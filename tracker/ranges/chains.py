@@ -1,6 +1,6 @@
 """Join the chains of links of all ranges, and number the tracks of the whole movie.
 
-The next range needs only the last frame of a range and the chains that begin in it, so no rows are copied.
+Only links over the borders of ranges are needed for that, so ranges are joined while later ones are linked.
 Gaps are one assignment between the ends and starts of all ranges, as in a movie that is linked as a whole.
 """
 
@@ -29,15 +29,15 @@ class _OfRange:
     """The chains of one range.
 
     `first` (n,) are the chains of its first frame, counted through the movie; those that begin later are
-    `base`, `base` + 1, … up to `end`. `into` are rows that a link reaches from outside, with its values.
+    `base`, `base` + 1, … up to `end`. `into` are the rows that a link over a gap reaches, with its values.
     """
 
     range: Range
     first: NDArray[np.int64]
     base: int
     end: int
-    into: list[NDArray[np.int64]] = field(default_factory=list)
-    into_values: list[NDArray[np.float64]] = field(default_factory=list)
+    into: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    into_values: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
 
     def chains(self, origin: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers in the whole movie of chains that `LinkRange` numbered within the range."""
@@ -69,47 +69,67 @@ class Chains:
     gap: float = 0.0
 
 
-def number_tracks(ranges: Sequence[Range], folder: Path, settings: TrackingSettings) -> Chains:
-    """Join the chains of all ranges, and write the track numbers of each range.
-
-    Numbers are 0, 1, 2, … in the order of the tracks' first detections.
+class Joining:
+    """The chains of the ranges that are linked so far, in the order of the ranges.
 
     Parameters
     ----------
     ranges : sequence of Range
     folder : Path
-        With what `LinkRange` wrote of each; what `WriteRange` needs is written there.
-    settings : TrackingSettings
-        With a `max_distance`.
+        With the files that `LinkRange` writes; the files that `WriteRange` reads are written there.
     """
-    found: list[_OfRange] = []
-    facts, count = [], 0
-    last, onto, values = np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty((2, 0))
-    for each in ranges:
-        with np.load(links_file(folder, each.number)) as held:
-            facts.append(json.loads(held["facts"].tobytes()))
-            origin = held["origin"]
-            first = np.full(int(held["first"]), -1, dtype=np.int64)
-            first[onto[:, 1]] = last[onto[:, 0]]
-            new = first < 0
-            first[new] = count + np.arange(new.sum())
-            base = count + int(new.sum())
-            count = base + int(origin.max(initial=-1)) + 1
-            found.append(_OfRange(each, first, base, count, [onto[:, 1]], [values]))
-            last, onto, values = found[-1].chains(origin), held["onto"], held["onto_values"]
-    before = np.arange(count)
-    links, gap = _close_gaps(found, folder, settings, before) if settings.max_gap and count else (0, 0.0)
-    begins = before == np.arange(count)
-    number = (np.cumsum(begins) - 1)[roots(before)]
-    for of in found:
-        held = {
-            "first": number[of.first],
-            "later": number[of.base : of.end],
-            "into": np.concatenate(of.into),
-            "into_values": np.concatenate(of.into_values, axis=1),
-        }
-        _save(numbers_file(folder, of.range.number), held)
-    return Chains(int(begins.sum()), facts, links, gap)
+
+    def __init__(self, ranges: Sequence[Range], folder: Path) -> None:
+        self._ranges, self._folder = ranges, folder
+        self._found: list[_OfRange] = []
+        self._facts: list[dict[str, Any]] = []
+        self._count = 0
+        self._last, self._reached = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def go_on(self) -> None:
+        """Join all ranges up to the first one that is not linked yet."""
+        for each in self._ranges[len(self._found) :]:
+            path = links_file(self._folder, each.number)
+            if not path.exists():
+                return
+            with np.load(path) as held:
+                self._facts.append(json.loads(held["facts"].tobytes()))
+                first = np.full(int(held["first"]), -1, dtype=np.int64)
+                first[self._reached] = self._last
+                new = first < 0
+                first[new] = self._count + np.arange(new.sum())
+                base = self._count + int(new.sum())
+                self._count = base + int(held["later"])
+                self._found.append(_OfRange(each, first, base, self._count))
+                self._last = self._found[-1].chains(held["onto_origin"])
+                self._reached = held["onto"][:, 1]
+
+    def number_tracks(self, settings: TrackingSettings) -> Chains:
+        """Write the track numbers of each range, all of which are linked.
+
+        Numbers are 0, 1, 2, … in the order of the tracks' first detections.
+
+        Parameters
+        ----------
+        settings : TrackingSettings
+            With a `max_distance`.
+        """
+        self.go_on()
+        count, found = self._count, self._found
+        before = np.arange(count)
+        has_gaps = settings.max_gap and count
+        links, gap = _close_gaps(found, self._folder, settings, before) if has_gaps else (0, 0.0)
+        begins = before == np.arange(count)
+        number = (np.cumsum(begins) - 1)[roots(before)]
+        for of in found:
+            held = {
+                "first": number[of.first],
+                "later": number[of.base : of.end],
+                "into": of.into,
+                "into_values": of.into_values,
+            }
+            _save(numbers_file(self._folder, of.range.number), held)
+        return Chains(int(begins.sum()), self._facts, links, gap)
 
 
 def _save(path: Path, held: Mapping[str, NDArray]) -> None:
@@ -141,8 +161,7 @@ def _close_gaps(
     values = np.stack([links.cost, links.margin])
     for number, of in enumerate(found):
         here = starts.range[target] == number
-        of.into.append(starts.row[target[here]])
-        of.into_values.append(values[:, here])
+        of.into, of.into_values = starts.row[target[here]], values[:, here]
     return len(links.pairs), links.gap
 
 
@@ -172,8 +191,9 @@ def _loose(found: list[_OfRange], folder: Path, side: str) -> _Loose:
                 held[f"{side}_frame"], held[f"{side}_position"], rows, np.full(len(rows), number),
                 of.chains(held["origin"][rows]),
             )  # fmt: skip
-        if side == "start":  # what the range before reaches is none
-            part = part.take(~np.isin(rows, of.into[0]))
+        if side == "start" and number:  # what the range before reaches is none
+            with np.load(links_file(folder, found[number - 1].range.number)) as held:
+                part = part.take(~np.isin(rows, held["onto"][:, 1]))
         parts.append(part)
     names = ("frame", "position", "row", "range", "chain")
     return _Loose(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -28,7 +28,7 @@ from ..movies.jobs import DetectJob, TrackJob
 from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks
 from . import learned
-from .chains import number_tracks
+from .chains import Joining
 from .files import Place, join_parts, part_file
 from .learned import LearnRange, LinkLearned
 from .plan import Range, plan
@@ -113,8 +113,9 @@ def track_in_ranges(
     with _folder(output, record | {"rows_of_a_range": how.rows, "parts": parts}, how, parts=parts) as folder:
         place = _place(source, folder, job, how)
         link = [LinkRange(place, each, used) for each in ranges]
-        _done(link, folder, how, 2 * len(ranges))
-        chains = number_tracks(ranges, folder, used)
+        joining = Joining(ranges, folder)
+        _done(link, folder, how, 2 * len(ranges), joining.go_on)
+        chains = joining.number_tracks(used)
         stats = _stats(chains.facts, used.solver, used.device, exact_margins=used.exact_margins) | {
             "tracks": chains.tracks,
             "gap_links": chains.gap_links,
@@ -262,13 +263,16 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
         shutil.rmtree(folder)
 
 
-def _done(tasks: Sequence[Task], folder: Path, how: How, total: int) -> None:
-    """Run the tasks whose files are missing, and record which worker ran each."""
+def _done(
+    tasks: Sequence[Task], folder: Path, how: How, total: int, beside: Callable[[], None] = lambda: None
+) -> None:
+    """Run the tasks whose files are missing, and record which worker ran each; call `beside` after each."""
     left = [task for task in tasks if not task.output.exists()]
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
     for account_of in how.run(left):
         _write_account(folder, account_of)
         done += 1
+        beside()
         if how.progress is not None:
             how.progress(min(done, total), total)
 

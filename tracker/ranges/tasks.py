@@ -72,14 +72,17 @@ class LinkRange:
         inside = target < own
         first = int(np.searchsorted(seen.frame[:own], seen.frame[0], "right")) if own else 0
         values = np.stack([links.cost, links.margin])
+        origin = _origin(links.pairs[inside], own, first)
         facts = {"links": len(links.pairs), "worst_gap": links.gap, **links.batches.as_dict()}
         held: dict[str, NDArray] = {
             "facts": np.frombuffer(json.dumps(facts).encode(), np.uint8),
             "first": np.array(first),
-            "origin": _origin(links.pairs[inside], own, first),
+            "later": np.array(origin.max(initial=-1) + 1),
+            "origin": origin,
             "into": target[inside],
             "into_values": values[:, inside],
             "onto": np.column_stack([source[~inside], target[~inside] - own]),
+            "onto_origin": origin[source[~inside]],
             "onto_values": values[:, ~inside],
         }
         if self.settings.max_gap:
@@ -119,9 +122,13 @@ class WriteRange:
         track_id[later] = numbers["later"][origin[later]]
         track_id[~later] = numbers["first"][-1 - origin[~later]]
         values, unknown = np.zeros((2, own)), np.ones(own, dtype=bool)
-        for of in (held, numbers):
-            values[:, of["into"]] = of["into_values"]
-            unknown[of["into"]] = False
+        into = [(of["into"], of["into_values"]) for of in (held, numbers)]
+        if self.range.number:
+            before = np.load(links_file(folder, self.range.number - 1))
+            into.append((before["onto"][:, 1], before["onto_values"]))
+        for target, of in into:
+            values[:, target] = of
+            unknown[target] = False
         rows = table_of_detections(seen).add_column(0, "track_id", column_of(track_id))
         for name, each in zip(_MEASURES, values, strict=True):
             rows = rows.append_column(name, column_of(each, unknown))
