@@ -153,14 +153,14 @@ def _paper(name: str, output: Path, wanted: _Wanted, overwrite: bool, as_json: b
 )  # fmt: skip
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Processes that run trials side by side; they do not change the result.",
+    help="Processes that run trials in parallel; they do not change the result.",
 )  # fmt: skip
 @click.option(
     "--device", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True,
-    help="Of a paper's table: the CPU at sizes that take minutes, or a GPU at the paper's.",
+    help="For tables of papers: CPU with sizes for minutes, or GPU with the paper's sizes.",
 )  # fmt: skip
 @click.option(
-    "--sizes", callback=_sizes, metavar="N,N,…", help="Of a paper's table: sizes n of the problems."
+    "--sizes", callback=_sizes, metavar="N,N,…", help="For tables of papers: sizes n of the problems."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the files of an earlier run.")
 @config_option

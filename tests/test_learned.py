@@ -96,7 +96,7 @@ def test_frames_that_were_not_recorded_are_no_gaps(engine: Engine) -> None:
     assert f1(links, Tracks.from_track_ids(detections, name)) > 0.93
     frame = np.unique(detections.frame, return_inverse=True)[1]
     assert (np.diff(frame[links.pairs], axis=1) == 1).mean() > 0.9
-    assert "In 3 frames nothing is seen" in str(shown)
+    assert "taken as not recorded: 3." in str(shown)
 
 
 def test_rows_in_another_order_have_the_same_links(

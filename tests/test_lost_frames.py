@@ -40,7 +40,7 @@ def test_particles_are_followed_over_frames_that_were_not_recorded(scene, frames
     assert f1_of(run, truth) > max(least, f1_of(limited, truth) - 0.003)
     seen = np.unique(truth.detections.frame)
     assert run.learned.as_dict()["time"] == (seen - seen[0]).tolist()
-    assert f"In {seen[-1] - seen[0] + 1 - len(seen)} frames nothing is seen" in str(run.learned)
+    assert f"taken as not recorded: {seen[-1] - seen[0] + 1 - len(seen)}." in str(run.learned)
     assert run.learned.model.motion.persistence == pytest.approx(scene.persistence, rel=0.2, abs=0.1)
 
 
@@ -161,7 +161,7 @@ def test_frames_near_and_far_in_turn_count_one_by_one(far):
     seen = lost(truth, np.setdiff1d(np.arange(when[-1] + 200), when))
     run = track(seen.detections)
     assert f1_of(run, seen) > 0.9
-    assert "uneven times" in str(run.learned)
+    assert "unevenly spaced in time" in str(run.learned)
     assert run.stats["gap_links"] < 0.1 * run.stats["links"]
     even = track(numbered(seen, np.arange(len(when))).detections)
     assert np.array_equal(even.tracks.links, run.tracks.links)
@@ -172,7 +172,7 @@ def test_long_pauses_are_cut_short_in_the_record():
     when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
     run = track(stuck(when))
     assert len(run.learned.time) == len(when) + 3 * 49
-    assert "In 1 frames nothing is seen" in str(run.learned)
+    assert "taken as not recorded: 1." in str(run.learned)
     assert len(run.tracks.links) == 700 * (len(when) - 4)
 
 

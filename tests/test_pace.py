@@ -58,7 +58,7 @@ def test_frames_of_long_steps_are_distinguished_from_those_of_short_ones(steps):
     often = true < 1.6  # steps much longer than particles are apart cannot be linked
     assert np.abs(np.log(found / true))[often].max() < 0.3
     assert min(learned.model.gate) > 4 * min(steps.max(), 0.35)
-    assert "differs from frame to frame" in str(learned)
+    assert "Steps differ from frame to frame" in str(learned)
     assert learned.as_dict()["step_scale"] == learned.pace.tolist()
 
 

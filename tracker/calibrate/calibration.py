@@ -63,30 +63,30 @@ class Calibration:
         motion, model, error = self.model.motion, self.model, self.uncertainty
         axes = self.axes
         remembered = (
-            f"velocity {_each(motion.speed, axes)}, kept for {motion.persistence:.3g}"
+            f"velocity {_each(motion.speed, axes)}, persistence {motion.persistence:.3g}"
             f"{_within(error, 'persistence', ' ± {:.1g}')} frames"
             if motion.persistence > 0 and any(motion.speed)
-            else "no lasting velocity"
+            else "no persistent velocity"
         )
         flow = {None: "not used", 0: "mean step of the whole frame"}
-        said = "" if self.interval == 1 else f"Frames are {self.interval} numbers apart, which count as one. "
+        said = "" if self.interval == 1 else f"Frame numbers increase by {self.interval}. "
         if self.time is not None:
             said += self._recorded(np.diff(self.time))
         if self.drift is not None:
             farthest = float(np.linalg.norm(np.diff(self.drift, axis=0), axis=1).max(initial=0.0))
-            said += f"Frames drift, by up to {farthest:.3g}, which is taken out. "
+            said += f"Whole frames drift by up to {farthest:.3g}; this is corrected. "
         if self.pace is not None:
-            said += f"How far particles go differs from frame to frame, by {self.pace[:-1].std():.0%}. "
+            said += f"Steps differ from frame to frame by {self.pace[:-1].std():.0%}. "
         told = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
         return (
             f"Learned in {self.passes} passes. {said}"
-            f"Step: {_each(self.step, axes)} a frame{_within(error, 'step')}; {remembered}. "
+            f"Step per frame: {_each(self.step, axes)}{_within(error, 'step')}; {remembered}. "
             f"Neighbour flow: {flow.get(self.crowd, f'mean step of {self.crowd} neighbours')}.\n"
             f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
             f"Gate: {_each(model.gate, axes)}.\n"
-            f"Tracks end: {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} and start: "
-            f"{model.start:.2%}{_within(error, 'start', ' (± {:.2%})')} a detection, "
-            f"{model.clutter:.2%} are clutter; next seen after 1, 2, … frames: "
+            f"Per detection, {model.end:.2%}{_within(error, 'end', ' (± {:.2%})')} of tracks end and "
+            f"{model.start:.2%}{_within(error, 'start', ' (± {:.2%})')} start; "
+            f"{model.clutter:.2%} of detections are clutter. Next detection after 1, 2, … frames: "
             f"{', '.join(f'{share:.2%}' for share in model.follow)}.{told}"
         )
 
@@ -94,9 +94,9 @@ class Calibration:
     def _recorded(ahead: NDArray[np.int64]) -> str:
         """Sentence about the frames missing between those recorded."""
         if (ahead == 1).all():
-            return "Frames come at uneven times, and are taken one by one. "
+            return "Frames are unevenly spaced in time and are linked in sequence. "
         lost = int((ahead - 1)[ahead <= HOLE + 1].sum())
-        return f"In {lost} frames nothing is seen: they count as not recorded. "
+        return f"Frames without detections, taken as not recorded: {lost}. "
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records and summaries."""

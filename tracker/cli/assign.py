@@ -88,7 +88,7 @@ def _list(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 )  # fmt: skip
 @click.option(
     "--shards", type=click.IntRange(min=1), metavar="P",
-    help="Divide into so many parts that take turns on one device: messages as of so many devices.",
+    help="Divide into P parts that run in turn on one device, with the messages of P devices.",
 )  # fmt: skip
 @columns_option("--columns", "both tables")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON on stdout.")

@@ -22,7 +22,7 @@ def cluster_options(function: _Function) -> _Function:
     """Add ``--cluster`` and ``--scheduler``."""
     for option in (
         click.option(
-            "--scheduler", metavar="ADDRESS", help="Work on the dask cluster there, in ranges of frames: tcp://…"
+            "--scheduler", metavar="ADDRESS", help="Use this dask cluster, in ranges of frames: tcp://…"
         ),
         click.option(
             "--cluster", type=click.Choice(["local", "slurm"]),

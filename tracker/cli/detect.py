@@ -60,13 +60,13 @@ _FILE = click.Path(path_type=Path)
 @click.option("--fdr", type=float, metavar="Q", help="Largest share of false spots, instead of a threshold.")
 @click.option(
     "--bodies/--no-bodies", default=None,
-    help="Whether there are bodies without a common profile, such as nuclei.  [default: found out]",
+    help="Find bodies without a common profile, such as nuclei.  [default: decided from MOVIE]",
 )  # fmt: skip
 @click.option("--gain", type=float, metavar="G", help="Grey values per photon.  [default: noise is measured]")
-@click.option("--offset", type=float, metavar="G", help="Grey value of no photon, with --gain.")
-@click.option("--read-noise", type=float, metavar="G", help="Grey values of the reading, with --gain.")
+@click.option("--offset", type=float, metavar="G", help="Grey value without light, with --gain.")
+@click.option("--read-noise", type=float, metavar="G", help="Read noise in grey values, with --gain.")
 @click.option("--dark", is_flag=True, help="Spots are dark on a bright background.")
-@click.option("--labels", is_flag=True, help="MOVIE is of label images: take the centroids of the labels.")
+@click.option("--labels", is_flag=True, help="MOVIE consists of label images: find their centroids.")
 @click.option(
     "--spacing", type=float, nargs=3, metavar="Z Y X", help="Size of a voxel.  [default: as MOVIE states]"
 )
@@ -74,7 +74,7 @@ _FILE = click.Path(path_type=Path)
 @part_options("voxels")
 @click.option(
     "--preview", is_flag=True,
-    help="Print the number of spots of a frame against the threshold, and the automatic choice.",
+    help="Print the number of spots for several thresholds, and the automatic choice.",
 )  # fmt: skip
 @click.option(
     "--frame", "preview_frames", type=int, multiple=True, metavar="N",

@@ -21,9 +21,9 @@ _FILE = click.Path(path_type=Path)
       outbid learn control/*.csv treated/*.csv -o model.json
       outbid track treated/*.csv --out-dir tracks/ --model model.json
 
-    INPUTS are tables of detections in one unit. How particles move, how often they are missed, begin and end
-    is learned from each movie; the model is the median of every value. Conditions are compared
-    only under one model: where each movie has its own, a difference may be one of the models.
+    INPUTS are tables of detections in one unit. The motion of particles and the rates of misses, starts
+    and ends are learned from each movie; the model has the median of each value. Compare conditions only
+    under one model: otherwise a difference may be due to the models.
     """,
 )
 @click.argument("sources", metavar="INPUTS", nargs=-1, required=True, type=_FILE)

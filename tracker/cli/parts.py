@@ -44,7 +44,7 @@ def opening_options(function: _Function) -> _Function:
     """Add the options that determine how images are opened."""
     for names, kind, default, metavar, text in (
         (["--level"], int, 0, "N", "Level of resolution, 0 is the finest (OME-Zarr, Imaris)."),
-        (["--scene"], int, None, "N", "Image to use where MOVIE holds several, counted from 0."),
+        (["--scene"], int, None, "N", "Image to use if MOVIE contains several, from 0."),
         (["--channel"], int, 0, "N", "Channel to use."),
         (["--axes"], str, None, "AXES", "Axes of MOVIE, if the file states none or wrong ones: TZYX, TYX, …"),
     ):

@@ -69,12 +69,12 @@ def out_dir_options(function: _Function) -> _Function:
     for option in (
         click.option(
             "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-            help="Movies at the same time, each in a process of its own.",
+            help="Movies processed at the same time, each in its own process.",
         ),
         click.option(
             "--out-dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-            help="Many inputs: a folder for an output each. What is there of the same input, settings and "
-            "version is kept; a movie that fails does not end the others.",
+            help="Folder for the outputs of many inputs, one each. An output of the same input, settings and "
+            "version is kept; if a movie fails, the others continue.",
         ),
     ):  # fmt: skip
         function = option(function)
