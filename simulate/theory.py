@@ -27,7 +27,8 @@ PREDICTED = {0.0: 0.75, 1.0: 0.80, 3.0: 0.92, 10.0: 0.97}
 def nearest(kappa: float) -> float:
     r"""Share of Brownian particles whose nearest neighbour in the next frame is their own successor.
 
-    Without walls, for Gaussian steps of standard deviation kappa along each of three axes:
+    The formula holds without walls, for Gaussian steps with standard deviation kappa along each of three
+    axes:
 
     .. math:: E[\exp(-\tfrac43 \pi \kappa^3 R^3)], \quad R \sim \chi_3
 

@@ -1,9 +1,9 @@
 """Motion model: how far a particle moves in a frame, its persistence, and the localisation noise.
 
-One family covers the usual models. Along each axis, and independently, the velocity is an
-Ornstein-Uhlenbeck process, the position drifts with it and diffuses, and is seen with a Gaussian
-error. A velocity of 0 is a static (Brownian) particle, one that is never forgotten moves on straight.
-States are Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
+One family covers the usual models. Independently along each axis, the velocity is an Ornstein-Uhlenbeck
+process. The position moves with this velocity and diffuses, and it is observed with a Gaussian error. A
+velocity of 0 is a static (Brownian) particle, one that is never forgotten moves on straight. States are
+Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
 """
 
 from __future__ import annotations

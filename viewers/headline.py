@@ -23,7 +23,7 @@ MEANINGS: Mapping[str, tuple[str, str]] = {
 
 
 class Headline(NamedTuple):
-    """A score as it is shown."""
+    """A score formatted for display."""
 
     label: str
     value: str

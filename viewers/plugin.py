@@ -42,8 +42,8 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
 def layers_of_positions(path: str) -> list[LayerData]:
     """Points or tracks in a file, with its run record, so that the settings can be edited.
 
-    Positions are those of the file. If the record states the size of the voxels in which they are given, that
-    is the scale of the layer. Data of one plane have no z, like images of one plane.
+    Positions are those of the file. If positions are in voxels and the record states the voxel size, the
+    scale of the layer is this size. Data of one plane have no z, like images of one plane.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def layers_of_positions(path: str) -> list[LayerData]:
 
 
 def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None:
-    """A reader, if the file or folder holds frames of a movie; only its head is read."""
+    """Return a reader if the file or folder contains frames of a movie; only metadata are read here."""
     from outbid.errors import OutbidError
     from outbid.images import open_images
 

@@ -1,4 +1,4 @@
-"""Experiments: questions that simulated movies answer; one more is one more file here.
+"""Experiments on simulated movies; each experiment is one file in this folder.
 
 A file holds `EXPERIMENT`, an instance of `outbid.simulate.experiment.Experiment`, and is found by its name:
 

@@ -296,7 +296,7 @@ class Core:
         return (self.indptr, self.indices, self.values, self.v, self.owner, self.edge)
 
     def _optional_pairs(self) -> tuple:
-        """The arrays for the other kernels."""
+        """The arrays for the kernels of problems with optional rows and columns."""
         pairs = (self.indptr, self.indices, self.values, self.row_unmatched, self.never)
         return (*pairs, self.v, self.owner, self.edge)
 

@@ -20,15 +20,15 @@ def step_products(
     """Sums of weighted products of two steps of a particle 0, 1, … frames apart.
 
     The last step of each chain is any probable pair; previous steps are links without gaps.
-    row, col (Q,) i4, probability (Q,) f8 pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,)
-    f8 one over the pace of the frame of each, or (1,), of all; before (N,) i8 or -1; trust (N,) f8 of the
-    link that leaves each; group (N,) i8; thin: every so many rows count; low, high: A floats, where walls may
-    be, reach: the way from them in one frame: along an axis, what may have met one counts in no product.
-    Added to products (G, ROWS, 6, A) f8: weights, products, squares of the last and of the earlier step (all
-    less the shift and at a pace of 1; at lag 0 not written, as they are the products), at lag 0 squares of
-    the step as seen, and what noise counts for in such products, in what it does at a pace of 1.
-    Of steps apart the fourth power of the probabilities weighs, but in the last row, again one frame apart,
-    these themselves; what is hardly probable counts in neither.
+    row, col (Q,) i4, probability (Q,) f8: pairs; frame (N,) i8; position, shift (N A,) f8; ease (N,) f8:
+    inverse step scale of the frame of each detection, or (1,) for all; before (N,) i8 or -1; trust (N,) f8:
+    trust of the outgoing link of each; group (N,) i8; thin: use every n-th row; low, high: A floats,
+    positions of walls; reach: distance from a wall within which a step may be reflected, and is then excluded
+    along this axis. Added to products (G, ROWS, 6, A) f8: weights; products; squares of the last and of the
+    earlier step (without shift and scaled to step scale 1; omitted at lag 0, where they equal the products);
+    at lag 0, squares of observed steps; and the contribution of noise to the products, relative to that at
+    step scale 1. For lags above 0, weights are the fourth power of the probabilities, except in the last row
+    (again lag 1), where they are the probabilities. Improbable pairs are ignored.
     """
     # Tuples tell the compiler how many axes there are; whole numbers without a sign index without a check.
     rows, axes, sums = products.shape[1], np.uint64(len(low)), products.reshape(-1)

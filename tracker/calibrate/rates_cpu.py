@@ -79,10 +79,9 @@ def share(row, gap, order, odds, more, rest, seen, chance):  # pragma: no cover
 def count(row, col, gap, chance, frame, early, late, shares):  # pragma: no cover
     """Numbers of links by gap length, and of detections that end or start.
 
-    row, col (Q,) i4, gap (Q,) i8, chance (Q,) f8 pairs; frame (N,) i8; early: last frame of those that may
-    be seen to end; late: first frame of those that may be seen to start. Written: shares (G+1,) f8 by gap.
-    Returns (lost, new, how many might be new, alone, how many might be: neither in the first frame nor in
-    the last).
+    row, col (Q,) i4, gap (Q,) i8, chance (Q,) f8: pairs; frame (N,) i8; early: last frame in which an end can
+    be observed; late: first frame in which a start can be observed. Written: shares (G+1,) f8 by gap. Returns
+    (lost, new, how many might be new, alone, how many might be: neither in the first frame nor in the last).
     """
     without = np.ones((2, len(frame)))
     shares[:] = 0.0

@@ -41,7 +41,7 @@ class Surveyor:
     def revised(
         self, model: LinkModel, *, doubt: float, reach: NDArray[np.float64] | float = 1.0
     ) -> LinkModel:
-        """The model with steps and rates of the survey, if it is possible.
+        """The model with steps and rates of the survey, if a survey is possible.
 
         Parameters
         ----------

@@ -14,8 +14,9 @@ from numba import njit
 def count_near(distance2, size, weight, largest, near, counts):  # pragma: no cover
     """Make a weighted histogram of squared distances with given lower bin edges.
 
-    distance2, weight (Q,) f8; size (Q,) i8: of two kinds at most; near (B,) f8: 0, then a geometric series,
-    whose last is farther than all. Added to: counts (2, B) f8: of those of the size `largest`, and of others.
+    distance2, weight (Q,) f8; size (Q,) i8, with at most two different values; near (B,) f8: 0, then a
+    geometric series whose last value exceeds all distances. Added to: counts (2, B) f8: for size `largest`,
+    and for others.
     """
     fine = 1 / math.log(near[2] / near[1])
     for q in range(len(distance2)):

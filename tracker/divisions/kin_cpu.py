@@ -1,9 +1,9 @@
 """CPU kernels of kin. Serial, without the GIL; no result depends on the order of threads.
 
-The ways of a life are the ages at which it may end in a division, and at last that at which it was seen last
-without one. Those of a mother are the ages that she may have had, and at last that hers is not known. Lists
-of ways are (age (M,) i8, weight (M,) f8, point (M,) i8, sure (M,) f8): the weights, of which the sum is 1;
-the point at which each divides, -1 for none; and how probable that is by itself.
+The ways of a life are its possible ends: the ages at which it may divide, and finally the age of its last
+detection without a division. The ways of a mother are her possible ages, and finally an unknown age. A list
+of ways is (age (M,) i8, weight (M,) f8, point (M,) i8, sure (M,) f8): weights with sum 1, the point at which
+each way divides (-1 for none), and the probability of that division by itself.
 """
 
 # mypy: ignore-errors
@@ -179,7 +179,7 @@ def gains(
     family, the frame of the mother, and its probability. lives: final (N,) i8, point_start (N+1,) i8, frame
     (K,) i8, divides (K,) f8, first (N,) i8, born (N,) f8 as in `generations_cpu`. sisters, mothers: how
     likely a life ends at each age, (F,) f8, and lasts longer, (F,) f8; spread, apart and grown, as in `Kin`.
-    ways: three lists. Added to: of_point (K + N,) f8, births behind the points, of_family (P,) f8.
+    ways: three lists. Added to: of_point (K + N,) f8, with births after the points; of_family (P,) f8.
     """
     old, left, right = ways
     ratios = np.empty((5, len(old[0])))

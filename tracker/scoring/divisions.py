@@ -85,7 +85,7 @@ def _family(mother: int, first: int, second: int) -> _Family:
 
 
 def _row(rows: NDArray[np.int64], row: int) -> int:
-    """Where `rows` leads from a row; -1 from none."""
+    """Value of `rows` at a row; -1 for no row."""
     return int(rows[row]) if row >= 0 else -1
 
 

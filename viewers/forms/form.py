@@ -34,8 +34,8 @@ _SETTLED = 150  # milliseconds without a change after which a preview starts
 class Form(QWidget):
     """Base class of all forms; subclasses add `fields` and define a run.
 
-    A run and a preview each have a `Work` at most, beside the window. What comes from another work than
-    the form's own of that moment is dropped; so a cancelled one may end when it likes.
+    A run and a preview each have a `Work` at most, beside the window. Results are accepted only from the
+    current job of the form, so a cancelled job may end at any time.
 
     Parameters
     ----------
