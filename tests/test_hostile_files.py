@@ -1,5 +1,6 @@
 """Files that `make fuzz` found to be read wrong, or to crash a reader: each stands in tests/hostile."""
 
+import json
 import time
 from pathlib import Path
 
@@ -24,6 +25,7 @@ REFUSED = {
     "prefix_that_nothing_declares.xml": "line 4: the prefix 'dete'",  # was left out
     "track_inside_a_track.xml": "line 32: a Track is inside another",  # its edges were of the inner one
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
+    "unit_separator/particles": "unknown format",  # two readers of it split lines in two ways
     "mark_before_the_first_row.csv": "line 2: a byte order mark",  # was left out, but in no other row
 }
 """What reading tracks says of each."""
@@ -70,6 +72,32 @@ def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Pa
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"movie\.czi: of 1577058307 frames, number \d+ is not stored"):
         list(open_images(path).frames())
+
+
+def test_tiles_of_a_czi_far_from_each_other_are_refused(tmp_path: Path) -> None:
+    """A byte of where a tile begins makes an image that is a thousand times as large."""
+    pytest.importorskip("czifile", reason="the extra czi is missing")
+    content = bytearray((FOLDER.parent / "three_frames.czi").read_bytes())
+    content[80537] = 220
+    path = tmp_path / "movie.czi"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"movie\.czi has tiles far from each other"):
+        open_images(path)
+
+
+def test_an_axis_longer_than_any_memory_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("zarr", reason="the extra zarr is missing")
+    facts = {
+        "shape": [1, 4, 2**70], "data_type": "uint16", "fill_value": 0, "attributes": {}, "zarr_format": 3,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 4, 4]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "node_type": "array",
+    }  # fmt: skip
+    path = tmp_path / "movie.zarr"
+    path.mkdir()
+    (path / "zarr.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match="which no memory holds"):
+        open_images(path, axes="TYX")
 
 
 def test_texts_in_hdf5_that_have_no_size_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -161,6 +162,8 @@ def _of_stack(
     size = dict(zip(named, stack.sizes, strict=True))
     if min(stack.sizes) < 1:
         raise InputError(f"{name} has sizes {stack.sizes}, so no voxels. Check where it was made.")
+    if max(stack.sizes) > sys.maxsize:
+        raise InputError(f"{name} declares sizes {stack.sizes}, which no memory holds. Copy it again.")
     if stack.array.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {stack.array.dtype}; real numbers are needed. Convert it.")
     if not 0 <= channel < size.get("C", 1):

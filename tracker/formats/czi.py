@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from .tiff_scenes import refuse_scene
 SUFFIXES = (".czi",)
 _LETTERS = "TCZYX"
 _METRES_TO_MICROMETRES = 1e6
+_EMPTY = 100
+"""Guard: voxels of a movie for each that is stored; more come from a damaged position of a tile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +96,12 @@ class _Pixels:
             for when in range(t, t + times):
                 for channel in range(c, c + channels):
                     self._by_plane.setdefault((when, channel), []).append(tile)
+        stored = sum(math.prod(tile.place.get(axis, (0, 1))[1] for axis in _LETTERS) for tile in tiles)
+        if len(self._by_plane) * math.prod(shape[2:]) > _EMPTY * stored:
+            raise InputError(
+                f"{source} has tiles far from each other: they fill less than 1/{_EMPTY} of frames of "
+                f"{' x '.join(map(str, shape[2:]))} voxels. Copy it again."
+            )
 
     def __getitem__(self, where: tuple[int, int, slice, slice, slice, slice]) -> NDArray:
         t, c = where[0] + self._start[0], where[1] + self._start[1]

@@ -25,7 +25,7 @@ def recognises(path: Path) -> bool:
     if not path.is_file() or path.suffix:
         return False
     with path.open("rb") as file:
-        first = file.readline(1000).decode("ascii", "replace").split()
+        first = [field.decode("ascii", "replace") for field in file.readline(1000).split()]
     try:
         return len(first) in _COUNTS and all(np.isfinite(decimal(field)) for field in first)
     except ValueError:
