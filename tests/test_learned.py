@@ -108,6 +108,41 @@ def test_rows_in_another_order_have_the_same_links(
     assert {*map(tuple, order[again.pairs].tolist())} == {*map(tuple, links.pairs.tolist())}
 
 
+@ENGINES
+@pytest.mark.parametrize("far", [1e10, 1e30])
+def test_a_stray_detection_changes_no_link(engine: Engine, far: float) -> None:
+    rng, many = np.random.default_rng(1), 50
+    place = rng.uniform(0, 30, (many, 3)) + np.cumsum(rng.normal(0, 0.3, (6, many, 3)), axis=0)
+    place[3, 7] = far
+    seen = Detections.from_table(np.repeat(np.arange(6), many), place.reshape(-1, 3))
+    _, links = engine(seen, Asked(divisions=False))
+    right = links.pairs[:, 1] - links.pairs[:, 0] == many
+    assert right.sum() > 0.98 * 5 * many
+    assert not (links.pairs == 3 * many + 7).any()
+
+
+@ENGINES
+def test_what_goes_from_slice_to_slice_is_followed(engine: Engine) -> None:
+    """Slices lie as far apart as particles: all that is near is in the same slice."""
+    rng, many, frames, box = np.random.default_rng(0), 300, 12, 7.0
+    place = rng.uniform(0, box, (many, 3)) + np.cumsum(rng.normal(0, 0.08, (frames, many, 3)), axis=0)
+    place[..., 0] = np.round(place[..., 0] + 0.3 * rng.normal(size=(frames, many)))
+    seen = Detections.from_table(np.repeat(np.arange(frames), many), place.reshape(-1, 3))
+    truth = Tracks.from_track_ids(seen, np.tile(np.arange(many), frames))
+    assert f1(engine(seen, Asked(divisions=False))[1], truth) > 0.93
+
+
+def test_costs_margins_and_gaps_are_in_nats(free: dict[str, tuple[Calibration, Links]]) -> None:
+    """Minus log odds above the threshold; never is a threshold passed by what is not worth a link."""
+    for _, links in free.values():
+        sure = (links.probability > 0.6) & (links.probability < 1 - 1e-5)
+        against = (np.log(links.probability / (1 - links.probability)) + links.cost)[sure]
+        assert (links.cost <= 0).all()
+        assert (links.margin >= 0).all()
+        assert -2 < np.median(against) <= 0.1  # log odds of the threshold: F1 / 2, or less
+    assert np.ptp(against) < 1e-3
+
+
 @pytest.mark.nightly
 def test_errors_of_what_is_learned_are_those_between_movies() -> None:
     shown = [by_posterior(movie(seed).detections, Asked(divisions=False))[0] for seed in range(12)]

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _ROOM = 1.5
 """Prior: distances to the nearest neighbour that a gate has at least, as far as steps allow."""
+_ASTRAY = 1e4
+"""Guard: median distances from the middle, beyond which a detection is linked to none: nothing is so far."""
+_SLICE = 0.6
+"""Prior: standard deviation of a step between slices at least, in their distance."""
 _CLEAR = 5.0
 """Error level: standard errors by which a frame's shift, or what neighbours predict, is no chance."""
 _SHARED = 0.1
@@ -47,9 +51,9 @@ def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
     detections : Detections
     asked : Asked
     """
-    reading = movie_of(detections, asked.spacing, holes=asked.max_gap is None)
+    reading = _without_strays(movie_of(detections, asked.spacing, holes=asked.max_gap is None))
     known = Known.of(asked.known or {}, reading.names)
-    found = learn(reading.position, reading.frame_start, _options(asked, known), time=reading.time)
+    found = learn(reading.position, reading.frame_start, _options(asked, known, reading), time=reading.time)
     lap("learning")
     if asked.divisions:
         links, _ = with_divisions(
@@ -66,11 +70,26 @@ def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
     return summary, _as_given(links, reading.order)
 
 
-def _options(asked: Asked, known: Known) -> LearnOptions:
+def _without_strays(reading: Reading) -> Reading:
+    """The movie without detections so far away that, beside them, all others are in one place."""
+    away = np.abs(reading.position - np.median(reading.position, axis=0)).max(axis=1)
+    near = away <= _ASTRAY * np.median(away)
+    if near.all() or not np.median(away) > 0:
+        return reading
+    start = np.concatenate([[0], np.cumsum(near)])[reading.frame_start]
+    return replace(
+        reading, frame=reading.frame[near], position=reading.position[near], order=reading.order[near],
+        frame_start=start,
+    )  # fmt: skip
+
+
+def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
     """Options of learning."""
     each = {name: values for name, values in known.told.items() if name in EACH_AXIS}
     one = {name: value for name, (value, *_) in known.told.items() if name not in EACH_AXIS}
     options = LearnOptions(fixed=Fixed(**each, **one), workers=asked.workers)  # type: ignore[arg-type]
+    if reading.slices.any():
+        options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if asked.max_gap is None:
         return options
     return replace(options, longest_lag=asked.max_gap + 1, gaps=asked.max_gap > 0)

@@ -95,7 +95,9 @@ def link_model(model: Model, motion: Motion, gate: tuple[float, ...]) -> LinkMod
         for delay in (rates.delay, rates.delay_back)
     )
     clutter = min(rates.clutter, (1 - LEAST_RATE) * min(end, start))
-    return LinkModel(motion, tuple((real * rates.delay).tolist()), end, start, gate, clutter=clutter)
+    follow = real * rates.delay
+    follow *= (1 - end) / max(float(follow.sum()), 1 - end)
+    return LinkModel(motion, tuple(follow.tolist()), end, start, gate, clutter=clutter)
 
 
 def _posterior(movie: Movie, model: LinkModel, linking: Linking) -> LinkPosterior:

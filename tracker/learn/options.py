@@ -33,6 +33,9 @@ class LearnOptions:
         movie follow.
     gaps : bool
         Whether to search links over missed frames.
+    least_step : tuple of float, optional
+        Least standard deviation of a step along each given axis when learning begins. In a stack of slices
+        all near candidates lie in the same slice, and none would lead to another one.
     fixed : Fixed
         Parameters that are given instead of learned.
     workers : int
@@ -50,5 +53,6 @@ class LearnOptions:
     trial: int = 4_000
     sample: int = 20_000
     gaps: bool = True
+    least_step: tuple[float, ...] | None = None
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1

@@ -155,7 +155,10 @@ def whitened(
         away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
         if not p.sum() > 0:
             continue
-        value, vector = np.linalg.eigh((away * p[:, None]).T @ away / p.sum())
+        spread = (away * p[:, None]).T @ away / p.sum()
+        if options.least_step is not None:
+            spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
+        value, vector = np.linalg.eigh(spread)
         to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], 1e-300)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
