@@ -27,12 +27,12 @@ _NONE = 1e-9
 """Guard: count that counts as zero."""
 
 
-def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields) -> Model:
-    """The model after one M-step."""
+def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
+    """The model after one M-step; what varies in space stays if no fields are given."""
     motion = motion_step(model.motion, posterior)
     scale, level = _step_scale(movie, model.motion, posterior, _to_the_next_frame(posterior))
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
-    surroundings = _surroundings(movie, posterior, fields)
+    surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
 
 
