@@ -122,7 +122,7 @@ def _fitted(
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-    found = _with_classes(movie, found, found.posterior, fields, options)
+    found = _with_classes(movie, found, start, fields, options)
     return movie, found.model, found.posterior
 
 

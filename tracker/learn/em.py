@@ -82,19 +82,16 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     either = by_either(movie, model, posterior.candidates, posterior.rivals, workers=options.workers)
-    posterior = posterior.kept(_explaining(model, posterior.candidates, either, 1e-2 * options.dropped))
+    posterior = posterior.kept(_explaining(model, posterior.candidates, either))
     posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     either = np.maximum(posterior.past, posterior.future)
-    return posterior.kept(_explaining(model, posterior.candidates, either, 0.0))
+    return posterior.kept(_explaining(model, posterior.candidates, either))
 
 
-def _explaining(
-    model: Model, candidates: Candidates, either: NDArray[np.float64], least: float
-) -> NDArray[np.bool_]:
-    """(E,) whether links over gaps explain the detection better than chance, and others at least so much."""
-    over_gap = candidates.lag > 1
+def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(E,) whether links over gaps explain the detection better than chance; all others stay."""
     worth = _WORTH * model.association.delay[candidates.lag - 1]
-    return np.asarray(either > np.where(over_gap, worth, least))
+    return np.asarray((candidates.lag == 1) | (either > worth))
 
 
 def expecting_gaps(model: Model) -> Model:
