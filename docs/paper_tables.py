@@ -198,26 +198,6 @@ def serial_share() -> str:
     return f"{shares[True]:.1%} (classical) and {shares[False]:.1%} (tree, whose joins are not counted)"
 
 
-def shard_times() -> str:
-    """Measured and predicted seconds over shards."""
-    rows = []
-    for name in ("date-nagi-table4", "date-nagi-table5"):
-        part = dict(_parts()).get(name)
-        if part is None:
-            continue
-        rows += [
-            (
-                "weak" if name.endswith("4") else "strong", row["case"],
-                f"{row['n']:,}", f"{row['shards']:g}",
-                row["kind"], f"{row['seconds']:.3f}", f"{row['efficiency']:.2f}",
-                _number(row["paper_efficiency"]), f"{row['messages']:,.0f}", f"{row['bytes_sent'] / 1e6:.2f}",
-            )
-            for row in part["summary"]
-        ]  # fmt: skip
-    heads = ("scaling", "variant", "n", "P", "", "s", "efficiency", "paper's", "messages", "MB a shard")
-    return _table(heads, rows)
-
-
 def solver_times() -> str:
     """Seconds of tracking by every solver on a GPU and on the CPU."""
     path = REPOSITORY / "tests" / "gpu_long_record.json"

@@ -14,6 +14,7 @@ import detection_tables
 import front_page
 import paper_tables
 import posterior_tables
+import shard_tables
 import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -37,7 +38,7 @@ def _made(name: str) -> str:
     """A table, or a value in a sentence (``<!-- value: NAME -->``)."""
     if name == "front_page":
         return front_page.table().strip()
-    modules = (tables, posterior_tables, paper_tables, detection_tables)
+    modules = (tables, posterior_tables, paper_tables, shard_tables, detection_tables)
     module = next(each for each in modules if hasattr(each, name))
     return str(getattr(module, name)()).strip()
 
