@@ -212,7 +212,7 @@ def _started(workers: Workers) -> Any:
     """Start a new cluster; a context manager."""
     if workers.kind == "slurm":
         try:
-            from dask_jobqueue import SLURMCluster
+            from dask_jobqueue.slurm import SLURMCluster
         except ModuleNotFoundError:
             raise ResourceError(
                 "SLURM needs a package that is not installed: pip install 'outbid[cluster]'."
