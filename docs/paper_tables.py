@@ -8,6 +8,7 @@ from typing import Any
 
 from tables import REPOSITORY, _short, _table
 
+from outbid.simulate.experiments.papers import paper_named
 from outbid.simulate.paper import values_of
 
 _LARGEST = 20_000
@@ -48,6 +49,25 @@ def paper_claims() -> str:
     origins = dict.fromkeys(_origin(part) for _, part in _parts())
     heads = ("experiment", "claim", "where", "measured here", "verdict")
     return f"{_table(heads, rows)}\n\n" + "\n".join(origins)
+
+
+def paper_sizes() -> str:
+    """The sizes that were recorded, beside the paper's."""
+    rows = []
+    for name, part in _parts():
+        of_paper = paper_named(name).gpu
+        sizes = sorted({row["n"] for row in part["summary"]})
+        largest = max(of_paper.sizes)
+        if name == "date-nagi-table4":  # it grows with the number of shards
+            largest = max(row["n"] for row in values_of(name))
+        instances = max(int(row["instances"]) for row in part["summary"])
+        verdict = "yes" if sizes[-1] >= largest else "no"
+        where = "GPU" if part["card"] else "CPU"
+        counts = f"{instances} of {of_paper.instances}"
+        span = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+        rows.append((f"`{name}`", where, span, f"{largest:,}", verdict, counts))
+    heads = ("experiment", "on", "n here", "n goes to", "reached", "instances")
+    return _table(heads, rows)
 
 
 def hungarian_times() -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paper_tables import _card, _parts
+from paper_tables import _card, _parts, _verdict
 from tables import REPOSITORY, _table
 
+from outbid.assignment.shards.tree import RECORDS
 from outbid.simulate.paper import values_of
 
 PICTURE = Path(__file__).resolve().parent / "images" / "shards.png"
@@ -26,6 +27,8 @@ _DRAWN = {10_000: "x", 20_000: "o", 60_000: "s"}
 STAGES = (
     "reading", "initial_reduction", "compress", "forward_pass", "search", "augmentation_pass", "dual_update",
 )  # fmt: skip
+_FIXED = 16 + 16
+"""Bytes of the message that says that blocks were read, and of that about the types of duals."""
 Row = dict[str, Any]
 
 
@@ -66,14 +69,18 @@ def _line(row: Row | None, model: Row | None) -> tuple[str, ...]:
     some = row or model
     assert some is not None
     paper = some.get("paper_efficiency")
-    joined = some.get("ranks", "")
     return (
         some["table"], some["variant"], f"{some['n']:,}", f"{some['gpus']}",
-        joined if some["gpus"] > 1 else "",
+        _joined(some) if some["gpus"] > 1 else "",
         "" if row is None else f"{row['seconds']:.3g}",
         _share(row), _share(model), f"{paper:.2f}" if isinstance(paper, float | int) else "",
         f"{some['messages']:,.0f}", f"{some['bytes_sent'] / 1e6:.1f}",
     )  # fmt: skip
+
+
+def _joined(row: Row) -> str:
+    """How the GPUs are joined, and whether the processors had other work."""
+    return row.get("ranks", "") + (" ¹" if row.get("is_beside_other_work") else "")
 
 
 def _share(row: Row | None) -> str:
@@ -103,12 +110,70 @@ def message_times() -> str:
     """Microseconds from one message to the next, with nothing else to do."""
     lines = [
         (
-            row["call"], f"{row['bytes']:,}", "the GPU" if row["on_gpu"] else "the host", row["ranks"],
+            row["call"], f"{row['bytes']:,}", "the GPU" if row["on_gpu"] else "the host", _joined(row),
             f"{row['us']:.0f} µs",
         )
         for row in _record()["messages"]
     ]  # fmt: skip
     return _table(("call", "bytes of a shard", "arrays on", "joined as", "time"), lines)
+
+
+def formula(row: Row) -> tuple[int, int, int]:
+    """Messages of a shard, their bytes, and the bytes of one entry of the lists, which come on top.
+
+    A pass and a dual update of trees are a message of `RECORDS` records; those that have more send another
+    one. Classical compression sends the number of pairs of every row, and the pairs.
+    """
+    lines, updates = -(-row["n"] // row["gpus"]), row["dual_updates"]
+    if row["variant"] == "tree":
+        turns = row["passes"] + updates
+        return 4 + turns, _FIXED + 4 * (row["n"] + lines) + 8 * (2 + 3 * RECORDS) * turns, 24
+    compressed = updates + 1
+    fixed = _FIXED + 4 * (row["n"] + lines) + 4 * (lines * compressed + updates)
+    return 4 + 2 * compressed + updates, fixed, 4
+
+
+def shard_messages() -> str:
+    """Messages and bytes by the formula, and those that were counted."""
+    lines = []
+    for row in _record()["rows"]:
+        is_twice = row["table"] == "weak" or "is_beside_other_work" in row
+        if row["gpus"] == 1 or is_twice or row["variant"] not in VARIANTS:
+            continue
+        messages, fixed, entry = formula(row)
+        entries = (row["bytes_sent"] - fixed) // entry
+        more = row["messages"] - messages
+        lists = f"{entries:,} records in {more:,} messages" if more else f"{entries:,} pairs"
+        sent = f"{fixed / 1e6:.2f}", f"{row['bytes_sent'] / 1e6:.2f}"
+        size = f"{row['n']:,}", f"{row['gpus']}"
+        lines.append((row["variant"], *size, f"{messages:,}", f"{row['messages']:,}", *sent, lists))
+    heads = (
+        "variant", "n", "GPUs", "messages, formula", "counted", "MB, formula without lists", "sent",
+        "lists on top",
+    )  # fmt: skip
+    return _table(heads, lines)
+
+
+def shard_claims() -> str:
+    """The claims of section 6.3, judged by what several GPUs measured."""
+    rows = [row for row in _record()["rows"] if row["gpus"] > 1 and row["efficiency"] is not None]
+    found: dict[tuple[str, int, int], Row] = {}
+    for row in rows:
+        if not row.get("is_beside_other_work"):
+            found.setdefault(_key(row)[:1] + _key(row)[2:], {})[row["variant"]] = row["efficiency"]
+    lines = []
+    for (table, n, gpus), shares in found.items():
+        if not {*VARIANTS} <= {*shares}:
+            continue
+        where = f"section 6.3, Table {4 if table == 'weak' else 5}"
+        both = ", ".join(f"{name} {shares[name]:.2f}" for name in VARIANTS)
+        text = f"{table} scaling, n = {n:,} on {gpus} GPUs: {both}"
+        claims = {
+            "efficiency deteriorates with more GPUs": max(shares[name] for name in VARIANTS) < 1,
+            "the classical variant scales better": shares["classical"] > shares["tree"],
+        }
+        lines += [(where, claim, text, _verdict(holds)) for claim, holds in claims.items()]
+    return _table(("where", "claim", "measured here", "verdict"), lines)
 
 
 def shard_movie() -> str:
@@ -144,6 +209,7 @@ def _curves(table: str, variant: str) -> dict[tuple[str, str], list[tuple[int, f
     """Points of each curve, by its label and its style."""
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
     rows = [row for row in _record()["rows"] if row["efficiency"] is not None]
+    rows = [row for row in rows if not row.get("is_beside_other_work")]
     for name, line, some in (("measured", "-", rows), ("predicted", "--", list(_predicted()))):
         for row in some:
             mark = "o" if table == "weak" else _DRAWN.get(row["n"])
