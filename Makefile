@@ -4,7 +4,7 @@
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
 # make ablation  halves and doubles each option of learning (minutes each), renews tests/accuracy/sensitivity.json
-# make detection-accuracy  measures detection beside frozen scores of tuned peers (some minutes on 16 cores),
+# make detection-accuracy  measures detection beside frozen scores of tuned peers (hours of one core),
 #             renews tests/detection_record.json
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json

@@ -14,6 +14,7 @@ ENOUGH = 0.97
 """Of the best peer's Jaccard index: cells below are marked."""
 SCORES = {"alpha": "α", "beta": "β", "jsc": "JSC", "jsc_theta": "JSC_θ"}
 _MARK = " *"
+_ABSENT = "–"
 Row = dict[str, Any]
 
 
@@ -23,19 +24,61 @@ def record() -> Row:
 
 
 def detection_summary() -> str:
-    """How many cells reach the best tuned peer, and where the others are, in words."""
+    """How many cells were measured, how many reach the best tuned peer, and where the others are."""
     seen = record()
     rows = _cells(seen)
     short = [row for row in rows if row["ratio"] < ENOUGH]
-    mean = seen["grid"]["summary"]
-    text = (
-        f"In {len(rows) - len(short)} of {len(rows)} cells the Jaccard index with nothing set is at least "
-        f"{ENOUGH:g} of the best tuned peer's; its mean is {mean['mean']:.3f}, the peers' "
-        f"{mean['peers_mean']:.3f}."
+    groups: dict[str, list[Row]] = {}
+    for row in _cells(seen, missing=True):
+        groups.setdefault(f"{row['renderer']} {row['dimensions']}", []).append(row)
+    lines = []
+    for name, every in groups.items():
+        some = [row for row in every if "jsc" in row]
+        means = [
+            f"{sum(row[key] for row in some) / len(some):.3f}" if some else "" for key in ("jsc", "peer_jsc")
+        ]
+        reached = sum(row["ratio"] >= ENOUGH for row in some)
+        lines.append((name, len(every), len(some), reached if some else "", *means))
+    heads = ("cells", "count", "measured", "reached", "mean JSC of the measured", "peers' there")
+    text = f"Of {sum(map(len, groups.values()))} cells that count, {len(rows)} are measured{_why(seen)}; "
+    text += (
+        f"means are over these alone. In {len(rows) - len(short)} of them the Jaccard index with nothing set "
+        f"is at least {ENOUGH:g} of the best tuned peer's."
     )
     if short:
         text += f" It falls short {_where(short, rows)}."
-    return f"{text} {_origin(seen)}"
+    return f"{_table(heads, lines)}\n\n{text}"
+
+
+def _why(seen: Row) -> str:
+    return f" ({seen['why_missing']})" if seen.get("why_missing") and seen["missing"].get("grid") else ""
+
+
+def detection_runs() -> str:
+    """Where and on which commit each part was measured, and what was not."""
+    seen = record()
+    rows = [
+        (
+            ", ".join(f"{part} {n}" for part, n in run["tasks"].items()),
+            run["commit"][:10],
+            run["date"],
+            run["machine"],
+        )
+        for run in seen["runs"]
+    ]
+    table = _table(("measured, and how many", "commit", "date", "machine"), rows)
+    missing = {part: names for part, names in seen["missing"].items() if part != "grid"}
+    if not missing:
+        return table
+    lines = [f"- {part}: {', '.join(names)}" for part, names in missing.items()]
+    return f"{table}\n\nNot measured, beside cells of the grid:\n\n" + "\n".join(lines)
+
+
+def detection_short() -> str:
+    """What falls short of what was asked for, but for cells of the grid, which have stars."""
+    every = {part: wrong for part, wrong in record()["failures"].items() if part != "grid"}
+    lines = [f"- {text}" for wrong in every.values() for text in wrong]
+    return "\n".join(lines) or "Nothing."
 
 
 def _where(short: list[Row], rows: list[Row]) -> str:
@@ -57,29 +100,36 @@ def _where(short: list[Row], rows: list[Row]) -> str:
 
 
 def detection_grid() -> str:
-    """Jaccard index with nothing set, and the best peer's after it, by cell."""
-    seen = record()
-    rows = _cells(seen)
+    """Jaccard index with nothing set, and the best peer's after it, by cell; a dash: not measured."""
+    rows = _cells(record(), missing=True)
     snrs = sorted({row["snr"] for row in rows}, key=float)
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         where = tuple(row[name] for name in ("renderer", "dimensions", "radius", "spacing"))
-        mark = _MARK if row["ratio"] < ENOUGH else ""
-        lines.setdefault(where, {})[row["snr"]] = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}"
+        line = lines.setdefault(where, {})
+        if "jsc" in row:
+            mark = _MARK if row["ratio"] < ENOUGH else ""
+            line[row["snr"]] = f"{row['jsc']:.2f} / {row['peer_jsc']:.2f}{mark}"
+        else:
+            line[row["snr"]] = _ABSENT
     heads = ("renderer", "", "radius", "spacing", *(f"SNR {snr}" for snr in snrs))
     return _table(heads, ((*where, *(line.get(snr, "") for snr in snrs)) for where, line in lines.items()))
 
 
-def _cells(seen: Row) -> list[Row]:
-    """The cells with what their names say."""
+def _cells(seen: Row, missing: bool = False) -> list[Row]:
+    """The cells with what their names say, in order; if asked for, with those that were not measured."""
     rows = []
-    for name, row in seen["grid"]["cells"].items():
+    absent: dict[str, Row] = {name: {} for name in seen["missing"].get("grid", ())} if missing else {}
+    for name, row in (seen.get("grid", {"cells": {}})["cells"] | absent).items():
         *renderer, dimensions, radius, snr, spacing = name.split()
         rows.append({
             **row, "renderer": " ".join(renderer), "dimensions": dimensions, "radius": radius[1:],
             "snr": snr[3:], "spacing": spacing[1:],
         })  # fmt: skip
-    return rows
+    return sorted(
+        rows,
+        key=lambda row: (row["renderer"], row["dimensions"], *map(float, (row["radius"], row["spacing"]))),
+    )
 
 
 def detection_whole_way() -> str:
@@ -155,10 +205,6 @@ def _counts(row: Row) -> str:
     if "counts" in row:
         return ", ".join(map(str, row["counts"]))
     return f"{row['right']} right, {row['wrong']} wrong, {row['missed']} missed"
-
-
-def _origin(seen: Row) -> str:
-    return f"Measured on commit {seen['commit'][:10]}, {seen['date']}; {seen['machine']}."
 
 
 def _table(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

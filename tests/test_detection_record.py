@@ -1,10 +1,13 @@
 """The pages show what the record of `make detection-accuracy` holds, with what falls short in words."""
 
+import json
 import re
+from pathlib import Path
 
 import detection_tables
 import pytest
 import renew
+from detection_accuracy import cells, grid, run
 
 NAMES = [name for name in vars(detection_tables) if name.startswith("detection_")]
 PAGES = [page for page in renew.pages() if page.name in ("detection.md", "results.md")]
@@ -29,10 +32,55 @@ def test_what_falls_short_is_counted_and_marked() -> None:
     assert sum(counts) == detection_tables.detection_grid().count(" *")
 
 
+def test_the_detector_is_as_it_was_measured() -> None:
+    assert detection_tables.record()["sources"] == run.judged_sources(), "run make detection-accuracy"
+
+
+def test_each_task_was_measured_once_or_is_named_as_missing() -> None:
+    whole = detection_tables.record()
+    assert all(len(one["commit"]) == 40 and one["date"] and one["machine"] for one in whole["runs"])
+    counting = grid.counting()
+    assert {*whole["grid"]["cells"]} | {*whole["missing"].get("grid", [])} == counting
+    assert not {*whole["grid"]["cells"]} & {*whole["missing"].get("grid", [])}
+    for part, one in run.parts([]).items():
+        if part not in ("grid", "real"):  # some cells do not count; recordings are not everywhere
+            there = sum(each["tasks"].get(part, 0) for each in whole["runs"])
+            assert there + len(whole["missing"].get(part, [])) == len(one.tasks)
+    page = next(page for page in PAGES if page.name == "detection.md").read_text("utf-8")
+    assert f"Of the {len(list(cells.cells()))} cells, {len(counting)} count" in page
+
+
+def test_what_was_not_measured_is_a_dash_and_later_runs_replace_earlier_ones() -> None:
+    name, other = "optics 2D R3 SNR7 s20", "optics 2D R3 SNR4 s20"
+    images = {cell: grid.frozen()["cells"][cell]["images"] for cell in (name, other)}
+    row = {"right": 9, "wrong": 0, "missed": 1}
+    first = {cell: {**row, "images": images[cell], "jsc": 0.5} for cell in (name, other)}
+    again = {name: {**row, "images": images[name], "jsc": 0.9}}
+    record = run.assembled([({"commit": "a"}, {"grid": first}), ({"commit": "b"}, {"grid": again})], "time")
+    assert [each["tasks"] for each in record["runs"]] == [{"grid": 1}, {"grid": 1}]
+    assert {cell: one["jsc"] for cell, one in record["grid"]["cells"].items()} == {other: 0.5, name: 0.9}
+    assert len(record["missing"]["grid"]) == len(grid.counting()) - 2
+    assert record["why_missing"] == "time"
+
+
+def test_a_log_of_another_detector_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    now = {"commit": "a", "sources": run.judged_sources()}
+    line = '1/2 real: fly radius 7: {"jsc": 0.67, "radius": 7.0}'
+    log.write_text(f"{json.dumps(now)}\nnumba says something\n{line}\n", encoding="utf-8")
+    assert run.logged(log) == (
+        {"commit": "a"}, {"real": {"fly radius 7": {"jsc": 0.67, "radius": 7.0}}},
+    )  # fmt: skip
+    now["sources"] = {**now["sources"], "tracker/detection/model.py": "0"}
+    log.write_text(f"{json.dumps(now)}\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="has changed"):
+        run.logged(log)
+
+
 def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = detection_tables.record()
     cell = {"jsc": 0.9, "peer": "LoG", "peer_jsc": 0.8, "ratio": 1.125}
-    some = {name: whole[name] for name in ("commit", "date", "machine")}
+    some = {name: whole[name] for name in ("runs", "missing", "failures")}
     some["grid"] = {"summary": {"mean": 0.9, "peers_mean": 0.8}, "cells": {"optics 2D R3 SNR4 s12": cell}}
     monkeypatch.setattr(detection_tables, "record", lambda: some)
     for name in NAMES:

@@ -109,6 +109,11 @@ def best_peer(row: Result) -> tuple[str, float]:
     return name, row[name]["jsc"]
 
 
+def counting() -> set[str]:
+    """Cells that count, by name: where the best peer reaches `COUNTS`."""
+    return {name for name, row in frozen()["cells"].items() if best_peer(row)[1] >= COUNTS}
+
+
 def judged(ours: dict[str, Result], peers: dict[str, Result]) -> dict[str, Result]:
     """Rows of both, of the cells that count: ours, the best peer's, and their ratio.
 

@@ -1,14 +1,15 @@
 """All that detection must show: ``make detection-accuracy`` renews tests/detection_record.json.
 
-The record holds commit, date, machine, hashes of the sources that are judged, what was measured, and what
-of it fails. In tests/:
+The record holds the runs it comes from (commit, date, machine), hashes of the sources that are judged, what
+was measured, what of it fails, and what was not measured. In tests/:
 
     python -m detection_accuracy.run                      everything
     python -m detection_accuracy.run grid --words 2D R3   some parts, what has these words; writes no record
+    python -m detection_accuracy.run --logs A B           the record of runs that were cut short, from logs
     python -m detection_accuracy.run peers                the peers, where their record has nothing yet
 
 All tasks but `speed` share one pool of processes. A part is judged and written when its last task is done; a
-task that fails is a line of what falls short.
+task that fails is a line of what falls short. Each task is a line on stderr, which is the log of a run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +38,10 @@ AS_TODAY = {"fly": 0.65, "fly radius 8": 0.65, "faketracks": 0.99}
 """Least Jaccard index of recorded stacks: what the detector before this record reached."""
 LEAST = {"mvoxel_a_second": 20.0, "spots_a_second": 10_000.0}
 MOST_BYTES = 8.0  # a voxel
+NUMBER = re.compile(r"\d+/\d+ (\w+): (.*?): (\{.*)")  # a line of a log: count, part, task, row
 Row = dict[str, Any]
+Rows = dict[str, dict[str, Row]]
+"""Rows of tasks by their names, by part."""
 
 
 def judged_sources() -> dict[str, str]:
@@ -89,7 +95,8 @@ def judge_grid(found: dict[str, Row]) -> tuple[Row, list[str]]:
         if row["ratio"] < grid.ENOUGH
     ]
     if rows and summary["mean"] <= summary["peers_mean"]:
-        wrong.append(f"mean: {summary['mean']} is not above {summary['peers_mean']}")
+        text = f"mean of {len(rows)} cells: {summary['mean']} is not above {summary['peers_mean']}"
+        wrong.append(text)
     return {"summary": summary, "cells": kept}, wrong
 
 
@@ -195,24 +202,26 @@ def _speed(_: None) -> Row:
 PARTS = tuple(parts([]))
 
 
-def measured(chosen: dict[str, Part], workers: int, keep: Callable[[str, Row, list[str]], None]) -> None:
-    """Measure parts, and hand each to `keep` as soon as its last task is done.
+def measured(chosen: dict[str, Part], workers: int, keep: Callable[[str, dict[str, Row]], None]) -> None:
+    """Measure parts, and hand the rows of each to `keep` as soon as its last task is done.
 
     Speed comes first and alone, in this process, which also compiles for all others.
     """
-    found: dict[str, dict[str, Row]] = {part: {} for part in chosen}
+    found: Rows = {part: {} for part in chosen}
 
     def take(part: str, name: str, row: Row) -> None:
         found[part][name] = row
         if len(found[part]) == len(chosen[part].tasks):
-            keep(part, *_judged(chosen[part], found[part]))
+            keep(part, found[part])
 
     if "speed" in chosen:
         for name, (work, task) in chosen["speed"].tasks.items():
             try:
-                take("speed", name, work(task))
+                row = work(task)
             except Exception as wrong:
-                take("speed", name, {"error": f"{type(wrong).__name__}: {wrong}"})
+                row = {"error": f"{type(wrong).__name__}: {wrong}"}
+            sys.stderr.write(f"1/1 speed: {name}: {json.dumps(row)}\n")
+            take("speed", name, row)
     tasks = {
         f"{part}: {name}": task
         for part, one in chosen.items()
@@ -222,6 +231,65 @@ def measured(chosen: dict[str, Part], workers: int, keep: Callable[[str, Row, li
     for name, row in grid.over(tasks, workers):
         part, _, rest = name.partition(": ")
         take(part, rest, row)
+
+
+def logged(log: Path) -> tuple[Row, Rows]:
+    """Origin and rows of a run, from its log.
+
+    Raises
+    ------
+    ValueError
+        If other sources were judged.
+    """
+    first, *lines = log.read_text("utf-8").splitlines()
+    stated: Row = json.loads(first)
+    if stated.pop("sources") != judged_sources():
+        raise ValueError(f"{log.name}: the detector has changed since")
+    rows: Rows = {}
+    for seen in filter(None, map(NUMBER.fullmatch, lines)):
+        part, name, row = seen.groups()
+        rows.setdefault(part, {})[name] = json.loads(row)
+    return stated, rows
+
+
+def assembled(runs: list[tuple[Row, Rows]], why: str = "") -> Row:
+    """The record of what was measured in some runs, of which later ones replace earlier ones.
+
+    Parameters
+    ----------
+    runs : list of (origin, rows)
+    why : str
+        What kept the rest from being measured.
+    """
+    every = parts([])
+    found: Rows = {}
+    measured_in = {}
+    for number, (_, some) in enumerate(runs):
+        for part, rows in some.items():
+            found[part] = found.get(part, {}) | rows
+            measured_in |= {(part, name): number for name in rows}
+    stand = [
+        Counter(part for (part, _), where in measured_in.items() if where == n) for n in range(len(runs))
+    ]
+    counting = grid.counting()
+    missing = {
+        part: [
+            name
+            for name in one.tasks
+            if name not in found.get(part, {}) and (part != "grid" or name in counting)
+        ]
+        for part, one in every.items()
+    }
+    record: Row = {
+        "runs": [{**stated, "tasks": dict(tasks)} for (stated, _), tasks in zip(runs, stand, strict=True)],
+        "sources": judged_sources(),
+        "missing": {part: names for part, names in missing.items() if names}, "why_missing": why,
+        "failures": {},
+    }  # fmt: skip
+    for part in every:
+        if found.get(part):
+            record[part], record["failures"][part] = _judged(every[part], found[part])
+    return record
 
 
 def _judged(part: Part, found: dict[str, Row]) -> tuple[Row, list[str]]:
@@ -240,7 +308,8 @@ def _mean(values: list[float]) -> float:
 
 def report(record: Row) -> str:
     """What was measured and what fails, as Markdown, for those who change the detector."""
-    lines = [f"# Detection at {record['commit'][:10]}, {record['date']}"]
+    lines = [f"# Detection at {run['commit'][:10]}, {run['date']}" for run in record["runs"]]
+    lines += [f"Not measured of {part}: {len(names)}" for part, names in record["missing"].items()]
     if "grid" in record:
         lines.append(f"Grid: {record['grid']['summary']}")
     for part, wrong in record["failures"].items():
@@ -261,30 +330,47 @@ def report(record: Row) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "peers"], help="by default all but the peers")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        choices=[*PARTS, "all", "peers"],
+        default="all",
+        help="by default all but the peers",
+    )
     parser.add_argument("--words", nargs="*", default=[], help="of the names of what is measured")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, help="where the record goes")
     parser.add_argument("--report", type=Path, help="where a report of it goes")
+    parser.add_argument("--logs", type=Path, nargs="+", help="logs of runs that the record is made of")
+    parser.add_argument("--why", default="", help="with --logs: what kept the rest from being measured")
     chosen = parser.parse_args()
     if "peers" in chosen.parts:
         grid.measure_peers(chosen.words, chosen.workers, chosen.record or grid.PEERS)
         return
     every = parts(chosen.words)
-    names = chosen.parts or PARTS
+    names = PARTS if "all" in chosen.parts else chosen.parts
     path = chosen.record or (RECORD if set(names) == set(PARTS) and not chosen.words else None)
-    record: Row = {**origin.stated(), "sources": judged_sources(), "failures": {}}
 
-    def keep(part: str, row: Row, wrong: list[str]) -> None:
-        record[part], record["failures"][part] = row, wrong
-        sys.stderr.write(f"{part}: all measured\n")
+    def write(record: Row) -> None:
         if path:
             path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if chosen.report:
             chosen.report.write_text(report(record), encoding="utf-8")
 
+    if chosen.logs:
+        write(assembled([logged(log) for log in chosen.logs], chosen.why))
+        return
+    stated = origin.stated()
+    found: Rows = {}
+    sys.stderr.write(json.dumps({**stated, "sources": judged_sources()}) + "\n")
+
+    def keep(part: str, rows: dict[str, Row]) -> None:
+        found[part] = rows
+        sys.stderr.write(f"{part}: all measured\n")
+        write(assembled([(stated, found)]))
+
     measured({part: one for part, one in every.items() if part in names and one.tasks}, chosen.workers, keep)
-    print(report(record))
+    print(report(assembled([(stated, found)])))
 
 
 if __name__ == "__main__":
