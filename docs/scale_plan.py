@@ -21,9 +21,13 @@ VOXEL_BYTES = 2
 
 
 def rates(record: dict[str, Any]) -> dict[str, float]:
-    """Seconds and bytes a row, and seconds a voxel, from the largest run of one worker."""
+    """Seconds and bytes a row, and seconds a voxel, from the largest run of one worker.
+
+    Of two alike, the one of the record's own commit is taken.
+    """
     alone = [row for row in record["linking"] if row["workers"] == 1] or record["linking"]
-    row = max(alone, key=lambda each: each["rows"])
+    own = record.get("commit")
+    row = max(alone, key=lambda each: (each["rows"], each.get("commit", own) == own))
     busy = row["links_seconds"] + row["parts_seconds"]
     return {
         "work": busy / row["rows"],
@@ -59,18 +63,27 @@ def table(record: dict[str, Any]) -> str:
 
 def measured(record: dict[str, Any]) -> str:
     """The runs, in Markdown."""
-    heads = ("rows", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver")
+    heads = (
+        "rows", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver",
+        "commit",
+    )  # fmt: skip
     lines = [heads, ("---",) * len(heads)]
-    alone = {row["rows"]: row["seconds"] for row in record["linking"] if row["workers"] == 1}
+    alone = {_run(row): row["seconds"] for row in record["linking"] if row["workers"] == 1}
     for row in record["linking"]:
-        times = f"{alone[row['rows']] / row['seconds']:.2f}" if row["rows"] in alone else ""
+        times = f"{alone[_run(row)] / row['seconds']:.2f}" if _run(row) in alone else ""
         rate = row["rows"] / row["seconds"]
         who = f"{row['workers']}" if row["workers"] else "none, this process"
         peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
-        lines.append((f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", times, *peaks))
+        commit = _run(row)[1][:10] + (" ¹" if row.get("is_beside_other_work") else "")
+        lines.append(
+            (f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", times, *peaks, commit)
+        )
     found = record["detection"]
     speed = found["voxels"] / found["seconds"] / 1e6
-    said = f"Detection: {speed:.3g} million voxels a second on one thread."
+    aside = any(row.get("is_beside_other_work") for row in (*record["linking"], found))
+    said = "¹ Other cores of the machine had work at the same time.\n\n" if aside else ""
+    mark = " ¹" if found.get("is_beside_other_work") else ""
+    said += f"Detection: {speed:.3g} million voxels a second on one thread{mark}."
     if "images" in record:
         said += _of_images(record["images"])
     if record.get("load", 0) > record.get("cores", 0) / 4:
@@ -80,6 +93,11 @@ def measured(record: dict[str, Any]) -> str:
             "start), so these rates are lower bounds, and two workers against one say nothing."
         )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{said}"
+
+
+def _run(row: dict[str, Any]) -> tuple[int, str]:
+    """Rows and commit: what is compared with one worker."""
+    return row["rows"], row.get("commit", "")
 
 
 def _of_images(found: dict[str, Any]) -> str:

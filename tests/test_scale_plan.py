@@ -29,6 +29,11 @@ def test_time_is_shared_but_for_what_one_process_does() -> None:
     said = scale_plan.measured(RECORD)
     assert said.count("\n| 1,000,000 ") == 2
     assert "| 111,111 | 1.33 |" in said
+    again = {**RECORD["linking"][1], "seconds": 6.0, "commit": "c" * 40, "is_beside_other_work": True}
+    older = [row | {"commit": "a" * 40} for row in RECORD["linking"]]
+    both = RECORD | {"linking": [*older, again], "commit": "c" * 40}
+    assert scale_plan.rates(both)["serial"] == 0  # of the run of the record's own commit
+    assert "| 166,667 | 1.00 | 1.00 GB | 1.00 GB | cccccccccc ¹ |" in scale_plan.measured(both)
     images = {"voxels": 10**9, "bytes": 2 * 10**9, "threads": 2, "detect_seconds": 500.0,
               "peak_bytes": 7 * 10**8, "peak_bytes_at_an_eighth": 6 * 10**8}  # fmt: skip
     assert "50 GB take 3.5 hours" in scale_plan.measured(RECORD | {"images": images})
