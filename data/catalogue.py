@@ -1,8 +1,9 @@
 """Public data sets, downloaded on request: sources, credits, licences and checksums.
 
-The list is ``catalogue.json``: files of public repositories at fixed commits, with their SHA-256. They are
-downloaded once, into pooch's cache; the environment variable ``OUTBID_DATA_CACHE`` names another folder for
-it. Where ``OUTBID_DATA_MIRROR`` names a folder, files are taken from there and nothing is downloaded.
+The list is ``catalogue.json``: files of public repositories at fixed commits, with their SHA-256. Data
+sets are downloaded once, into pooch's cache; the environment variable ``OUTBID_DATA_CACHE`` names another
+folder for it. Where ``OUTBID_DATA_MIRROR`` names a folder, files are taken from there and nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class PublicFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A public data set.
+    """Entry of the catalogue: a public data set.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Dataset:
 
 @cache
 def catalogue() -> dict[str, Dataset]:
-    """All data sets by name.
+    """All public data sets of the catalogue, by name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command `outbid simulate`."""
+"""The command `outbid simulate`: write simulated tracks, and on request their detections and images."""
 
 from __future__ import annotations
 

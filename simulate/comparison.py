@@ -93,7 +93,7 @@ class BesideTheory(Comparison):
 
 
 def ways_of(linker: Linker, *, gaps: bool) -> list[str]:
-    """What a linker can be given: nothing, if it has defaults; the truth, if it has settings to tune."""
+    """Ways in which a linker can get its settings: its defaults, or a search on the truth of other movies."""
     ways = [] if linker.defaults(gaps=gaps) is None else [NOTHING]
     return [*ways, THE_TRUTH] if linker.grid(gaps=gaps) else ways
 
@@ -131,7 +131,7 @@ def _linked(linker: Linker, settings: Settings, scene: Scene, film: Tracks) -> T
 
 
 def curves_of(summary: list[Row], x: str, y: str) -> list[Curve]:
-    """One curve for each linker and what it was given."""
+    """One curve of a plot for each pair of a linker and the source of its settings."""
     return [
         Curve.of(str(who) if who in ("outbid", "nearest") else f"{who}, given {given}", rows, x, y)
         for (who, given), rows in grouped(summary, ("linker", "given")).items()
@@ -139,7 +139,7 @@ def curves_of(summary: list[Row], x: str, y: str) -> list[Curve]:
 
 
 def against_the_best(rows: list[Row], varied: tuple[str, ...], value: str) -> list[Row]:
-    """In every cell: Outbid, the best of the others, and the paired difference with its interval.
+    """For every cell, the score of Outbid, that of the best other linker, and their paired difference.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _RECORDED = ("outbid", "numpy", "scipy", "numba", "laptrack", "trackpy", "btrack
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Results of an experiment.
+    """Results of an experiment: rows for each seed, a summary for each cell, and conclusions.
 
     Parameters
     ----------

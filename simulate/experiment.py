@@ -1,4 +1,4 @@
-"""What an experiment is: independent trials, the rows of a table that they give, and plots of the rows."""
+"""Base class of experiments: independent trials, the table rows that they give, and plots of these rows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Curve:
 
     @classmethod
     def of(cls, label: str, summary: list[Row], x: str, y: str) -> Curve:
-        """One column of a summary over another.
+        """A curve with one column of a summary table as x and another column as y.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a picture."""
+    """One plot of a picture, with labelled axes, and curves or paths of particles."""
 
     title: str
     x_label: str = ""
@@ -117,7 +117,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def trials(self, size: Size) -> list[Trial]:
-        """All trials; those of one scene have the same seeds, so that rows of its linkers are paired."""
+        """All trials; linkers of one scene get the same seeds, so that their scores can be paired."""
 
     @abstractmethod
     def measure(self, trial: Trial) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The command `outbid experiment`."""
+"""The command `outbid experiment`: measure tracking accuracy on simulated movies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Listed(click.Command):
 
 
 def _listed() -> str:
-    """All experiments, those of the papers apart."""
+    """List of all experiments as text, with those that repeat tables of papers in a second part."""
     from .experiments import described
     from .experiments.papers import described as of_papers
 
@@ -73,7 +73,7 @@ def _drawn(path: Path, panels: list[Panel]) -> str:
 
 
 class _Wanted(NamedTuple):
-    """What was asked of a paper's table."""
+    """Options of the command for an experiment that repeats a table of a paper."""
 
     device: str
     quick: bool

@@ -1,6 +1,7 @@
 """Microscope: detections of true tracks, with localisation noise, missed detections and clutter.
 
-It works on any true tracks, simulated or annotated, and is independent of how the tracker links.
+The simulated microscope accepts any true tracks, simulated or annotated, and shares no code with the
+linking methods of the tracker.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NEAREST = 0.55396
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of simulated movie; lengths are in units of density^(-1/3).
+    """Settings of one kind of simulated movie; lengths are in units of density^(-1/3).
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Scene:
 
     @property
     def motion(self) -> Motion:
-        """How the particles move."""
+        """Model by which the particles of this scene move."""
         return _WALKS[self.walk](self.kappa * self.length_unit, self.persistence)
 
     def film(self, seed: int) -> Tracks:

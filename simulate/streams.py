@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What a stream is used for. The numbers are part of the seeds, so they never change."""
+    """Purposes of random streams, such as steps. The numbers are part of the seeds and never change."""
 
     PLACE = 0
     STEP = 1
@@ -25,9 +25,9 @@ class Purpose(IntEnum):
 def stream(seed: int, purpose: Purpose, frame: int) -> np.random.Generator:
     """The random numbers of one purpose in one frame.
 
-    They depend on the three arguments alone. Work in chunks of frames, or in parallel, draws the
-    same numbers as work in one go, and an effect that is switched on does not change the draws of
-    the others.
+    The random numbers depend only on seed, purpose and frame. Work in chunks of frames, or in parallel,
+    draws the same numbers as work in one go, and an effect that is switched on does not change the draws
+    of the others.
 
     Parameters
     ----------

@@ -47,9 +47,9 @@ def nearest(kappa: float) -> float:
 def swapped(kappa: float) -> float:
     r"""Share of wrong links of the optimal assignment where they are few: particles that pass each other.
 
-    Two particles swap their partners if that has the smaller sum of squared distances. The probability
-    of this is :math:`\tfrac{16}{3} \sqrt{\pi} \kappa^3` for each particle; longer cycles add terms of
-    order kappa to the sixth.
+    An optimal assignment swaps the successors of two particles if the swapped links have the smaller sum
+    of squared distances. The probability of such a swap is :math:`\tfrac{16}{3} \sqrt{\pi} \kappa^3` for
+    each particle; longer cycles add terms of order kappa to the sixth.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def swapped(kappa: float) -> float:
 def nearest_precision(scene: Scene) -> float:
     """Share of right links of a Brownian movie if each detection is followed by the nearest one after it.
 
-    As `nearest`, but for everything in a scene: reflecting walls with no particles beyond them, localisation
-    noise, births and deaths, misses and clutter. The mean over steps and positions is taken over 20,000
-    draws, always the same ones, so its own error is up to .003.
+    In contrast to `nearest`, this function includes everything in a scene: reflecting walls with no
+    particles beyond them, localisation noise, births and deaths, misses and clutter. The mean over steps
+    and positions is taken over 20,000 draws, always the same ones, so its own error is up to .003.
 
     Examples
     --------

@@ -27,7 +27,7 @@ UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """What is simulated: particles, their motion, the box and the number of frames.
+    """Settings of a simulated movie: particles, their motion, the box and the number of frames.
 
     Parameters
     ----------

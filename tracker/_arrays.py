@@ -83,7 +83,7 @@ def release_device_memory() -> None:
 
 
 def cupy_module() -> ModuleType:
-    """Import and return CuPy."""
+    """Import CuPy and return the module."""
     import cupy
 
     return cupy

@@ -1,7 +1,8 @@
 """Remember an interrupt signal, because the exception that it raises can be lost.
 
-Python drops exceptions that are raised in a finaliser or a callback. So long computations also check here
-whether a signal has arrived. Steps that belong together, such as two renames, are completed first.
+Python drops exceptions that are raised in a finaliser or a callback. Therefore long computations call
+`asked` now and then to check whether a signal has arrived. Steps that belong together, such as two
+renames, are completed first.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def interrupt(_number: int = 0, frame: FrameType | None = None) -> None:
 
 
 def _within_llvm(frame: FrameType | None) -> bool:
-    """Whether the signal came upon one of these functions, or upon what one has called."""
+    """Whether a signal arrived while code of LLVM (Numba's compiler) was running."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if frame.f_code.co_name in _WHOLE and module.startswith("llvmlite.binding"):
@@ -55,7 +56,7 @@ def forget() -> None:
 
 
 def asked() -> bool:
-    """Whether a signal has arrived.
+    """Whether a signal to interrupt the run has arrived.
 
     Examples
     --------

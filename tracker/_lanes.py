@@ -19,8 +19,8 @@ _Made = TypeVar("_Made")
 def in_lanes(work: Callable[[_Given], _Made], jobs: Iterable[_Given], lanes: int) -> Iterator[_Made]:
     """Run the jobs in threads as `in_threads`, each thread with a stream of its own on the current GPU.
 
-    So the arrays of one job are copied while another job computes. Inside a job, `to_device` and `to_host`
-    copy through pinned memory of that thread.
+    The arrays of one job are therefore copied to or from the GPU while another job computes. Inside a
+    job, `to_device` and `to_host` copy through pinned memory of that thread.
     """
     if "cupy" not in sys.modules:
         yield from in_threads(work, jobs, lanes)

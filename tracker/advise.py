@@ -1,9 +1,9 @@
 """Advice before linking: difficulty of a movie, effect of each gate, and changes to the recording.
 
-Nearest neighbours within a frame give the density; nearest neighbours in the next frame give the step length
-(`first_step`). Then each gate is simulated: every particle in some frames of the movie takes a random step of
-that length, and the frames are linked with the gate. The truth of these links is known, so the wrong ones can
-be counted.
+Nearest neighbours within a frame give the density; nearest neighbours in the next frame give the step
+length (`first_step`). Each gate is then simulated: every particle in some frames of the movie takes a
+random step of that length, and the frames are linked with the gate. The truth of these links is known, so
+the wrong ones can be counted.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Advice:
-    """How hard a movie is to link, and the advised gate.
+    """Advice from detections alone: how hard the movie is to link, and which gate to use.
 
     Parameters
     ----------

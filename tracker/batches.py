@@ -67,11 +67,11 @@ class Batches:
 
     @property
     def fallbacks(self) -> int:
-        """How often a step could not run on the GPU as planned."""
+        """Number of times that a step planned for the GPU had to run elsewhere."""
         return self.halvings + self.on_host + self.without_kernels
 
     def stages(self) -> dict[str, str]:
-        """Where candidates were found and where they were solved: gpu, cpu, or both.
+        """Devices on which candidate pairs were found and assignments were solved: gpu, cpu, or both.
 
         Examples
         --------
@@ -91,7 +91,7 @@ class Batches:
         return cls(*(given[name] for name in cls().as_dict()))
 
     def as_dict(self) -> dict[str, int]:
-        """Counts for run records."""
+        """Counts of batches and fallbacks, as the run record states them."""
         return {
             "batches": self.count,
             "planned_bytes": self.planned_bytes,

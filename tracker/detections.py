@@ -230,7 +230,7 @@ class Detections:
         )
 
     def every(self, stride: int) -> Detections:
-        """Every `stride`-th frame from the first one on, renumbered 0, 1, 2, …"""
+        """Detections of every `stride`-th frame from the first one on, with frames renumbered 0, 1, 2, …"""
         since_first = self.frame.astype(np.int64) - self.first_frame
         kept = self.take(since_first % stride == 0)
         return Detections(

@@ -1,4 +1,4 @@
-"""Choose the device: CPU or GPU."""
+"""Choose the device that computes: CPU or GPU."""
 
 from __future__ import annotations
 

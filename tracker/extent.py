@@ -286,8 +286,9 @@ def track_part(
 def linked_within(run: TrackingRun, inside: NDArray[np.bool_]) -> TrackingRun:
     """Restrict a run to some detections: a track that leaves them ends there, which is not a death.
 
-    All detections are linked first, because those outside influence the links: a particle that leaves the
-    region does not count as a death, and its track is not joined to another one at the border.
+    All detections of the movie are linked first, because those outside the region influence the links: a
+    particle that leaves the region does not count as a death, and its track is not joined to another one
+    at the border.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class Condition:
 
 
 def condition_from(text: str) -> Condition:
-    """Parse a condition.
+    """Parse a condition on a column of the tracks.
 
     Raises
     ------

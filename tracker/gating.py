@@ -1,8 +1,8 @@
 """Gating: all pairs of points nearer than a radius, as sparse candidates.
 
-Both clouds are cut into cubic cells as wide as the radius and sorted by cell, so that the
-neighbours of a point stand in nine runs of consecutive points. Sorting also puts near points near
-each other in memory, which is what makes the solvers that follow fast.
+Both point clouds are divided into cubic grid cells as wide as the radius and sorted by cell, so that the
+neighbours of a point stand in nine runs of consecutive points. Sorting also puts near points near each
+other in memory, which is what makes the solvers that follow fast.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def pairs_within(
     workers: int = 1,
     most_bytes: int | None = None,
 ) -> Candidates:
-    """All pairs of a row and a column at most `radius` apart whose blocks differ by an allowed offset.
+    """All pairs of a row point and a column point within `radius` whose blocks differ by an allowed offset.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """CPU kernels of gating: cell keys, a radix sort, and a sweep over neighbouring cells.
 
-Serial and without the GIL, so that threads may run them on different rows at once. No result depends
-on the order of threads: every call writes its own rows.
+Every kernel releases the GIL, so that several threads can run it on different rows at the same time.
+Results do not depend on the order of threads, because every call writes its own rows.
 """
 
 # mypy: ignore-errors
@@ -190,7 +190,7 @@ def _fill_pairs(
 
 
 def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
-    """Both clouds sorted by cell, and the grid of cells over both.
+    """Sort two point clouds by grid cell; returns the sorted points and the grid over both clouds.
 
     rows (R, 3), cols (C, 3) f8; row_start, col_start (B+1,) i8; cells are at least least_edge wide, at most
     `most` along an axis. Returns of rows and of columns order (N,) i4, key (N,) i8 and sorted point
@@ -222,7 +222,7 @@ def sort_by_cell(rows, cols, row_start, col_start, least_edge, most, workers):
 
 
 def count_pairs(rows, cols, cells, offsets, radius2, workers):
-    """Where each row's pairs start, (R + 1,) i8; rows, cols are gating.Cloud."""
+    """Index of the first pair of each row point, (R + 1,) i8; rows, cols are gating.Cloud."""
     indptr = np.zeros(len(rows) + 1, np.int64)
     if not len(cols):
         return indptr
@@ -242,7 +242,7 @@ def fill_pairs(rows, cols, cells, offsets, radius2, workers, indptr, pairs):
 
 
 def _reach(rows, cols, size, offsets, radius2):
-    """What both kernels are given of rows, columns and radius."""
+    """Arguments that the kernels for counting and for filling pairs share."""
     clouds = (rows.point, rows.key, rows.block_start, cols.point, cols.key, cols.block_start)
     return (*clouds, size, np.array(offsets, np.int64), radius2)
 

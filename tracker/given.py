@@ -172,7 +172,7 @@ def _unit_of(table: pa.Table) -> str | None:
 def _numbers_of(given: object, name: str, what: str, first: list[str]) -> NDArray[np.float64]:
     """A matrix of numbers, or a list with an array of positions for each frame, as one matrix.
 
-    Its columns are `first`, and then z, y, x or y, x.
+    The columns of the array are `first`, and then z, y, x or y, x.
     """
     layout = " or ".join(", ".join([*first, *axes]) for axes in ("zyx", "yx"))
     ways = _WAYS.format(what.capitalize(), layout)

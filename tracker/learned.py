@@ -1,7 +1,7 @@
 """Learned linking behind one door: what `track` asks where no gate is given.
 
-Two engines answer alike: `by_passes` links, learns and links again; `by_posterior` finds the posterior over
-links. `learned_links` is the one place where one of them is chosen.
+Two engines return results in the same form: `by_passes` links, learns and links again; `by_posterior`
+finds the posterior over links. `learned_links` is the one place where one of them is chosen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .linking import Links
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of learned linking; as in `TrackingSettings` and `track`.
+    """Options of learned linking, with the meaning that they have in `TrackingSettings` and `track`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ Engine = Callable[[Detections, Asked], tuple[Calibration, Links]]
 
 
 def learned_links(detections: Detections, asked: Asked | None = None) -> tuple[Calibration, Links]:
-    """What a movie shows of its particles, and the links by that.
+    """Learn the motion model from the detections of a movie, and link them by this model.
 
     Parameters
     ----------

@@ -86,11 +86,11 @@ class LinkCosts:
 
     @property
     def chosen(self) -> AbstractAssignmentSolver:
-        """The solver object."""
+        """The solver object that the setting `solver` names."""
         return solver_named(self.solver) if isinstance(self.solver, str) else self.solver
 
     def with_workers(self, workers: int) -> LinkCosts:
-        """The same costs with a solver that uses this number of threads."""
+        """Copy of these costs whose solver uses the given number of threads."""
         return replace(self, solver=self.chosen.with_workers(max(1, workers)))
 
 

@@ -230,7 +230,7 @@ class _Seen:
 
     @classmethod
     def nothing(cls, axes: int) -> _Seen:
-        """No frames yet."""
+        """State of live tracking before the first frame."""
         none, never = np.empty((0, axes)), np.empty(0, dtype=np.int64)
         return cls(none, np.zeros(1, dtype=np.int64), never, never, np.empty(0, dtype=np.bool_), none)
 
@@ -241,7 +241,7 @@ class _Seen:
 
     @property
     def flows(self) -> bool:
-        """Whether the last two frames both hold detections."""
+        """Whether each of the last two frames holds detections."""
         return all(rows.start < rows.stop for rows in (self.rows(-2), self.new))
 
     def rows(self, frame: int) -> slice:
@@ -265,7 +265,7 @@ class _Seen:
         )  # fmt: skip
 
     def with_frame(self, place: NDArray[np.float64], after: int) -> _Seen:
-        """The same frames with another one added, this many intervals later."""
+        """Copy of the last frames with a new frame added, `after` frame intervals later."""
         count, last = len(place), int(self.when[-1]) if len(self.when) else 0
         return _Seen(
             np.concatenate([self.place, place]), np.append(self.start, self.start[-1] + count),
@@ -279,7 +279,7 @@ class _Seen:
         return self.ended[pairs.row] & (pairs.indices >= self.new.start)
 
     def steady(self) -> _Seen:
-        """The same, assuming that the flow to the last frame equals the flow to the one before."""
+        """Copy in which the displacement field to the last frame equals the one to the frame before."""
         before = self.rows(-3)
         if before.start == before.stop:
             return self
@@ -294,14 +294,14 @@ class _Seen:
         return flow.amiss(self.shift[rows][flow.shown])
 
     def carried(self, linking: Linking, crowd: int) -> _Seen:
-        """The same with the flow to the last frame, estimated from the steps of linked neighbours."""
+        """Copy with the displacement field to the last frame, a mean over steps of linked neighbours."""
         rows, shift = self.rows(-2), self.shift.copy()
         flow = Flow(self.start[-3:-1] - self.start[-3], self.place[rows], crowds=(crowd,))
         shift[rows], _ = flow.foretold(self.movie.steps(linking.follower)[rows], linking.trust[rows])
         return replace(self, shift=shift)
 
     def joined(self, track: NDArray[np.int64], source: NDArray[np.int64]) -> _Seen:
-        """The same with the last frame linked: the track and the predecessor of each of its detections."""
+        """Copy with the last frame linked: each of its detections gets a track and a predecessor."""
         all_tracks, ended = self.track.copy(), self.ended.copy()
         all_tracks[self.new], ended[source] = track, False
         return replace(self, track=all_tracks, ended=ended)

@@ -13,7 +13,7 @@ from .refine.linking import Linking
 
 
 def with_exact_margins(linking: Linking, branches: Branches, solver: str) -> Linking:
-    """The same links with margins that are exact instead of lower bounds; divisions and merges are held.
+    """Compute exact margins of links in place of lower bounds; divisions and merges stay fixed.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
 def _block_starts(
     rows: int, cols: int, row_block: NDArray | None, col_block: NDArray | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each block starts among rows and among columns, over the blocks that either has."""
+    """Index of the first row and of the first column of each block, for all blocks of rows or columns."""
     if row_block is None and col_block is None:
         return np.array([0, rows]), np.array([0, cols])
     for name, block, points in (("source", row_block, rows), ("target", col_block, cols)):

@@ -1,9 +1,9 @@
 """Motion model: how far a particle moves in a frame, its persistence, and the localisation noise.
 
-One family covers the usual models. Independently along each axis, the velocity is an Ornstein-Uhlenbeck
-process. The position moves with this velocity and diffuses, and it is observed with a Gaussian error. A
-velocity of 0 is a static (Brownian) particle, one that is never forgotten moves on straight. States are
-Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
+One family of motion models covers the usual ones. Independently along each axis, the velocity is an
+Ornstein-Uhlenbeck process. The position moves with this velocity and diffuses, and it is observed with a
+Gaussian error. A velocity of 0 is a static (Brownian) particle, one that is never forgotten moves on
+straight. States are Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Motion:
 
     @property
     def axes(self) -> int:
-        """Number of axes."""
+        """Number of axes of the motion."""
         return len(self.diffusion)
 
     def transition(self, frames: float) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ class Motion:
         return found
 
     def floored(self) -> Motion:
-        """The same motion with values raised above 0, because a filter may divide by them."""
+        """Copy of the motion model with values raised above 0, because a filter may divide by them."""
         least = _FLOOR * np.maximum(np.sqrt(self.step_variance(1)), 1e-30)
         diffusion, speed, noise = (
             tuple(np.maximum(given, least).tolist()) for given in (self.diffusion, self.speed, self.noise)

@@ -1,4 +1,4 @@
-"""CPU kernel of neighbours: a cell list of the points asked, searched within a ball around each who asks.
+"""CPU kernel of neighbour search: a list of points by grid cell, searched within a ball around each query.
 
 Without the GIL, so that threads may run it on different frames; no result depends on their order.
 """
@@ -86,14 +86,14 @@ def _reached(at, reach, edge, size):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _gap(at, cell, edge, size):  # pragma: no cover
-    """How far a place is from a cell, along an axis; those at the border have no wall there."""
+    """Distance along an axis from a point to a grid cell; cells at the border extend to infinity."""
     before = cell * edge - at if cell > 0 else 0.0
     return max(before, at - (cell + 1) * edge if cell < size - 1 else 0.0, 0.0)
 
 
 @njit(nogil=True, cache=True)
 def _within(reach2, middle, low, edge, size, begin, point, who, square):  # pragma: no cover
-    """How many points lie within a radius, and whether there are no others.
+    """Find the points within a radius; returns their number, and whether there are no other points.
 
     Written: who (found,) i8 the places in the cell list, square (found,) f8 the squared distances.
     """

@@ -44,7 +44,9 @@ _UNEVEN = 0.01
 
 
 def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
-    """Links by the posterior, and what was learned. Neither merges nor links by the past alone.
+    """Learn a model from the detections of a movie, and link them by the posterior over links.
+
+    This engine finds no merges, and cannot link by the past alone (`forward_only`).
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def _without_strays(reading: Reading) -> Reading:
 
 
 def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
-    """Options of learning."""
+    """Options of `learn` for the given options of linking."""
     each = {name: values for name, values in known.told.items() if name in EACH_AXIS}
     one = {name: value for name, (value, *_) in known.told.items() if name not in EACH_AXIS}
     options = LearnOptions(fixed=Fixed(**each, **one), workers=asked.workers)  # type: ignore[arg-type]
@@ -107,7 +109,7 @@ def _as_given(links: Links, order: NDArray[np.int64]) -> Links:
 
 
 def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Calibration:
-    """What was learned, as all that read it know it."""
+    """Summary of the learned model as a `Calibration`, the type that reports and records read."""
     shown = Kinematics.of(found.movie, found.model)
     errors = standard_errors(found.movie, found.model, found.posterior, workers)
     scale = found.model.motion.step_scale / np.sqrt(found.movie.spread)
@@ -136,7 +138,7 @@ def _link_model(found: Learned, shown: Kinematics, known: Known) -> LinkModel:
 
 
 def _neighbours(found: Learned) -> int | None:
-    """How many neighbours predict a step; None if they hardly do."""
+    """Number of neighbours whose steps predict the step of a particle; None if they hardly predict it."""
     flow = found.model.surroundings.flow
     shared = float(np.square(flow).sum(axis=1).mean())
     motion = found.model.motion

@@ -54,7 +54,7 @@ def relabelled(
 def relabelled_frame(
     image: NDArray, frame: int, tracks: Tracks, spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
 ) -> NDArray[np.uint32]:
-    """One label image with the number of the track, plus 1, in the place of each label.
+    """Replace each label of an image by the number of its track plus 1.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How reliable tracks are: expected number of wrong links, and doubtful tracks."""
+"""Reliability of tracks: the expected number of wrong links, and doubtful tracks."""
 
 from __future__ import annotations
 

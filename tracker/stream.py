@@ -89,7 +89,8 @@ def track_stream(
 ) -> dict[str, int | float | str]:
     """Link the detections of a Parquet file to tracks in another, as `track` would, in little memory.
 
-    What is done is kept beside the output, in a folder with ``.parts`` after its name, until all is done.
+    Finished parts of the movie are kept beside the output, in a folder with ``.parts`` after its name,
+    until the run is complete.
 
     Parameters
     ----------
@@ -169,8 +170,8 @@ def _linked(
 ) -> Generator[tuple[Detections, int, Links | None], None, None]:
     """Read the detections piece by piece and yield them with their links.
 
-    Each time the last frame of those before comes first, and with it how many detections that holds. The
-    links of the first `done` pieces are left out, for they are known.
+    Each part of the movie begins with the last frame of the part before, and states the number of
+    detections in that frame. The links of the first `done` pieces are left out, for they are known.
     """
     last = Detections.from_table([], [])
     with closing(ahead(detections_in_parts(source, rows, columns), "read")) as pieces:

@@ -153,7 +153,8 @@ class TrackingSettings:
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
     """The cost of a link as long as the gate, the usual `unmatched_cost` elsewhere.
 
-    It is infinite, which `TrackingSettings` refuses, where there is no gate or no number for its cost.
+    The cost is infinite, which `TrackingSettings` refuses, if there is no gate, or if the cost at the
+    gate is no finite number.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def cost_at_gate(max_distance: float | None, cost: str) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrackingRun:
-    """What `track` returns.
+    """Result of `track`: the tracks, the settings used, and statistics of the run.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class TrackingRun:
 
     @property
     def summary(self) -> str:
-        """How many tracks there are, and how far to trust them, as a sentence."""
+        """Sentence with the number of tracks and the expected number of wrong links."""
         return sentence_on(self.tracks)
 
     @property

@@ -204,7 +204,7 @@ class Tracks:
 
     @cached_property
     def track_count(self) -> int:
-        """How many tracks there are, detections without any link included."""
+        """Number of tracks; a detection without links counts as a track."""
         if not self.branches:
             return len(self.detections) - len(self.links)
         return len(self.detections) - int(self._inside_track.sum())

@@ -1,4 +1,4 @@
-"""CPU kernels of tracks: serial, without the GIL."""
+"""CPU kernels of tracks: follow links or labels; every kernel runs in one thread and releases the GIL."""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.
@@ -62,7 +62,7 @@ def number_tracks(source, target, track_id):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def follow_labels(label, frame, first, last, follower):  # pragma: no cover
-    """Which detection follows each of the same label; returns the first that is a second in its frame, or -1.
+    """Find the next detection of the same label; returns the first row whose label its frame repeats, or -1.
 
     label (N,) i8 below L, negative for none; frame (N,) i4 non-decreasing. Written: first, last (L,) i8
     detection of each label, follower (N,) i8, all of which come as -1.

@@ -166,7 +166,7 @@ def view(
     truth_columns: dict[str, str],
     overwrite: bool,
 ) -> None:
-    """Show files in napari."""
+    """Show files in napari: images, detections and tracks."""
     from outbid.formats.atomic import write_whole
     from outbid.formats.outputs import refuse_output
 

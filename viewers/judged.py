@@ -14,11 +14,11 @@ from outbid.tracks import Tracks
 
 @dataclass(frozen=True, eq=False)
 class JudgedLinks:
-    """All found and all true links, each marked as right or wrong.
+    """Found links, each marked as right or wrong, and true links, each marked as found or missed.
 
-    The scores leave out divisions: of the found links those count that equal no link from a dividing
-    true detection, of the true ones those that are none. So `link_scores` are sums over the links
-    that count.
+    Scores of links ignore divisions: a true link counts if its source does not divide, and a found link
+    counts if it is not a true link of a dividing detection. `link_scores` are sums over the links that
+    count.
 
     Parameters
     ----------

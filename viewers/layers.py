@@ -27,7 +27,7 @@ _UNITS = {"pixel", "nanometer", "micrometer", "millimeter", "centimeter", "meter
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer of napari: `as_tuple` gives what its readers and `Layer.create` take.
+    """A napari layer as plain arrays; `as_tuple` returns it as napari's readers and `Layer.create` need it.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Layer:
 def points_layer(
     detections: Detections, *, spacing: tuple[float, float, float] = (1, 1, 1), name: str = "Detections"
 ) -> Layer:
-    """Detections as points.
+    """Points layer of napari with all detections.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def trees(tracks: Tracks) -> tuple[list[Tree], int]:
 
 
 def _family(root: int, children: dict[int, list[int]]) -> list[int]:
-    """All tracks of a lineage, each before its children, with siblings next to each other."""
+    """List the tracks of a lineage tree: each track before its children, and siblings next to each other."""
     found, open_ = [], [root]
     while open_:
         found.append(open_.pop())

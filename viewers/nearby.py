@@ -47,7 +47,7 @@ def part_around(
 
 
 def frames_around(frame: int, count: int, most: int = LEAST_FRAMES) -> range:
-    """As many frames as that around one, of a movie of `count` frames.
+    """Range of at most `most` frames around `frame`, within a movie of `count` frames.
 
     Examples
     --------

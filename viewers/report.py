@@ -183,7 +183,7 @@ def _drawn(tracks: Tracks, spacing: _Spacing) -> _Context:
 def _figures(
     plots: ModuleType, tracks: Tracks, judged: JudgedLinks | None, spacing: _Spacing, unit: str
 ) -> Iterator[tuple[Any, str]]:
-    """Plots with their captions."""
+    """Plots of the report, each with its caption."""
     if len(tracks.detections) == 0:
         return
     if judged is not None:

@@ -70,7 +70,7 @@ class Scene:
 
     @property
     def legend(self) -> str:
-        """What the colours of the shown tracks mean, in a line."""
+        """Legend of the colours of the shown tracks, as one line of text."""
         shown = [layer for layer in self.layers if layer.kind == "tracks" and layer.name not in self.hidden]
         if any(layer.colour for layer in shown):
             return "links: " + ", ".join(f"{colour} {kind}" for kind, colour in _PLAIN_COLOURS.items())
@@ -175,7 +175,7 @@ def grid_of(movie: Images | None, seen: Sequence[Detections]) -> Grid:
 
 
 def on_grid(seen: Detections, grid: Grid, *, in_voxels: bool | None = None) -> Detections:
-    """The same detections with positions in voxels of the grid, and with the unit of the grid.
+    """Convert detections to positions in voxels of the image grid, with the unit of the grid.
 
     Parameters
     ----------

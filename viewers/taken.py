@@ -98,7 +98,7 @@ def tracks_from(
 
 
 def moved(tracks: Tracks, scale: Sequence[float], shift: Sequence[float]) -> Tracks:
-    """The same tracks with all positions times `scale`, plus `shift`, along z, y, x.
+    """Copy of the tracks with positions multiplied by `scale` and shifted by `shift`, along z, y, x.
 
     Examples
     --------

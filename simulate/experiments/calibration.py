@@ -165,7 +165,7 @@ def expected_calibration_error(probability: NDArray[np.float64], right: NDArray[
 
 
 def _by_kappa(summary: list[Row], name: str) -> list[Curve]:
-    """One curve over kappa for each persistence and share of misses and clutter."""
+    """Curves of one score over kappa, one for each persistence and each share of misses and clutter."""
     known = [row for row in summary if not np.isnan(float(row[name]))]
     return [
         Curve.of(

@@ -1,4 +1,4 @@
-"""Accuracy against clutter."""
+"""Accuracy of links against clutter: false detections per particle."""
 
 from __future__ import annotations
 

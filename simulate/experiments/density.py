@@ -1,4 +1,4 @@
-"""Accuracy against density at a constant step: it depends on kappa only."""
+"""Accuracy of links against particle density at a constant step length: only kappa matters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _scene(density: float) -> Scene:
 
 
 class Density(BesideTheory):
-    """The same particles in boxes of different sizes."""
+    """Brownian particles with the same step length, in boxes of different densities."""
 
     shows = "Accuracy against density at a constant step (kappa .09 to .4), with theory."
     takes = "half a minute; seconds with --quick"

@@ -1,7 +1,8 @@
 """Figure 5 of Vasconcelos & Rosenhahn: 500 particles in 3D at several levels of persistence.
 
-The paper shows the paths. Here the wrong links of its matching are drawn with them, beside a plot of the
-share of right links. Its matching minimises the total distance, with all pairs allowed.
+The paper shows the paths of the particles. This experiment draws the paths together with the wrong links
+of the paper's matching, beside a plot of the share of right links. The paper's matching minimises the
+total distance, with all pairs of detections allowed.
 
 C. N. Vasconcelos and B. Rosenhahn, Bipartite graph matching computation on GPU, EMMCVPR 2009.
 """
@@ -22,7 +23,7 @@ _DRAWN = (0.0, 0.5, 1.0)
 
 
 class Figure5(Comparison):
-    """No births, deaths, misses, clutter or noise, as in the paper, which states no step; kappa is .3."""
+    """Movies without births, deaths, misses, clutter or noise, as in the paper; kappa is .3."""
 
     shows = "Vasconcelos & Rosenhahn's Figure 5: 500 particles in 3D, persistence 0 to 1, their matching."
     takes = "half a minute; seconds with --quick"

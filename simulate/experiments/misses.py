@@ -1,4 +1,4 @@
-"""Accuracy against misses."""
+"""Accuracy of links against the share of particles that are missed in a frame."""
 
 from __future__ import annotations
 

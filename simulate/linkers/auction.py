@@ -18,7 +18,7 @@ EPSILON = 1e-3
 
 
 class FixedAuction(Linker):
-    """All of the smaller frame is matched, at any distance."""
+    """Auction with a fixed ε that matches every detection of the smaller frame, at any distance."""
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         del settings

@@ -92,7 +92,7 @@ def lengths(*nearest: float) -> tuple[float, ...]:
 
 
 def grid_of(values: dict[str, tuple[float | int | str, ...]]) -> list[Settings]:
-    """All combinations of these values.
+    """All combinations of the given values of each setting, as a list of settings.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Every detection is linked to the nearest one in the next frame; theory predicts the accuracy of this."""
+"""Link every detection to the nearest one in the next frame; theory predicts the precision of these links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .linker import NONE, Linker, Settings
 
 
 class Nearest(Linker):
-    """No assignment: two detections may be linked to the same one."""
+    """Nearest-neighbour linker without assignment: two detections may be linked to the same third one."""
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         del settings, unit

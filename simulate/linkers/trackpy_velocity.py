@@ -12,7 +12,7 @@ from .trackpy import Trackpy, linked
 
 
 class TrackpyVelocity(Trackpy):
-    """The same settings as without the predictor."""
+    """trackpy with its predictor of velocities, and with the settings of `Trackpy`."""
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         from trackpy.predict import NearestVelocityPredict

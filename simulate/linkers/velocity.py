@@ -1,8 +1,8 @@
-"""One-step velocity prediction: each particle is expected to repeat its last step.
+"""Baseline linker that predicts a velocity: each particle is expected to repeat its last step.
 
-Frame by frame, optimal assignment among pairs within a gate. The cost of a pair is the squared distance
-from the predicted position over the variance of the prediction, which is larger for particles that have
-no previous step.
+Each frame pair is linked by an optimal assignment among the pairs within a gate. The cost of a pair is
+the squared distance from the predicted position over the variance of the prediction, which is larger for
+particles that have no previous step.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class _Ends:
     age: NDArray[np.int64]
 
     def take(self, kept: NDArray) -> _Ends:
-        """The selected ones."""
+        """The track ends at the given indices."""
         return _Ends(self.row[kept], self.position[kept], self.step[kept], self.known[kept], self.age[kept])
 
 
 class Velocity(Linker):
-    """One-step velocity prediction, variance-scaled cost, sparse assignment."""
+    """Linker by one-step velocity prediction, with variance-scaled costs and a sparse assignment."""
 
     def grid(self, *, gaps: bool) -> list[Settings]:
         return grid_of(

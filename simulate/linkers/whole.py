@@ -1,7 +1,7 @@
 """The matching of Vasconcelos & Rosenhahn: least total distance between two frames, all pairs allowed.
 
-All detections of the smaller frame are matched, at any distance. The result is that of their auction, which
-is optimal up to its epsilon; it is computed by the solver for such problems.
+Every detection of the smaller frame is matched, at any distance. The paper's auction finds the same
+matching, up to its epsilon; here the matching is computed by the solver `sparsified`, which is faster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .linker import NONE, Linker, Settings
 
 
 class Whole(Linker):
-    """One assignment of all detections for each pair of frames."""
+    """Linker that solves one assignment of all detections for each pair of frames, without a gate."""
 
     def link(self, detections: Detections, settings: Settings, unit: float) -> NDArray[np.int64]:
         del settings, unit

@@ -1,4 +1,7 @@
-"""CPU kernels of pace. Serial, without the GIL; no result depends on the order of threads."""
+"""CPU kernels of the step scale of frames: sums over the steps from each frame to the next.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+"""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.

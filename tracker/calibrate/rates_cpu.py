@@ -1,6 +1,6 @@
 """CPU kernels of rates: preparation of pairs for sampling, and rates from sampled pairs.
 
-Serial, without the GIL; no result depends on the order of threads.
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
 """
 
 # mypy: ignore-errors

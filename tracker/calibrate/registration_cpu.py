@@ -1,4 +1,7 @@
-"""CPU kernels of registration. Serial, without the GIL; no result depends on the order of threads."""
+"""CPU kernels of registration: soft matches of two frames, and linear fits to neighbours.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+"""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.

@@ -29,4 +29,4 @@ from .terminal import Commands
 )
 @click.version_option(package_name="outbid")
 def main() -> None:
-    """Run a command."""
+    """Run the command `outbid` with the arguments of the process."""

@@ -1,4 +1,4 @@
-"""The command `outbid advise`."""
+"""The command `outbid advise`: predict from detections how well they can be linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `outbid assign`."""
+"""The command `outbid assign`: solve one assignment problem."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def _solve(
 
 
 def _points(path: Path, columns: Mapping[str, str]) -> NDArray:
-    """(N, D) float64 positions."""
+    """Read a file of positions as an (N, D) float64 array."""
     from .. import formats
     from ..errors import InputError
     from ..formats.matrix import read_matrix

@@ -19,7 +19,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def cluster_options(function: _Function) -> _Function:
-    """Add ``--cluster`` and ``--scheduler``."""
+    """Decorator that adds the options ``--cluster`` and ``--scheduler`` to a command."""
     for option in (
         click.option(
             "--scheduler", metavar="ADDRESS", help="Use this dask cluster, in ranges of frames: tcp://…"
@@ -43,7 +43,7 @@ def on_a_cluster(
     resume: bool,
     gpus: bool,
 ) -> Iterator[How]:
-    """How a movie is processed on the cluster, with a progress bar."""
+    """Context in which a movie is processed on a cluster, with a progress bar."""
     from ..ranges.cluster import Workers, connected
     from ..ranges.movie import How
 

@@ -1,4 +1,4 @@
-"""Options from a file: ``--config`` takes TOML, or the run record of an output."""
+"""Options of a command from a file: ``--config`` takes TOML, or the run record of an output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `outbid convert`."""
+"""The command `outbid convert`: write detections or tracks in another format."""
 
 from __future__ import annotations
 

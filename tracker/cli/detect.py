@@ -1,4 +1,4 @@
-"""The command `outbid detect`."""
+"""The command `outbid detect`: find spots in image stacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `outbid filter`."""
+"""The command `outbid filter`: keep the tracks that meet conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `outbid learn`."""
+"""The command `outbid learn`: fit one motion model to several movies."""
 
 from __future__ import annotations
 

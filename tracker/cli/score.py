@@ -1,4 +1,4 @@
-"""The command `outbid score`."""
+"""The command `outbid score`: compare tracks with true tracks."""
 
 from __future__ import annotations
 

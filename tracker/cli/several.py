@@ -26,7 +26,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Several:
-    """How many movies are processed.
+    """Options by which a command processes several movies.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def several_options(function: _Function) -> _Function:
 
 
 def out_dir_options(function: _Function) -> _Function:
-    """Add ``--out-dir`` and ``--jobs``."""
+    """Decorator that adds the options ``--out-dir`` and ``--jobs`` to a command."""
     for option in (
         click.option(
             "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",

@@ -33,9 +33,9 @@ _NOBODY_READS = 141  # as a shell says of a program that SIGPIPE ends
 class Commands(click.Group):
     """A group whose commands are the entry points named ``outbid.commands`` of all installed packages.
 
-    All exceptions of a command are handled here. The exit codes are 0 done, 1 below a threshold that the user
-    set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted, 141 nobody
-    reads stdout any more.
+    This class handles all exceptions of a command. The exit codes are 0 done, 1 below a threshold that
+    the user set, 2 usage or configuration, 3 bad input, 4 resources, 5 solver, 70 a bug, 130 interrupted,
+    141 nobody reads stdout any more.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,7 +63,7 @@ class Commands(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def main(self, args: Any = None, prog_name: str | None = None) -> Any:  # type: ignore[override]
-        """As click's, which gives Ctrl-C the exit code 1: signals wait, except while a command runs."""
+        """Run a command like click's `main`; signals (Ctrl-C) wait, except while the command runs."""
         try:
             with _signals_as_interrupts(), undisturbed():
                 return super().main(args, prog_name)

@@ -1,4 +1,4 @@
-"""The command `outbid track`."""
+"""The command `outbid track`: link detections to tracks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CPU kernel of families. Serial, without the GIL; no result depends on the order of threads."""
+"""CPU kernel of families: measurements of a mother cell with two daughters.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+"""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.

@@ -1,4 +1,7 @@
-"""CPU kernels of generations. Serial, without the GIL; no result depends on the order of threads.
+"""CPU kernels of generations: chains of links, and counts of divisions at each age.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+
 
 Lives are chains of links, each named by its first detection; points are the frames of a life in which its
 cell may divide.

@@ -1,4 +1,7 @@
-"""CPU kernels of kin. Serial, without the GIL; no result depends on the order of threads.
+"""CPU kernels of the lifetimes of related cells: possible lives, and their likelihood ratios.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+
 
 The ways of a life are its possible ends: the ages at which it may divide, and finally the age of its last
 detection without a division. The ways of a mother are her possible ages, and finally an unknown age. A list

@@ -67,7 +67,7 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
 
 
 def _band(shape: list[int]) -> NDArray[np.float32]:
-    """Fourier transform of a Gaussian of one cell minus a wider one."""
+    """Band-pass filter: Fourier transform of a Gaussian one grid cell wide minus that of a wider Gaussian."""
     last = len(shape) - 1
     square = np.zeros([1] * len(shape))
     for axis, size in enumerate(shape):

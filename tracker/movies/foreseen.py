@@ -15,7 +15,7 @@ _PROCESS = 0.3e9  # bytes of the process with NumPy, Numba and Arrow loaded: 250
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What a run of detection will take.
+    """Estimated time, memory and number of detections of a run of `outbid detect`.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class DetectJob:
         return origin_of(source)
 
     def learned(self, movie: Images) -> tuple[SpotModel | None, DetectionSettings]:
-        """What is learned of the movie before spots are found, whatever part of it counts."""
+        """Learn the spot model and the settings from the whole movie, also if only a part is searched."""
         settings = replace(self.settings, spacing=movie.spacing)
         if self.labels:
             return None, settings

@@ -240,7 +240,7 @@ class _Task:
         return Outcome(self.source, str(self.output), "done", seconds=seconds, summary=summary)
 
     def anywhere(self) -> _Task:
-        """The same task with absolute paths, for a process in another working directory."""
+        """Copy of the task with absolute paths, for a process in another working directory."""
         source = self.source if "://" in self.source else str(Path(self.source).absolute())
         return replace(self, source=source, output=self.output.absolute())
 

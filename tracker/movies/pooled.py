@@ -1,4 +1,4 @@
-"""One model for many movies, so that conditions are compared under the same model."""
+"""Fit one motion model to many movies, so that conditions are compared under the same model."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .jobs import run_record, stem_of
 
 @dataclass(frozen=True)
 class Truth:
-    """Where the truth of each of many tracks is.
+    """Location of the true tracks for each of many tracked movies.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Join the chains of links of all ranges, and number the tracks of the whole movie.
 
-Only links over the borders of ranges are needed for that, so ranges are joined while later ones are linked.
-Gaps are one assignment between the ends and starts of all ranges, as in a movie that is linked as a whole.
+To join the chains, only links over the borders of ranges are needed, so ranges are joined while later
+ones are linked. Gaps are one assignment between the ends and starts of all ranges, as in a movie that is
+linked as a whole.
 """
 
 from __future__ import annotations

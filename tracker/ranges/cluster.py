@@ -1,7 +1,8 @@
 """Run tasks on many machines by dask.distributed; only this module imports it.
 
-Workers read their own ranges and write their own files, so only file names are sent to them. If a worker is
-lost, its task runs again elsewhere and writes the same file. All machines must see the same folders.
+Workers read their own ranges and write their own files, so only file names are sent to them. If a worker
+is lost, its task runs again elsewhere and writes the same file. All machines of the cluster must see the
+same folders.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Cluster:
 
     @property
     def dashboard(self) -> str:
-        """URL of dask's dashboard."""
+        """URL of the dashboard of dask."""
         return str(self.client.dashboard_link)
 
     def executor(self) -> Executor:

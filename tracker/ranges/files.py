@@ -63,7 +63,7 @@ def part_file(folder: Path, number: int) -> Path:
 
 
 def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object], *, overwrite: bool) -> None:
-    """One Parquet file of the parts, with the same bytes as if all rows had been written at once.
+    """Join parts to one Parquet file, with the same bytes as if all rows had been written at once.
 
     Raises
     ------

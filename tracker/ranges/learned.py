@@ -1,10 +1,11 @@
 """Linking with a learned model, range by range: learned from three ranges; ranges overlap.
 
 The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
-Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps the
-links that leave its own detections: links over gaps and divisions cross the borders like any others. Two
-ranges may reach one detection from different ones: the likelier link stays. So the result differs a little
-from that of a movie that is linked as a whole, and is the same for any number of workers.
+Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps
+the links that leave its own detections: links over gaps and divisions cross the borders like any others.
+Two ranges may link one detection to different predecessors: the link with the higher probability is kept.
+The links therefore differ a little from those of a movie that is linked as a whole, and are the same for
+any number of workers.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def around(ranges: Sequence[Range], counts: NDArray[np.int64]) -> list[tuple[int
 
 
 def together(tasks: Sequence[LinkLearned]) -> tuple[NDArray[np.int64], Mapping[str, NDArray], float]:
-    """All links, sorted by source; of those that reach one detection from two ranges, the likelier one.
+    """Join the links of all ranges, sorted by source; of two links to one detection keep the likelier.
 
     Returns
     -------

@@ -162,7 +162,8 @@ class DetectRange:
 def _origin(pairs: NDArray[np.int64], own: int, first: int) -> NDArray[np.int64]:
     """(own,) int64: the chain of each row of a range.
 
-    It is -1 - j if it begins in row j of the first frame, or s if it is the s-th that begins later.
+    The origin of a chain is -1 - j if the chain begins in row j of the first frame of the range, or s if
+    it is the s-th chain that begins later.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """CPU kernels of headings: beliefs about a particle for each possible predecessor of a detection.
 
-Serial, without the GIL; no result depends on the order of threads. A product and a sum may be fused and
-rounded once ("contract"), here and in the callers. Beliefs of detection i: slot[i] to stop[i]-1, one for each
-that may be the one before it, and at stop[i] that there was none, if that is at least as likely as `_LEAST`;
-slot, stop (N,) i8; known (N,) f8 probability that there was one before. Of each belief chance (S,) f8 its
-probability, belief (5 A S,) f4 along each axis how far it is from the position seen, velocity, and their
-covariance, with the detection itself taken in: most of the memory that a movie takes is these.
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads. A product and
+a sum may be fused and rounded once ("contract"), here and in the callers. Beliefs of detection i: slot[i]
+to stop[i]-1, one for each that may be the one before it, and at stop[i] that there was none, if that is
+at least as likely as `_LEAST`; slot, stop (N,) i8; known (N,) f8 probability that there was one before.
+Of each belief chance (S,) f8 its probability, belief (5 A S,) f4 along each axis how far it is from the
+position seen, velocity, and their covariance, with the detection itself taken in: most of the memory that
+a movie takes is these.
 """
 
 # mypy: ignore-errors

@@ -197,8 +197,9 @@ class Movie:
     def _rates(self, shift: NDArray[np.float64]) -> NDArray[np.float64]:
         """(F, axes) mean flow of each frame per interval, relative to that of the first frame.
 
-        Flows are compared at the same positions, because frames may show different regions; without data, the
-        previous value is kept.
+        The displacement fields (flows) of consecutive frames are compared only at positions that both
+        frames contain. A frame that shares no position with the frame before gets the mean displacement
+        of the frame before.
         """
         from .movie_cpu import farther
 

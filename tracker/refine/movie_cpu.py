@@ -1,4 +1,7 @@
-"""CPU kernel of movies. Serial, without the GIL; no result depends on the order of threads."""
+"""CPU kernels of movies: sort points by grid cell, and compare the flow of frames.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+"""
 
 # mypy: ignore-errors
 # Numba infers the types, by rules of its own.

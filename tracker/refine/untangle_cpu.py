@@ -1,4 +1,7 @@
-"""CPU kernels of untangle. Serial, without the GIL; no result depends on the order of threads.
+"""CPU kernels that compare tracks before and after an exchange of detections.
+
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
+
 
 What they share: position, shift (N, A) f8 and frame (N,) i8 of the movie; links (2, N) i8, the detection
 after and before each, or -1; past_mean, mean (N, A, 2) f8 and past_cov, cov (N, A, 3) f8, past and future as

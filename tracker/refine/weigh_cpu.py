@@ -1,6 +1,6 @@
 """CPU kernels of weighing: Kalman filter along tracks, and likelihoods of pairs.
 
-Serial, without the GIL; no result depends on the order of threads.
+Every kernel runs in one thread and releases the GIL; its result does not depend on threads.
 """
 
 # mypy: ignore-errors

@@ -64,7 +64,7 @@ class Scores:
     provenance: dict[str, Any]
 
     def __getitem__(self, name: str) -> float:
-        """One score, by its name."""
+        """Value of the score of the given name."""
         return self.values[name]
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Scores:
         return Gate(made["gate"], made["truth"]["unit"], made["gate_from"])
 
     def _without(self, kind: str) -> bool:
-        """Whether both sides have no events of this kind."""
+        """Whether neither the found nor the true tracks have events of this kind."""
         return [self.values.get(f"n_{side}_{kind}s") for side in ("true", "found")] == [0, 0]
 
     def shown(self) -> dict[str, str]:
@@ -149,9 +149,9 @@ def score(
 ) -> Scores:
     """Score tracks against the truth.
 
-    If both hold the same detections (in any order inside a frame), each is paired with itself.
-    Otherwise the detections of each frame are paired by distance. `particles` pairs by distance in
-    both cases, as the ISBI challenge does.
+    If both hold the same detections (in any order inside a frame), each is paired with itself. If found
+    and true tracks have different detections, the detections of each frame are paired by distance.
+    `particles` pairs by distance in both cases, as the ISBI challenge does.
 
     Parameters
     ----------

@@ -15,10 +15,11 @@ _Family = tuple[int, int, int]
 def division_scores(matched: MatchedTracks) -> dict[str, float]:
     r"""Precision, recall and F1 of the divisions.
 
-    A found division is right if its mother and both daughters stand for those of a true one. It is right
-    within one frame, too, if it is a frame late (the mother's link to one daughter divides, and leads to
-    what both daughters are linked to) or early (the mother's predecessor divides, one branch leads to her
-    and on to a daughter and the other to her other daughter). With T true, P found and C right ones
+    A found division is right if its mother and both daughters stand for those of a true one. A division
+    is also right within one frame, if it is a frame late (the mother's link to one daughter divides, and
+    leads to what both daughters are linked to) or early (the mother's predecessor divides, one branch
+    leads to her and on to a daughter and the other to her other daughter). With T true, P found and C
+    right ones
 
     .. math:: \text{precision} = C/P, \quad \text{recall} = C/T, \quad F_1 = 2C/(T + P)
 
@@ -90,7 +91,7 @@ def _row(rows: NDArray[np.int64], row: int) -> int:
 
 
 def _families(tracks: Tracks) -> list[_Family]:
-    """All mothers with two daughters, in the order of their rows."""
+    """List all mother cells with two daughters, in the order of the mothers' rows."""
     links = tracks.links[tracks.successors[tracks.links[:, 0]] == 2]
     return [_family(int(m), int(a), int(b)) for (m, a), (_, b) in zip(links[::2], links[1::2], strict=True)]
 

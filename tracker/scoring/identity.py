@@ -15,10 +15,10 @@ _ROUNDING = 1e-12
 
 
 def identity_scores(matched: MatchedTracks) -> dict[str, float]:
-    """All scores of this file: `id_f1`, `clear_mot`, `hota` and `track_overlap`.
+    """All scores of track identity: `id_f1`, `clear_mot`, `hota` and `track_overlap`.
 
-    A track ends where it divides, and the daughters are tracks of their own; a detection without
-    links is a track of one frame. Where both sides hold the same detections each is paired with
+    A track ends where it divides, and the daughters are tracks of their own; a detection without links is
+    a track of one frame. If found and true tracks have the same detections, each detection is paired with
     itself, however near others are.
 
     Parameters
@@ -131,8 +131,8 @@ def hota(matched: MatchedTracks) -> dict[str, float]:
     .. math:: \text{DetA} = \text{TP} / (\text{TP} + \text{FN} + \text{FP}), \quad
         \text{HOTA} = \sqrt{\text{DetA} \cdot \text{AssA}}
 
-    and all three are means over the thresholds. This is the matching of TrackEval, its authors'
-    program; their paper would have one for each threshold.
+    and all three are means over the thresholds. TrackEval, the program of HOTA's authors, uses the same
+    single matching; their paper describes one matching for each threshold.
 
     References
     ----------
@@ -198,7 +198,7 @@ def track_overlap(matched: MatchedTracks) -> dict[str, float]:
 
 
 def _track_counts(matched: MatchedTracks) -> tuple[int, int]:
-    """How many true and found tracks there are."""
+    """Number of true tracks and number of found tracks."""
     return matched.truth.track_count, matched.tracks.track_count
 
 

@@ -107,7 +107,7 @@ class MatchedTracks:
 
     @cached_property
     def near(self) -> NearPairs:
-        """All pairs nearer than the gate; only those of one and the same detection if these are known."""
+        """Pairs of true and found detections nearer than the gate; only identical ones if these are known."""
         if self.known is not None:
             rows = np.arange(len(self.known))
             return NearPairs(self.known, rows, np.zeros(len(rows)))
@@ -154,7 +154,7 @@ def _same_detections(found: Detections, true: Detections) -> NDArray[np.int64] |
 
 
 def near_pairs(true: Detections, found: Detections, gate: float) -> NearPairs:
-    """All pairs of a true and a found detection of one frame whose distance is less than `gate`.
+    """Find all pairs of a true and a found detection of one frame whose distance is less than `gate`.
 
     Raises
     ------

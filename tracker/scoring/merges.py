@@ -40,7 +40,7 @@ def merge_scores(matched: MatchedTracks) -> dict[str, float]:
 
 
 def _backward(tracks: Tracks) -> Tracks:
-    """The same tracks in the movie run backward: row i becomes row N - 1 - i."""
+    """Tracks of the time-reversed movie: row i becomes row N - 1 - i."""
     seen, links = tracks.detections, len(tracks.detections) - 1 - tracks.links[:, ::-1]
     # ~frame is -1 - frame, and never too large.
     return Tracks(Detections(~seen.frame[::-1], seen.position[::-1]), links[np.lexsort(links.T[::-1])])

@@ -15,18 +15,18 @@ from .matched import MatchedTracks, TrackPairs, heaviest_matching, near_pairs, r
 def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     r"""The scores of the ISBI 2012 particle tracking challenge, as its organisers' program counts them.
 
-    Let :math:`\varepsilon` be the gate, and a track as long as from its first to its last frame. Where
-    a true track skips frames, detections interpolated on a line stand in. A found track c is as far
-    from a true track r as
+    Let :math:`\varepsilon` be the gate, and a track as long as from its first to its last frame. If a
+    true track skips frames, linearly interpolated positions stand in for the missing detections. A found
+    track c is as far from a true track r as
 
     .. math:: d(r, c) = \varepsilon (|\Delta\text{start}| + |\Delta\text{end}|)
         + \sum_t \begin{cases} \text{distance} & \text{c has a detection nearer than } \varepsilon \\
         \varepsilon & \text{otherwise} \end{cases}
 
-    summed over the frames that both live; at least one must have a detection so near. Each true
-    track is paired with one found track or with none, which costs :math:`\varepsilon` a frame, so that
-    the total D is least. With B the cost of pairing none and P :math:`\varepsilon` times the length of the
-    found tracks that are left over:
+    summed over the frames that both live; at least one must have a detection so near. For these scores,
+    each true track is paired with one found track or with none, which costs :math:`\varepsilon` a frame,
+    so that the total D is least. With B the cost of pairing none and P :math:`\varepsilon` times the
+    length of the found tracks that are left over:
 
     - alpha = 1 - D/B and beta = (B - D)/(B + P)
     - JSC = TP/(TP + FN + FP) over detections: TP near each other in paired tracks; FN true frames
@@ -38,11 +38,12 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     A detection without links is a track of one frame; a track ends where it divides. The scores go by
     distance alone, also where both sides hold the same detections.
 
-    So a frame that neither side has, for both only interpolate it, costs as much as a miss, and tracks that
-    skip frames score below 1 even against themselves. That is the rule of the organisers' program: its
-    ``TrackToTrackDistance`` takes a candidate for matched only if it is no virtual detection, and counts
-    every other frame of the reference's life as not matched, whether the reference was seen there or not.
-    The references of the challenge skipped no frames.
+    A frame in which both the true and the found track are only interpolated therefore costs as much as a
+    miss, and tracks that skip frames score below 1 even against themselves. The program of the
+    challenge's organisers has the same rule: its ``TrackToTrackDistance`` takes a candidate for matched
+    only if it is no virtual detection, and counts every other frame of the reference's life as not
+    matched, whether the reference was seen there or not. The references of the challenge skipped no
+    frames.
 
     Parameters
     ----------

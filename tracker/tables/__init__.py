@@ -114,7 +114,7 @@ def rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
 
 
 def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDArray[np.float64]) -> pa.Array:
-    """What is known of the chosen links as a column of the detections that they reach."""
+    """Column with the value of each chosen link at the detection that is the link's target."""
     count = len(tracks.detections)
     column, known = np.empty(count), np.empty(-(-count // 8), dtype=np.uint8)
     kernels("outbid.tracks", column).at_targets(tracks.links[chosen], of_link[chosen], column, known)

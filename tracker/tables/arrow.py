@@ -15,7 +15,7 @@ from ..errors import InputError
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers, or only nulls."""
+    """Whether a column of this Arrow type holds numbers, or only nulls."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     return any(test(kind) for test in tests)
 

@@ -12,7 +12,7 @@ from .work import Report
 
 
 class CompareForm(PairForm):
-    """Compare two results."""
+    """Form that compares two tracking results link by link."""
 
     run_text = "Compare"
     first_text, second_text = "one", "other"
@@ -24,7 +24,7 @@ class CompareForm(PairForm):
         gate: float,
         report: Report,  # noqa: ARG002 - it is done at once
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
-        """How many links they share."""
+        """Count the links that the two tracking results share."""
         both, of_one, of_other = int(judged.right.sum()), len(judged.right), len(judged.found_again)
         either = of_one + of_other - both
         values = {

@@ -43,7 +43,7 @@ class _Detected:
 
 @dataclass(frozen=True, eq=False)
 class _Looked:
-    """All places of a frame that may be spots."""
+    """Candidates for spots in one frame, from which the preview shows those above the threshold."""
 
     source: Source
     frame: int
@@ -51,7 +51,7 @@ class _Looked:
 
 
 class DetectForm(Form):
-    """Detect spots."""
+    """Form that detects spots in an image layer."""
 
     command = "detect"
     run_text = "Detect"
@@ -76,7 +76,7 @@ class DetectForm(Form):
     # ------------------------------------------------------------ what a run is
 
     def settings(self) -> DetectionSettings:
-        """The fields as settings.
+        """Settings of detection from the fields of this form.
 
         Raises
         ------

@@ -55,11 +55,11 @@ class NumberBox(QDoubleSpinBox):
         self.set_number(value)
 
     def textFromValue(self, value: float) -> str:
-        """How Qt shows the value."""
+        """Text that Qt shows for a value."""
         return f"{value:.6g}"
 
     def valueFromText(self, text: str | None) -> float:
-        """What Qt takes a text for."""
+        """Value that Qt reads from a text."""
         bare = self._bare(text)
         if bare == self.textFromValue(self.value()):
             return self.value()  # which may have more digits than are shown
@@ -127,7 +127,7 @@ class CountBox(QSpinBox):
 
 
 class AxesBox(QWidget):
-    """Three numbers, along z, y, x, and their unit.
+    """Widget with three number fields, along z, y and x, and their unit.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class AxesBox(QWidget):
         row.addWidget(self.unit)
 
     def values(self) -> tuple[float, float, float]:
-        """Along z, y, x."""
+        """The three numbers along z, y, x."""
         z, y, x = (box.value() for box in self.boxes)
         return z, y, x
 

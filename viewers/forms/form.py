@@ -81,7 +81,7 @@ class Form(QWidget):
     # ------------------------------------------------------------ what a form says
 
     def task(self) -> Task:
-        """What a run does, from the fields and layers as they are now; it touches neither widget nor layer.
+        """Task of a run, made from the current fields and layers; the task touches no widget and no layer.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Form(QWidget):
         raise NotImplementedError
 
     def preview_task(self) -> Task | None:
-        """As `task`, of a preview; None if there is nothing to be seen."""
+        """Task of a preview, made as in `task`; None if no preview can be shown."""
         return None
 
     def show_preview(self, result: Any) -> None:

@@ -75,7 +75,7 @@ class Held:
 class PairForm(Form):
     """A form with two layers of tracks, a gate, a result table and buttons to step through errors.
 
-    A form of this kind names its rows and says in `hold` what is computed.
+    Subclasses (`ScoreForm`, `CompareForm`) compute the rows of the result table in their method `hold`.
     """
 
     first_text, second_text = "tracks", "truth"
@@ -319,7 +319,7 @@ def _taken(layer: Any) -> Tracks:
 
 
 def _can_be_held(layer: Any) -> bool:
-    """Whether a layer holds tracks that were not made by such a form."""
+    """Whether a layer holds tracks, other than those that a form for scores or comparison has added."""
     if not isinstance(layer, TracksLayer):
         return False
     record = record_of(layer) or {}

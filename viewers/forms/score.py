@@ -13,14 +13,14 @@ from .work import Report
 
 
 class ScoreForm(PairForm):
-    """Score against truth."""
+    """Form that scores tracks against the true tracks."""
 
     run_text = "Score"
 
     def hold(
         self, judged: JudgedLinks, gate: float, report: Report
     ) -> tuple[Mapping[str, str], Mapping[str, object], str]:
-        """All scores."""
+        """Compute all scores of the tracks against the true tracks."""
         scores = score(judged.tracks, judged.truth, gate=gate, progress=report)
         table = dict(line.split() for line in str(scores).splitlines())
         record = {"command": "score", "values": scores.values, "provenance": scores.provenance}

@@ -44,7 +44,7 @@ class Place:
 
     @property
     def shift(self) -> tuple[float, float, float]:
-        """Where the first voxel is along z, y, x; 0 along z in 2D."""
+        """Position of the first voxel of the layer along z, y, x; 0 along z in 2D."""
         z, y, x = (0.0, *self.translate[1:])[-3:]
         return float(z), float(y), float(x)
 

@@ -31,7 +31,7 @@ _MOTIONS = ("persistent", "brownian", "ornstein-uhlenbeck")
 
 @dataclass(frozen=True, eq=False)
 class _Simulated:
-    """What a microscope saw, with the truth about it, positions in voxels; and the movie, if one was made."""
+    """Simulated detections with their true tracks, in voxels, and the image stack, if one was made."""
 
     seen: Tracks
     movie: NDArray[np.uint16] | None
@@ -39,7 +39,7 @@ class _Simulated:
 
 
 class SimulateForm(Form):
-    """Simulate particles."""
+    """Form that simulates particles and their images."""
 
     command = "simulate"
     run_text = "Simulate"

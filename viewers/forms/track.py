@@ -40,7 +40,7 @@ _VERTICES_A_SECOND = 90_000  # that napari adds
 
 @dataclass(frozen=True, eq=False)
 class _Tracked:
-    """What a run or a preview returns; `used`: the settings by which spots were detected, if any."""
+    """Result of tracking by the form; `used`: detection settings, if spots were detected in images."""
 
     source: Source
     detections: Detections
@@ -49,7 +49,7 @@ class _Tracked:
 
 
 class TrackForm(Form):
-    """Track particles."""
+    """Form that tracks the particles of a layer."""
 
     command = "track"
     run_text = "Track"
@@ -83,7 +83,7 @@ class TrackForm(Form):
     # ------------------------------------------------------------ what a run is
 
     def settings(self) -> TrackingSettings:
-        """The fields as settings.
+        """Settings of tracking from the fields of this form.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class TrackForm(Form):
         self.device.setCurrentText(settings.device)
 
     def task(self) -> Task:
-        """Track the whole movie."""
+        """Task that tracks the whole movie with the current settings."""
         source, settings = self.source.taken(), self.settings()
 
         def work(report: Report) -> _Tracked:

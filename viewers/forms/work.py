@@ -16,7 +16,7 @@ _REPORT_EVERY = 0.05  # seconds
 
 
 class Work(QObject):
-    """One run of a task in a thread of its own, from its start to its end.
+    """A task that runs in a separate thread, and reports its progress and its result by Qt signals.
 
     The thread touches no widget and no layer: it reports by signals, which Qt delivers in the thread of the
     window. napari's ``thread_worker`` is not used: it loses errors that are RuntimeErrors in
@@ -43,7 +43,7 @@ class Work(QObject):
         self._last = 0.0
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that runs the task."""
         threading.Thread(target=self._run, name="outbid", daemon=True).start()
 
     def cancel(self) -> None:
