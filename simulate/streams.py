@@ -25,9 +25,9 @@ class Purpose(IntEnum):
 def stream(seed: int, purpose: Purpose, frame: int) -> np.random.Generator:
     """The random numbers of one purpose in one frame.
 
-    The random numbers depend only on seed, purpose and frame. Work in chunks of frames, or in parallel,
-    draws the same numbers as work in one go, and an effect that is switched on does not change the draws
-    of the others.
+    The random numbers depend only on seed, purpose and frame. A simulation in chunks of frames, or in
+    parallel, therefore draws the same numbers as one without chunks, and switching on one effect, such as
+    noise, does not change the numbers drawn for the others.
 
     Parameters
     ----------

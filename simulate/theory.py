@@ -45,7 +45,7 @@ def nearest(kappa: float) -> float:
 
 
 def swapped(kappa: float) -> float:
-    r"""Share of wrong links of the optimal assignment where they are few: particles that pass each other.
+    r"""Share of wrong links of an optimal assignment, when few are wrong: swaps of two particles that pass.
 
     An optimal assignment swaps the successors of two particles if the swapped links have the smaller sum
     of squared distances. The probability of such a swap is :math:`\tfrac{16}{3} \sqrt{\pi} \kappa^3` for

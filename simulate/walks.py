@@ -1,8 +1,8 @@
 """Walks: particles that move, are born and die in a box; the truth that a tracker is tested against.
 
-Any `Motion` can move them; walls, births and deaths are the same for all motions. The unit of time is
-the frame. This module is independent of how the tracker predicts and links: a simulator that shared
-the model of the tracker could not test it.
+Any `Motion` can move the particles; walls, births and deaths are the same for all motions. The unit of
+time is the frame. This module is independent of how the tracker predicts and links: a simulator that
+shared the model of the tracker could not test it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class WalkSettings:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The state of a walk: everything that its next frame depends on.
+    """State of a simulated walk in one frame: everything that the next frame depends on.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def first_snapshot(settings: WalkSettings) -> Snapshot:
 
 
 def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
-    """The frame after `now`, which may have been computed elsewhere.
+    """Compute the frame that follows the snapshot `now`, which another process may have made.
 
     Examples
     --------

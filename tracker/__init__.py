@@ -50,8 +50,8 @@ only. The map of a folder is the docstring of its ``__init__``.
     `errors`, `device`   what can go wrong, by who can fix it; which device works
 
 Kernels stand beside the module that calls them: in ``…_cpu.py`` for Numba, in ``….cu`` for CUDA with
-``…_gpu.py`` to launch them. Only `outbid.viewers.forms` and `outbid.viewers.window`
-import napari and Qt. One more thing is one more file.
+``…_gpu.py`` to launch them. Only `outbid.viewers.forms` and `outbid.viewers.window` import napari and Qt.
+To add a solver, a format or an experiment, add one file.
 
 The public names below are imported at their first use (PEP 562), so that importing the package is quick.
 """

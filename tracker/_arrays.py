@@ -90,7 +90,7 @@ def cupy_module() -> ModuleType:
 
 
 def nccl_module() -> ModuleType | None:
-    """NCCL as CuPy knows it, which ``import cupy`` alone does not load; None where it is missing."""
+    """CuPy's module for NCCL, which ``import cupy`` alone does not load; None if it is not installed."""
     try:
         with warnings.catch_warnings():  # which say how to install it
             warnings.simplefilter("ignore")

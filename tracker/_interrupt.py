@@ -1,8 +1,8 @@
 """Remember an interrupt signal, because the exception that it raises can be lost.
 
 Python drops exceptions that are raised in a finaliser or a callback. Therefore long computations call
-`asked` now and then to check whether a signal has arrived. Steps that belong together, such as two
-renames, are completed first.
+`asked` now and then to check whether a signal has arrived. Steps that must not be interrupted, such as
+the two renames that replace a file, are completed before a signal takes effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ others release memory, which would be released twice, and the lock for which oth
 
 
 class _State:
-    """Plain attributes, for a handler may come between any two steps, where a lock would wait for itself."""
+    """State of signal handling, as plain attributes: a lock in a signal handler could wait for itself."""
 
     asked = False
     waits = False
@@ -78,7 +78,7 @@ def end_if_asked() -> None:
 
 
 class _Signals:
-    """A context in which signals wait, or do not; a class, for an interrupted generator would end late."""
+    """Context manager in which signals wait or do not; not a generator, whose end could come too late."""
 
     def __init__(self, *, wait: bool) -> None:
         self._main = threading.current_thread() is threading.main_thread()  # only there handlers run
@@ -109,7 +109,7 @@ class _Signals:
 
 
 def undisturbed() -> _Signals:
-    """A context in which signals wait for its end; in other threads than the main one it does nothing.
+    """Context in which interrupt signals wait until its end; it has no effect outside the main thread.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def undisturbed() -> _Signals:
 
 
 def disturbed() -> _Signals:
-    """A context, inside one that is `undisturbed`, in which signals raise at once.
+    """Context inside `undisturbed` in which an interrupt signal raises KeyboardInterrupt at once.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def in_threads(work: Callable[[_Given], _Made], jobs: Iterable[_Given], workers:
 
 
 class Team:
-    """Threads that stay, for many jobs of some ten microseconds each; starting threads takes longer.
+    """Threads that stay alive for many jobs of ten microseconds or so, because starting threads takes longer.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Team:
         self._pool: ThreadPoolExecutor | None = None
 
     def do(self, work: Callable[[_Given], _Made], jobs: Sequence[_Given]) -> list[_Made]:
-        """Do the jobs, all at once; results are in the order of the jobs."""
+        """Run the jobs at the same time, one in each thread; results are in the order of the jobs."""
         if self.size <= 1 or len(jobs) <= 1:
             return list(map(work, jobs))
         self._pool = self._pool or ThreadPoolExecutor(self.size)

@@ -38,8 +38,8 @@ _stages: ContextVar[_Stages | None] = ContextVar("stages", default=None)
 def stages_timed() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
     """Collect the seconds of the stages named by `lap` inside the block: in this thread, and in its workers.
 
-    The seconds of this thread add up to the duration of the block. Those of its worker threads are summed
-    over the workers, which run at the same time.
+    The seconds of this thread add up to the duration of the block. Seconds of worker threads are summed
+    over all workers, which run at the same time.
 
     Examples
     --------
@@ -75,8 +75,8 @@ def timed_beside(work: Callable[[*_Arguments], _Made]) -> Callable[[*_Arguments]
 def lap(stage: str, array: Any = None) -> None:
     """Add the time since the last `lap`, or since the block began, to a stage; no cost outside a block.
 
-    If the array is on a GPU, the time includes the kernels that were launched there. A run can be interrupted
-    here.
+    If the array is on a GPU, the time includes the kernels that were launched there. Each call of `lap`
+    also raises KeyboardInterrupt if the run was interrupted.
     """
     end_if_asked()
     counted = _stages.get()

@@ -1,8 +1,8 @@
 """Gating: all pairs of points nearer than a radius, as sparse candidates.
 
-Both point clouds are divided into cubic grid cells as wide as the radius and sorted by cell, so that the
-neighbours of a point stand in nine runs of consecutive points. Sorting also puts near points near each
-other in memory, which is what makes the solvers that follow fast.
+Both point clouds are divided into cubic grid cells as wide as the radius and sorted by cell, so that all
+neighbours of a point are found in nine ranges of consecutive points. Sorting by grid cell also puts
+points that are close in space close in memory, which makes the assignment solvers faster.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ def _first_not_below(key, start, stop, value):  # pragma: no cover
 def _neighbour_ranges(cell, size, key, stop, begin, end):  # pragma: no cover
     """Move the nine ranges of sorted columns beside a cell (three cells along x each) to that cell.
 
-    Rows come in the order of their cells, so every range only ever moves forward.
+    Row points are processed in the order of their grid cells, so each range of column points only moves
+    forward.
     """
     r = 0
     for dz in range(-1, 2):
@@ -248,6 +249,6 @@ def _reach(rows, cols, size, offsets, radius2):
 
 
 def _runs(count, workers):
-    """Cut 0..count into one run a worker."""
+    """Divide the indices 0..count into one range for each worker thread."""
     bounds = np.linspace(0, count, max(1, workers) + 1).astype(int).tolist()
     return list(zip(bounds[:-1], bounds[1:], strict=True))

@@ -1,7 +1,7 @@
-"""Learned linking behind one door: what `track` asks where no gate is given.
+"""Learned linking: the function that `track` calls if no gate is given.
 
 Two engines return results in the same form: `by_passes` links, learns and links again; `by_posterior`
-finds the posterior over links. `learned_links` is the one place where one of them is chosen.
+finds the posterior over links. The function `learned_links` chooses one of these two engines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Linking: which detection of the next frame follows each detection, for a whole movie.
 
-Frame pairs are independent problems. Runs of consecutive frames are solved together, several runs
-at once in threads; neither the length of a run nor the number of threads changes a link. On a GPU
-every thread has a stream of its own: one run is copied there or back while another is solved. Solvers
-whose time grows faster than the problem does are given one frame pair at a time, on the GPU as well.
+Frame pairs are independent problems. Several consecutive frames (a run) are solved together, and several
+runs at the same time in threads; neither the length of a run nor the number of threads changes a link. On
+a GPU every thread has its own CUDA stream, so that one run of frames is copied to or from the GPU while
+another is solved. Solvers whose time grows faster than the size of the problem get one frame pair at a
+time, on the GPU as well.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def no_links() -> Links:
 
 @dataclass(frozen=True)
 class LinkCosts:
-    """Arguments of `match` besides the points."""
+    """Costs, gate, solver and other arguments of `match`, without the points."""
 
     max_distance: float
     cost: str = "euclidean"

@@ -51,12 +51,14 @@ class Joined:
 class Live:
     """Tracks that grow frame by frame; each frame is linked by an exact assignment that uses the past alone.
 
-    The latest frames show, by all links that they may have had, where particles are heading. Where neighbours
-    predict a step, a frame is linked first by whole steps, or by the flow to the frame before, whichever
-    leads nearer to its detections; that gives the flow, by which it is linked again, until hardly a link
-    changes. A track is forgotten after as many frames without a detection as the calibration looked over.
-    Where that found frames that were not recorded, as none of many particles was seen, an empty frame is none
-    in which all are missed either, but after more than ten of them all tracks end.
+    The velocities of particles are estimated from all candidate links in the latest frames, not only from
+    the chosen ones. If the steps of neighbours predict a particle's step (flow), a frame is linked first
+    by whole steps, or by the flow to the frame before, whichever predicts its detections better. These
+    links give the flow to the new frame, and the frame is linked again with this flow, until hardly a
+    link changes. A track ends after more frames without a detection than the longest gap that calibration
+    searched. If calibration found frames that were not recorded (no detection where there were many
+    particles), an empty frame counts as not recorded, not as one in which all particles are missed; after
+    more than ten empty frames, all tracks end.
 
     Parameters
     ----------

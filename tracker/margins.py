@@ -1,4 +1,4 @@
-"""Exact margins of links: by how much their assignment would be worse without each."""
+"""Exact margins of links: the increase of the total cost of the assignment without each link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU kernels of match, in NumPy; no result depends on an order of threads."""
+"""CPU kernels of `match`, in NumPy; results do not depend on the order of threads."""
 
 # mypy: ignore-errors
 # The twin of matching_gpu.py, whose arrays have no type.
@@ -15,7 +15,7 @@ def round_costs(distance2, power, unit):
 
 
 def pairs_as_given(source, target, row_order, col_order, col_of_row, margin, power, unit):
-    """The matching of sorted points as one of the points as they were given.
+    """Convert a matching of sorted points to row numbers of the points in their original order.
 
     source (R, 3), target (C, 3) f8; row_order, col_of_row (R,), col_order (C,) i4; margin (R,) i8. Returns
     of each pair, by source, rows of source and target (M,) i8, its cost and its margin times unit (M,) f8.

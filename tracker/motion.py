@@ -2,8 +2,8 @@
 
 One family of motion models covers the usual ones. Independently along each axis, the velocity is an
 Ornstein-Uhlenbeck process. The position moves with this velocity and diffuses, and it is observed with a
-Gaussian error. A velocity of 0 is a static (Brownian) particle, one that is never forgotten moves on
-straight. States are Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
+Gaussian error. A particle whose velocity is always 0 is Brownian; one whose velocity never changes moves
+straight on. States are Gaussian: `predict` and `update` are the Kalman filter, one particle a row.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class Motion:
 
     @classmethod
     def static(cls, diffusion: tuple[float, ...], noise: tuple[float, ...] | None = None) -> Motion:
-        """Particles that diffuse and remember nothing."""
+        """Motion model of particles that diffuse, without a velocity that lasts."""
         nothing = (0.0,) * len(diffusion)
         return cls(diffusion, nothing, 0.0, nothing if noise is None else noise)
 
     @classmethod
     def constant_velocity(cls, speed: tuple[float, ...], noise: tuple[float, ...]) -> Motion:
-        """Particles that keep their velocity, each its own, drawn with the standard deviation `speed`."""
+        """Motion model of particles that keep their velocity, whose standard deviation is `speed`."""
         return cls((0.0,) * len(speed), speed, math.inf, noise)
 
     @property

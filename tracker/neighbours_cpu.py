@@ -1,6 +1,7 @@
 """CPU kernel of neighbour search: a list of points by grid cell, searched within a ball around each query.
 
-Without the GIL, so that threads may run it on different frames; no result depends on their order.
+The kernel releases the GIL, so that several threads can run it on different frames; results do not depend
+on the order of threads.
 """
 
 # mypy: ignore-errors
@@ -22,7 +23,8 @@ _MANY, _LOOKED, _STRAY = 500, 64, 32  # in frames of so many: so many show where
 def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
     """Edge of cubic cells that hold about a_cell points each; low (3,) f8 and size (3,) i8 are written.
 
-    Cells at the border hold all points beyond it: a few that stray would make one cell of all others.
+    Grid cells at the border also hold all points beyond the border, because a grid that included a few
+    far points would have one cell for all other points.
     """
     extent = np.zeros(3)
     low[:] = 0.0
@@ -79,7 +81,7 @@ def _sorted(position, start, stop, low, edge, size):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _reached(at, reach, edge, size):  # pragma: no cover
-    """First and last cell of a grid, along an axis, of what lies within reach of a place."""
+    """First and last grid cell, along an axis, within a distance from a point."""
     first = min(max((at - reach) / edge, 0.0), size - 1.0)
     return np.int64(first), np.int64(min(max((at + reach) / edge, 0.0), size - 1.0))
 
@@ -123,7 +125,7 @@ def _within(reach2, middle, low, edge, size, begin, point, who, square):  # prag
 
 @njit(nogil=True, cache=True)
 def _in_order(square, found, order, slot):  # pragma: no cover
-    """Write order (found,) i8: by distance, but for those that share one of as many equal parts of it."""
+    """Write order (found,) i8: points sorted by distance, in bins; the order within a bin is arbitrary."""
     low, high = np.inf, 0.0
     for a in range(found):
         low, high = min(low, square[a]), max(high, square[a])
@@ -143,7 +145,7 @@ def _in_order(square, found, order, slot):  # pragma: no cover
 
 @njit(nogil=True, cache=True)
 def _take(i, order, found, member, who, square, near, distance2):  # pragma: no cover
-    """Write the nearest but i itself, nearest first: near (K,) i4, distance2 (K,) f8."""
+    """Write the nearest points other than point i, nearest first: near (K,) i4, distance2 (K,) f8."""
     taken = 0
     for n in range(found):
         j, d2 = member[who[order[n]]], square[order[n]]

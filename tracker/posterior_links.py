@@ -1,4 +1,4 @@
-"""Links by the posterior, in five steps: read, learn, decide, sum up, and back to the rows as given."""
+"""Links by the posterior, in five steps: read, learn, decide, sum up, restore the original row numbers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
 
 
 def _without_strays(reading: Reading) -> Reading:
-    """The movie without detections so far away that, beside them, all others are in one place."""
+    """The movie without outliers: detections so far away that all others are close together in comparison."""
     away = np.abs(reading.position - np.median(reading.position, axis=0)).max(axis=1)
     near = away <= _ASTRAY * np.median(away)
     if near.all() or not np.median(away) > 0:
@@ -98,7 +98,7 @@ def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
 
 
 def _as_given(links: Links, order: NDArray[np.int64]) -> Links:
-    """The links between rows as they were given, sorted by source and target."""
+    """Convert links to the original row numbers, sorted by source and target."""
     pairs = order[links.pairs]
     place = np.lexsort((pairs[:, 1], pairs[:, 0]))
     assert links.probability is not None
@@ -129,7 +129,7 @@ def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Ca
 
 
 def _link_model(found: Learned, shown: Kinematics, known: Known) -> LinkModel:
-    """The model of one velocity and diffusion with the same correlations of steps, in the given units."""
+    """Motion model of one velocity and diffusion whose steps have the same correlations, in given units."""
     moved = np.maximum(np.square(shown.step) - 2 * np.square(shown.noise), 0.0)
     kept = max(shown.kept, 0.0), max(shown.later, 0.0)
     motion = ornstein_uhlenbeck(moved, kept, tuple(shown.noise.tolist()))
@@ -147,7 +147,7 @@ def _neighbours(found: Learned) -> int | None:
 
 
 def _drift(reading: Reading, found: Learned, shown: Kinematics) -> NDArray[np.float64] | None:
-    """(F, A) where each frame lies against the first, if frames shift by more than steps scatter."""
+    """(F, A) shift of each frame relative to the first, if frames shift by more than the scatter of steps."""
     movie, start = found.movie, reading.frame_start
     held = np.diff(start) > 0
     rows = start[:-1][held]

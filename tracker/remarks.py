@@ -18,7 +18,7 @@ _FIRST_LOOK = 1000
 def at_first_sight(
     detections: Detections, *, max_distance: float | None = None, max_gap: int | None = None
 ) -> list[str]:
-    """Sentences on detections that cannot be linked, or hardly, and on a `max_gap` that is too long.
+    """Sentences on detections that can hardly be linked or not at all, and on a `max_gap` that is too long.
 
     Parameters
     ----------

@@ -214,7 +214,8 @@ def _joined(before: Detections, after: Detections) -> Detections:
 def _numbered(tracks: Tracks, ended: NDArray[np.int64], begun: int) -> NDArray[np.int64]:
     """Track numbers of a piece in the whole movie: continued from the frame before; new ones follow.
 
-    The frame before comes first and holds no links within itself, so its detections begin the first tracks.
+    The first frame of a piece is the last frame of the piece before; it has no links within itself, so
+    its detections begin the first tracks.
     """
     number = np.concatenate([ended, np.arange(begun, begun + tracks.track_count - len(ended))])
     return number[tracks.track_id]

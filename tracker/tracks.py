@@ -294,7 +294,7 @@ def _links_to_parents(
 ) -> NDArray[np.int64]:
     """Links from the last detection of each parent to the first of its child.
 
-    Tracks have the ascending numbers, and first and last detections.
+    The arguments are the ascending track numbers, and the first and last detection of each track.
     """
     child = first[parent[first] >= 0]
     where = np.searchsorted(number, parent[child])

@@ -225,7 +225,7 @@ def mean_square_displacement(
 def worst_links(tracks: Tracks, count: int, spacing: tuple[float, float, float] = (1, 1, 1)) -> WorstLinks:
     """The links with the lowest probability, else the smallest margin, the highest cost or speed.
 
-    A link of which the measure is not known (NaN) is never among them.
+    Links whose measure is not known (NaN) are left out.
 
     Examples
     --------

@@ -74,8 +74,8 @@ class Layer:
     def as_tuple(self) -> tuple[NDArray[np.float64], dict[str, Any], str]:
         """Data, attributes and kind of the layer.
 
-        napari knows units of the unit registry alone, and drops those of all layers if one has none:
-        another unit stands as pixel.
+        napari accepts only units of its unit registry, and ignores the units of all layers if one layer
+        has none. Any other unit is therefore written as pixel.
         """
         unit = self.unit if self.unit in _UNITS else "pixel"
         attributes = {
@@ -225,7 +225,7 @@ def difference_layers(
 
 
 def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) -> NDArray[np.float64]:
-    """(E,) float64: way of each link by its frames, of positions times spacing.
+    """(E,) float64: distance that each link spans over its number of frames, for positions times spacing.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def link_speed(tracks: Tracks, spacing: tuple[float, float, float] = (1, 1, 1)) 
 
 
 def _of_detections(tracks: Tracks, of_link: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N,) float64: values of links as values of detections; napari's colours need all of them finite."""
+    """(N,) float64: values of links copied to detections; all are finite, as napari's colours require."""
     values = np.full(len(tracks.detections), np.nan)
     source, target = tracks.links.T
     values[source[::-1]] = of_link[::-1]  # of several that leave, the first is kept
@@ -285,7 +285,7 @@ def _without_graph(layer: Layer) -> Layer:
 def _judged_links(
     judged: JudgedLinks, names: Sequence[str], colours: Sequence[str], spacing: tuple[float, float, float]
 ) -> list[Layer]:
-    """Links of both, of the found alone and of the true alone, each in a layer of its name and colour."""
+    """Layers of links in both, in the found alone and in the true alone, each with its name and colour."""
     groups = [
         (judged.tracks, judged.right), (judged.tracks, ~judged.right), (judged.truth, ~judged.found_again),
     ]  # fmt: skip

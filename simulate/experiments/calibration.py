@@ -96,7 +96,8 @@ def learned_against(learned: Calibration, scene: Scene, film: Tracks) -> Row:
 def persistence_of(film: Tracks) -> float:
     """Persistence of true tracks in frames, from the covariances of steps two to five frames apart.
 
-    Localisation noise does not contribute to these. 0 if steps are hardly correlated.
+    Localisation noise does not contribute to these covariances. The persistence is 0 if steps are hardly
+    correlated.
     """
     position, frame = film.detections.position, film.detections.frame
     follower = np.full(len(position), -1)

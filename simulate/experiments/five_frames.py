@@ -10,7 +10,7 @@ from ..scenes import Scene
 class FiveFrames(Comparison):
     """With this kappa, links at a gate of 1.108 density^(-1/3) have a recall of .71.
 
-    The gate is two mean nearest-neighbour distances.
+    A gate of 1.108 density^(-1/3) is two mean nearest-neighbour distances.
     """
 
     shows = "Five frames, births and deaths 5 %, velocity memory .8: other packages, tuned on the truth."

@@ -9,7 +9,7 @@ from ..theory import PREDICTED
 
 
 class Persistence(Comparison):
-    """Walks of Fürth, all with the same standard deviation of the step of one frame."""
+    """Fürth's persistent random walks, all with the same standard deviation of the step of one frame."""
 
     shows = "Accuracy against persistence at kappa .3, with a one-step velocity prediction."
     takes = "half a minute; seconds with --quick"

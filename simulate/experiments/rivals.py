@@ -12,7 +12,7 @@ _KAPPAS, _PERSISTENCES, _SHARES = (0.1, 0.2, 0.3, 0.4), (0.0, 3.0, 10.0), (0.0, 
 
 
 class Rivals(Comparison):
-    """The grid of kappa, persistence, misses and clutter."""
+    """Comparison of linkers on a grid of kappa, persistence, misses and clutter."""
 
     shows = "Other packages against Outbid on persistent walks: kappa, persistence, misses, clutter."
     takes = "hours, most of them ByoTrack's: choose with --where; --quick takes minutes for two cells"

@@ -1,4 +1,4 @@
-"""Linkers that experiments compare: they make links of detections; one more is one more file here.
+"""Linkers that experiments compare: methods that link detections. A new linker is a new file in this folder.
 
 A file holds `LINKER`, an instance of `Linker`, which has the name of the file. There are Outbid's own
 (`outbid`, and `plain`, which is given a gate), baselines (`nearest`, `velocity`), the paper's matching

@@ -11,10 +11,11 @@ from .linker import PIXELS, Linker, Settings, grid_of, lengths, links_of_labels,
 
 
 class BTrack(Linker):
-    """Tracking without btrack's second, global step.
+    """Linker by btrack's tracking, without its second, global optimisation step.
 
-    The defaults are btrack's values for particles. Settings: standard deviations of process, measurement and
-    initial state (``first``), and whether the filter has a velocity (``moves`` = 1).
+    The default settings of this linker are btrack's values for particles. Settings: standard deviations
+    of process, measurement and initial state (``first``), and whether the filter has a velocity
+    (``moves`` = 1).
     """
 
     packages = ("btrack",)

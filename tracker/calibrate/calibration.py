@@ -132,5 +132,5 @@ def _within(error: dict[str, float], name: str, form: str = " (± {:.1g})") -> s
 
 
 def _each(values: Iterable[float], axes: str) -> str:
-    """One value per axis, as text."""
+    """Text with one value for each axis."""
     return ", ".join(f"{axis} {value:.3g}" for axis, value in zip(axes, values, strict=True))

@@ -81,7 +81,7 @@ class Flow:
 
     @property
     def led(self) -> bool:
-        """Whether the last or next flow is only a correction to the result of registration."""
+        """Whether the current or the next estimate of the flow only corrects the result of registration."""
         return self._ahead is not None
 
     def register(self, guess: NDArray[np.float64], *, lead: int = 0) -> NDArray[np.float64]:
@@ -174,7 +174,7 @@ class Flow:
     def _foretold(
         self, step: NDArray[np.float64], trust: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], int | None]:
-        """As `foretold`, from steps alone."""
+        """Predict the flow at each detection as `foretold` does, from steps alone."""
         everywhere = len(self._crowds) == 1
         heed = np.ones(len(step)) if trust is None else trust
         rows = slice(None) if everywhere else self._rows

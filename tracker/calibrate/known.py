@@ -136,7 +136,7 @@ class Known:
         return time < SHORT
 
     def but(self, name: str) -> Known:
-        """All fixed values except the persistence."""
+        """Copy of the values that the user fixed, without the persistence."""
         return Known({each: value for each, value in self.told.items() if each != name})
 
     def step(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:

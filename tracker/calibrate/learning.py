@@ -128,7 +128,7 @@ class _Learning:
 
     @property
     def _misled(self) -> bool:
-        """Whether so many links are expected to be wrong that estimates must be corrected."""
+        """Whether so many links are expected to be wrong that the bootstrap must correct the estimates."""
         return self._wrong(_MISLED) or (self._wrong(_ON_SURFACES) and self._surface() is not None)
 
     def _surface(self) -> Surface | None:

@@ -38,7 +38,7 @@ _GROUPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """Estimates from links.
+    """Estimates of motion and rates from links.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Bias:
 
     @classmethod
     def none(cls, axes: int) -> Bias:
-        """No bias."""
+        """Bias of 0 for every estimate."""
         return cls(np.ones(axes), np.zeros((ROWS, axes)), np.zeros(ROWS), np.ones(4), no_stretch())
 
     def towards(self, other: Bias, share: float) -> Bias:
@@ -139,7 +139,7 @@ def motion_learned(
     room: float,
     bias: Bias,
 ) -> Learnt:
-    """As `learned`, but rates are not changed."""
+    """Estimate the motion from links as `learned` does, but without changing the rates."""
     products = _products(movie, linking, shift, model)
     covariance, weight, step2, noisy = _covariances(products.sum(axis=0), bias)
     if weight[0] == 0:

@@ -196,7 +196,7 @@ def _flying(model: LinkModel, step: tuple[float, ...], persistence: float) -> Li
 
 
 def _surprising(movie: Movie, play: Movie, flying: LinkModel, workers: int) -> bool:
-    """Whether such flights explain more links than in a movie without persistence."""
+    """Whether straight flights explain more links than in a movie without persistence."""
     if not len(play.frame):  # of a few detections none may be drawn
         return False
     shown, usual = _part(movie, _SHOWN), _part(play, _SHOWN)

@@ -84,14 +84,14 @@ class Means:
 
 
 class _Solving(TypedDict):
-    """Arguments of each pass."""
+    """Arguments that each linking pass needs."""
 
     solver: str
     workers: int
 
 
 class _Looking(TypedDict):
-    """Arguments of each search."""
+    """Arguments that each search for candidates needs."""
 
     workers: int
     most_bytes: int | None

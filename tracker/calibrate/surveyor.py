@@ -67,13 +67,13 @@ class Surveyor:
 
 
 def _goes_alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether both models have nearly the same step length."""
+    """Whether two motion models have nearly the same step length."""
     here, there = (model.motion.floored().step_variance(1) for model in (one, other))
     return np.allclose(there, here, rtol=_SAME, atol=0)
 
 
 def _moves_alike(one: LinkModel, other: LinkModel) -> bool:
-    """Whether both models predict nearly the same steps."""
+    """Whether two motion models predict nearly the same steps."""
     here, there = (model.motion.floored() for model in (one, other))
     mixed = np.abs(here.step_covariance(1) - there.step_covariance(1))
     return _goes_alike(one, other) and bool((mixed <= _ALIKE * here.step_variance(1)).all())

@@ -85,7 +85,7 @@ class Branches:
 
     @classmethod
     def none(cls) -> Branches:
-        """No divisions."""
+        """Result for a movie without divisions."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
     def __len__(self) -> int:
@@ -320,7 +320,7 @@ def _real(
 def _tell(
     forward: NDArray[np.float64], backward: NDArray[np.float64], claimed: float, unsure: float = 0.0
 ) -> bool:
-    """Whether the number found forward, plus `unsure`, significantly exceeds chance; as in `_real`.
+    """Whether the number of divisions found forward, plus `unsure`, significantly exceeds chance.
 
     Examples
     --------

@@ -292,7 +292,7 @@ def _near(
 
 
 def _twos(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of indices with equal values in `group`, which is sorted.
+    """List all pairs of indices with equal values in the sorted array `group`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""How daughters part, learned from the starts of a movie by expectation and maximisation.
+r"""Separation of daughter cells, learned from all track starts of a movie by expectation-maximisation.
 
 The point m midway between the daughters is where the mother is foretold, but for a Student's t that is wider
 along the line between them: daughters are unequal. Where they are so much so that it tells, as with buds, m
@@ -165,7 +165,7 @@ def _later(families: Families, parting: Parting) -> Parting:
 
 
 def _log_odds(families: Families, parting: Parting) -> NDArray[np.float64]:
-    """The same during learning, when one daughter is assumed to be the nearer one."""
+    """Log odds of families during learning, when one daughter is assumed to be nearer to the mother."""
     from . import parting_cpu as kernels
 
     axes = len(parting.axes)

@@ -184,7 +184,7 @@ def _given(linking: Linking, among: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _likeliest_of_ended(families: Families, odds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """All families of mothers with a link, and one family of each mother without."""
+    """Select all families of mothers with a link, and the likeliest family of each mother without one."""
     kept, ended = ~families.ended, np.nonzero(families.ended)[0]
     best = ended[np.lexsort((-odds[ended], families.mother[ended]))]
     kept[best[np.diff(families.mother[best], prepend=-1) != 0]] = True

@@ -6,9 +6,9 @@
 `lifetimes`    ages at which cells divide
 `joint`        links and divisions in one assignment
 
-The entry point is `with_divisions`. Two spots that appear as one for a while look like daughters when they
-separate. But they also meet, so a time-reversed movie shows equally many. The number found backward in time
-is therefore the number of false divisions to expect.
+The entry point is `with_divisions`. Two spots that appear as one for a while look like daughters when
+they separate. Such spots also fuse, so a time-reversed movie shows equally many apparent divisions. The
+number of divisions found in the time-reversed movie is therefore the expected number of false divisions.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Divisions:
 
 
 def candidate_divisions(evidence: Evidence) -> Divisions:
-    """All candidate divisions of a movie.
+    """Find all candidate divisions of a movie.
 
     Parameters
     ----------

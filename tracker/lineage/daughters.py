@@ -1,9 +1,10 @@
 r"""The separation of daughters, learned from all candidate divisions of a movie by EM.
 
-The midpoint between two daughters deviates from the predicted position of the mother by a Gaussian amount m,
-which is wider along the line between them than across it. The log of their distance r is Gaussian as well,
-and all directions are equally probable. In the next frame their distance increases by a Gaussian amount g. If
-s are the odds of a division against a death and two births, the odds of a candidate are
+The midpoint between two daughters deviates from the predicted position of the mother by a Gaussian amount
+m, which is wider along the line between them than across it. The log of the distance r between the
+daughters is Gaussian as well, and all directions are equally probable. From the first to the second frame
+after the division, the distance of the daughters increases by a Gaussian amount g. If s are the odds of a
+division against a death and two births, the odds of a candidate are
 
 .. math:: s \, w \, \frac{N(m_\parallel, m_\perp) \, N(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
     \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}

@@ -46,7 +46,8 @@ class Evidence:
         """Compute the evidence from the posterior of links.
 
         The odds of a link against 'neither end is linked' are `ratio` over the weights of a death and a
-        birth. So the probability of the latter follows from that of the link, even if it is very small.
+        birth. The probability that neither end is linked therefore follows from that of the link, even if
+        it is very small.
         """
         candidates, around = posterior.candidates, model.surroundings
         next_frame = np.flatnonzero(candidates.lag == 1)

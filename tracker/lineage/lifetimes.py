@@ -1,11 +1,11 @@
 r"""Lifetimes: ages at which cells divide, and the resulting log odds of candidate divisions.
 
-A division within a life splits it into two. Let h(a) be the hazard of a division at the age of a frames, and
-:math:`S(a) = \prod_{k \le a} (1 - h(k))` the survival. A cell that divides at age a has the likelihood
-:math:`h(a) S(a - 1)`; a cell followed to age a without a division has :math:`S(a)`. If the birth of a cell
-was not observed, the remaining life has the distribution of residual lives, :math:`S(a) / \sum S`. The gain
-of a division is the likelihood ratio with and without it, divided by the same ratio for a constant hazard. D.
-R. Cox, Renewal Theory, 1962.
+A division within the life of a cell splits it into two lives. Let h(a) be the hazard of a division at the
+age of a frames, and :math:`S(a) = \prod_{k \le a} (1 - h(k))` the survival. A cell that divides at age a
+has the likelihood :math:`h(a) S(a - 1)`; a cell followed to age a without a division has :math:`S(a)`. If
+the birth of a cell was not observed, the remaining life has the distribution of residual lives,
+:math:`S(a) / \sum S`. The gain of a division is the likelihood ratio with and without it, divided by the
+same ratio for a constant hazard. D. R. Cox, Renewal Theory, 1962.
 """
 
 from __future__ import annotations

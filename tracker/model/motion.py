@@ -46,7 +46,7 @@ class MotionModel:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes of steps, K."""
         return len(self.share)
 
     @property

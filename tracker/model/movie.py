@@ -49,12 +49,12 @@ class Movie:
 
     @property
     def frames(self) -> int:
-        """F."""
+        """Number of frames, F."""
         return len(self.frame_start) - 1
 
     @property
     def axes(self) -> int:
-        """D."""
+        """Number of axes, D."""
         return self.position.shape[1]
 
     @cached_property

@@ -288,9 +288,10 @@ def _on(executor: Executor, tasks: Sequence[_Task]) -> Iterator[Outcome]:
 
 
 def _in_processes(tasks: list[_Task], jobs: int) -> Iterator[Outcome]:
-    """Run the tasks in own processes. If one is killed, a new pool runs the unfinished tasks.
+    """Run the tasks in separate processes.
 
-    The tasks that were running are then run one by one, to find the one that ends its process.
+    If a worker process is killed, a new pool of processes runs the unfinished tasks. Tasks that were
+    running when a process was killed are then run one by one, to find the task that ends its process.
     """
     left = list(tasks)
     while left:

@@ -53,7 +53,7 @@ def links_file(folder: Path, number: int) -> Path:
 
 
 def numbers_file(folder: Path, number: int) -> Path:
-    """Path of the file that passes results of other ranges to `WriteRange`."""
+    """Path of the file that passes the results of other ranges of frames to `WriteRange`."""
     return folder / f"numbers-{number:06d}.npz"
 
 

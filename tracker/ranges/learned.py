@@ -1,4 +1,4 @@
-"""Linking with a learned model, range by range: learned from three ranges; ranges overlap.
+"""Link a movie range by range with a model that is learned from three ranges; ranges overlap.
 
 The model is fitted once, to the first, the middle and the last range, and its median is fixed in all.
 Each range is linked with some frames before and after it, which it shares with its neighbours, and keeps

@@ -1,8 +1,8 @@
 """Tasks of a movie in ranges of frames: link, number and write each range, in any process.
 
-A task reads its own rows and the first frame of the next range, links, and writes a file with an atomic name;
-a task that runs twice writes the same file again. Ranges end where runs of frames end that are solved
-together anyway, so links, costs and margins are those of the whole movie, however many ranges there are.
+A task reads its own rows and the first frame of the next range, links, and writes a file with an atomic
+name; a task that runs twice writes the same file again. Ranges end where a group of frames ends that is
+solved together, so links, costs and margins are those of the whole movie, however many ranges there are.
 `chains` joins the track numbers over the borders; then a second task for each range writes its rows.
 """
 

@@ -53,7 +53,7 @@ class Pairs:
 def pairs_of(
     movie: Movie, gate: tuple[float, ...], *, workers: int = 1, most_bytes: int | None = None
 ) -> Pairs:
-    """All pairs of detections in consecutive frames within the gate.
+    """Find all pairs of detections in consecutive frames within the gate.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class _Side:
     alone: NDArray[np.float64]
 
     def mixed(self, movie: Movie, motion: Motion) -> Belief:
-        """All beliefs about each detection combined into one Gaussian."""
+        """Combine all beliefs about the state of each detection into one Gaussian."""
         from .headings_cpu import mixed
 
         count, axes = movie.position.shape

@@ -305,7 +305,7 @@ def _taken_in(
 
 @njit(nogil=True, cache=True)
 def mixed(position, slot, stop, known, chance, belief, speed2, noise2, centre, spread):  # pragma: no cover
-    """All that is believed of each detection as one Gaussian.
+    """Combine the beliefs about the state of each detection into one Gaussian.
 
     speed2, noise2 (A,) f8 variances. Written: centre (N, A, 2), spread (N, A, 3) f8 mean and covariance.
     """

@@ -185,7 +185,7 @@ class Linking:
         return int((frame[self.col[last]] - frame[self.row[last]]).max(initial=0))
 
     def backward(self) -> Linking:
-        """The same links in the time-reversed movie (`Movie.backward`)."""
+        """These links in the time-reversed movie (`Movie.backward`)."""
         row, col = len(self.follower) - 1 - self.col, len(self.follower) - 1 - self.row
         order, reached = np.lexsort((col, row)), self.before >= 0
         trust, gain, margin = (

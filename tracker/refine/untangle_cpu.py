@@ -143,7 +143,7 @@ def _best(
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _paired(i, j, indptr, indices):  # pragma: no cover
-    """Whether j is among the pairs of row i."""
+    """Whether column j is among the candidate pairs of row i."""
     for e in range(indptr[i], indptr[i + 1]):  # noqa: SIM110
         if indices[e] == j:
             return True
@@ -335,7 +335,7 @@ def _tell_earlier(
     i, least, position, frame, shift, links, future_mean, future_cov, place, weight, constant, table, speed2,
     noise2, tail, own, later, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """Like _tell_later, but backward in time. Written: the future, place, weight, constant, own, later."""
+    """Filter a track from i backward in time, while beliefs change; otherwise like _tell_later. Written: the future, place, weight, constant, own, later."""
     for step in range(_FAR):
         if i < 0:
             return

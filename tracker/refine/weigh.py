@@ -37,7 +37,7 @@ _WORTH_A_THREAD = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Pairs and their weights.
+    """Pairs of detections and their weights.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class Scores:
 
     @property
     def remark(self) -> str:
-        """Reasons for low scores, and scores that the table leaves out; else empty.
+        """Text with reasons for low scores, and with scores that the table leaves out; may be empty.
 
         Examples
         --------
@@ -150,8 +150,8 @@ def score(
     """Score tracks against the truth.
 
     If both hold the same detections (in any order inside a frame), each is paired with itself. If found
-    and true tracks have different detections, the detections of each frame are paired by distance.
-    `particles` pairs by distance in both cases, as the ISBI challenge does.
+    and true tracks have different detections, the detections of each frame are paired by distance. The
+    scores of the ISBI challenge (`particles`) always pair detections by distance.
 
     Parameters
     ----------

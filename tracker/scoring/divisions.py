@@ -23,7 +23,8 @@ def division_scores(matched: MatchedTracks) -> dict[str, float]:
 
     .. math:: \text{precision} = C/P, \quad \text{recall} = C/T, \quad F_1 = 2C/(T + P)
 
-    Detections with three or more successors are true or found divisions that are never right.
+    A detection with three or more successors counts as a true or found division, but never as a right
+    one.
 
     Parameters
     ----------

@@ -48,9 +48,9 @@ class Gate:
 def gate_for(given: float | None, truth: Tracks) -> Gate:
     """The given gate, or the default one for a truth.
 
-    Half of the median distance from a true detection to its nearest neighbour in the frame, to three digits.
-    Where no frame has two detections apart from each other it is the median length of the true links, and
-    without those the 5 of the ISBI challenge.
+    Half of the median distance from a true detection to its nearest neighbour in the frame, to three
+    digits. If no frame has two detections at different positions, the default gate is the median length
+    of the true links; without true links it is 5, as in the ISBI challenge.
 
     Parameters
     ----------

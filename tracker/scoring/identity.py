@@ -69,10 +69,10 @@ def id_f1(matched: MatchedTracks) -> dict[str, float]:
 def clear_mot(matched: MatchedTracks) -> dict[str, float]:
     r"""MOTA and the number of identity switches.
 
-    Frame by frame, a pair of tracks that was matched in the frame before (the last in which anything
-    was there on both sides) stays matched while the two are nearer than the gate; the rest is
-    matched for the largest sum of ``1 - distance / gate``. A switch is a true track matched to
-    another found track than when it was last matched, however long ago.
+    Frame by frame, a pair of tracks that was matched in the frame before (the last in which anything was
+    there on both sides) stays matched while the two are nearer than the gate; the rest is matched for the
+    largest sum of ``1 - distance / gate``. An identity switch is counted when a true track is matched to
+    another found track than at its last match, however long ago.
 
     .. math:: \text{MOTA} = 1 - (\text{FN} + \text{FP} + \text{switches}) / \text{true detections}
 
@@ -95,8 +95,9 @@ def clear_mot(matched: MatchedTracks) -> dict[str, float]:
 def _continued_matching(matched: MatchedTracks, near: NearPairs) -> NDArray[np.bool_]:
     """(P,) bool: the near pairs that CLEAR MOT matches.
 
-    A pair is contested if one of its detections is in another one too. Frames without such pairs
-    need no decision; the others are decided in their order.
+    A pair of a true and a found detection is contested if one of the two is also in another pair. Frames
+    without contested pairs need no decision; frames with contested pairs are matched in the order of
+    time.
     """
     true_id, found_id = matched.truth.track_id[near.true], matched.tracks.track_id[near.found]
     contested = (np.bincount(near.true)[near.true] > 1) | (np.bincount(near.found)[near.found] > 1)

@@ -17,9 +17,9 @@ def link_scores(matched: MatchedTracks) -> dict[str, float]:
     .. math:: \text{precision} = C/P, \quad \text{recall} = C/T,
         \quad F_1 = 2C/(T + P), \quad J = C/(T + P - C)
 
-    Divisions are not counted: the true links that leave a detection with two or more successors are
-    not among T, and a predicted link equal to one of them is not among P. A predicted link from such
-    a detection to anywhere else is false.
+    Divisions are not counted: the true links that leave a detection with two or more successors are not
+    among T, and a predicted link equal to one of them is not among P. A predicted link from a detection
+    that truly divides to any detection that is not its daughter is false.
 
     Parameters
     ----------

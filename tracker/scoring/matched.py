@@ -139,7 +139,7 @@ def pair_up(tracks: Tracks, truth: Tracks, gate: float) -> MatchedTracks:
 def _same_detections(found: Detections, true: Detections) -> NDArray[np.int64] | None:
     """(N,) int64: row in `true` of every detection, or None if the two are not the same points.
 
-    Points that lie on each other in one frame are distinguished by their order alone.
+    Detections at exactly the same position in one frame are paired in their order.
     """
     if not np.array_equal(found.frame, true.frame):
         return None

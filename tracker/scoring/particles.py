@@ -23,10 +23,10 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
         + \sum_t \begin{cases} \text{distance} & \text{c has a detection nearer than } \varepsilon \\
         \varepsilon & \text{otherwise} \end{cases}
 
-    summed over the frames that both live; at least one must have a detection so near. For these scores,
-    each true track is paired with one found track or with none, which costs :math:`\varepsilon` a frame,
-    so that the total D is least. With B the cost of pairing none and P :math:`\varepsilon` times the
-    length of the found tracks that are left over:
+    summed over the frames in which both tracks exist; in at least one of them, their detections must be
+    nearer than the gate. For these scores, each true track is paired with one found track or with none,
+    which costs :math:`\varepsilon` a frame, so that the total D is least. With B the cost of pairing none
+    and P :math:`\varepsilon` times the length of the found tracks that are left over:
 
     - alpha = 1 - D/B and beta = (B - D)/(B + P)
     - JSC = TP/(TP + FN + FP) over detections: TP near each other in paired tracks; FN true frames
@@ -35,14 +35,14 @@ def particle_scores(matched: MatchedTracks) -> dict[str, float]:
     - JSC_theta = pairs/(true tracks + found tracks left over)
     - RMSE over the TP, in the unit of the positions
 
-    A detection without links is a track of one frame; a track ends where it divides. The scores go by
-    distance alone, also where both sides hold the same detections.
+    A detection without links is a track of one frame; a track ends where it divides. These scores pair
+    tracks by distance alone, even if found and true tracks have the same detections.
 
     A frame in which both the true and the found track are only interpolated therefore costs as much as a
     miss, and tracks that skip frames score below 1 even against themselves. The program of the
     challenge's organisers has the same rule: its ``TrackToTrackDistance`` takes a candidate for matched
     only if it is no virtual detection, and counts every other frame of the reference's life as not
-    matched, whether the reference was seen there or not. The references of the challenge skipped no
+    matched, whether the reference was seen there or not. The true tracks of the ISBI challenge skip no
     frames.
 
     Parameters
@@ -140,7 +140,7 @@ def _near_tracks(truth: Tracks, tracks: Tracks, gate: float) -> tuple[TrackPairs
 def _without_gaps(tracks: Tracks, frames: NDArray[np.int32]) -> tuple[Detections, NDArray[np.int64]]:
     """The detections and, on a line between the two that end a gap, virtual ones in the given `frames`.
 
-    Returns them sorted by frame, and the track of each.
+    Returns real and virtual detections sorted by frame, and the track of each.
     """
     seen, track_id = tracks.detections, tracks.track_id
     frame = seen.frame.astype(np.int64)

@@ -1,4 +1,7 @@
-"""The form *Detect spots*: an image, or labels, in; points out. The threshold is seen before a run."""
+"""The form *Detect spots*: its input is an image or labels, its output points.
+
+The preview shows the effect of the threshold before the whole movie is processed.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ class DetectForm(Form):
         return work
 
     def preview_task(self) -> Task | None:
-        """Look at the frame that is shown; radii are estimated in the first one, as a run does."""
+        """Task that detects spots in the shown frame; radii are estimated in the first frame, as in a run."""
         layer = self.source.layers.layer()
         if layer is None or isinstance(layer, Labels):
             return None
@@ -170,7 +173,7 @@ class DetectForm(Form):
         )
 
     def _ring(self, points: Any, used: DetectionSettings) -> None:
-        """Let rings be as wide as the spots, and be seen in all planes in which their spots are."""
+        """Draw rings as wide as the spots, visible in all planes that their spots reach."""
         if used.radius is None:
             return
         points.size = max(2 * used.radius / used.spacing[2], 3.0)

@@ -1,4 +1,4 @@
-"""Boxes of the forms: numbers that may be found out, sizes of a voxel, layers of a kind."""
+"""Input widgets of the forms: numbers that may be estimated automatically, voxel sizes, choices of layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qtpy.QtWidgets import (
 class NumberBox(QDoubleSpinBox):
     """A number box; its minimum can mean that the value is estimated automatically.
 
-    Texts are read as Python reads them, wherever the user lives: 0.5, 5e-7, and 0,5 as well.
+    Numbers are read as Python reads them, whatever the locale of the user: 0.5, 5e-7, and also 0,5.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ _SETTLED = 150  # milliseconds without a change after which a preview starts
 class Form(QWidget):
     """Base class of all forms; subclasses add `fields` and define a run.
 
-    A run and a preview each have a `Work` at most, beside the window. Results are accepted only from the
-    current job of the form, so a cancelled job may end at any time.
+    A form has at most one `Work` (background thread) for a run, and one for a preview. Results are
+    accepted only from the current job of the form, so a cancelled job may end at any time.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class Form(QWidget):
             self._drop_preview()
 
     def changeEvent(self, event: QEvent) -> None:
-        """A form that is taken out of the window leaves no run behind, which could not be cancelled any more.
+        """Cancel the run when the form is removed from the window, where nobody could cancel it any more.
 
         Qt calls it. A run keeps its form alive until it ends, so that `destroyed` would come too late.
         """

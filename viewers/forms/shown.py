@@ -149,7 +149,7 @@ def show_labels(viewer: Any, name: str, data: Any, place: Place) -> None:
 def take_away(viewer: Any, layer: Any) -> bool:
     """Remove a layer; points beside tracks are emptied instead, and stay.
 
-    With Mesa, vispy may crash drawing lines after it let go of points.
+    With Mesa's OpenGL, vispy may crash when it draws lines after a layer of points was removed.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def go_to(viewer: Any, point: Sequence[float], place: Place, near: float) -> Non
 
 
 def looks(layer: Layer) -> dict[str, Any]:
-    """Attributes of a new layer that say how it is drawn: lines and rings, over whatever lies in front."""
+    """Attributes of a new layer that set how it is drawn: as lines or rings, in front of all other layers."""
     over = {"blending": "translucent_no_depth"}  # a bright voxel in front of them would hide them in 3D
     if layer.kind == "tracks":
         return over | {"colormaps_dict": colormaps(layer), "tail_width": 4 if layer.colour else 3}
