@@ -1,4 +1,4 @@
-"""What all tests share: where the repository and the real data are."""
+"""Fixtures that all tests share: paths of the repository and of the real data."""
 
 import os
 from collections.abc import Iterator

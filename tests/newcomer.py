@@ -71,7 +71,7 @@ print(tracks["track_id"].nunique(), "tracks in cells.png")
 
 
 class Step(NamedTuple):
-    """What a newcomer types, and where."""
+    """A command that a newcomer types, and the folder in which it runs."""
 
     aim: str
     command: str

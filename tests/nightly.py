@@ -61,7 +61,7 @@ def marked() -> set[str]:
 
 
 def outcomes(report: Path) -> dict[str, dict[str, object]]:
-    """What became of each test, and its seconds, from pytest's report."""
+    """Outcome and seconds of each test, from pytest's report."""
     found = {}
     for case in ET.parse(report).iter("testcase"):
         name = f"{case.attrib['classname'].rpartition('.')[2]}::{case.attrib['name']}"

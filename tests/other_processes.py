@@ -1,4 +1,4 @@
-"""What other processes do; in a module of its own, which they can import."""
+"""Functions that tests run in other processes; in a separate module, which these processes can import."""
 
 from __future__ import annotations
 

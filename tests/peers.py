@@ -71,7 +71,7 @@ def tuned(linker: str, name: str, stride: int) -> Settings:
 
 
 def accuracy(job: tuple[str, str, str, int, str]) -> dict[str, object]:
-    """One linker on one movie."""
+    """Accuracy of one linker on one movie."""
     what, tune_on, name, stride, linker = job
     settings = tuned(linker, tune_on, stride)
     movie = read_tracks(DATA / name).every(stride)

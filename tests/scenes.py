@@ -40,7 +40,7 @@ def tracks_of(*paths: str, shift: tuple[float, float, float] = (0, 0, 0)) -> Tra
 
 @dataclass(frozen=True)
 class Scene:
-    """What is true and what was found."""
+    """A small movie for tests of scores: its true tracks and the tracks that were found."""
 
     truth: Tracks
     tracks: Tracks

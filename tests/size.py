@@ -34,7 +34,7 @@ _KERNEL = re.compile(r"\b(njit|jit|vectorize|guvectorize|stencil)\b")
 
 @dataclass
 class Size:
-    """What is counted of some files."""
+    """Counts over some files: lines, constants, kernels, mutable classes, replaced words."""
 
     files: int = 0
     lines: int = 0

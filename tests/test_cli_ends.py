@@ -1,4 +1,4 @@
-"""How commands are found, and how they end: exit codes, and the line on compilation."""
+"""Commands of `outbid`: how they are found, their exit codes, and the message about compilation."""
 
 import ctypes
 import logging

@@ -1,4 +1,4 @@
-"""What is learned where particles are crowded: rates, clutter, and links as good as any gate gives."""
+"""Learning in crowded movies: rates, clutter, and links at least as good as those with any gate."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def populations(seed: int, *, count: int = 400, frames: int = 25) -> Tracks:
 
 
 def test_a_few_fast_among_slow_ones_are_not_overlooked():
-    """They are not taken for clutter."""
+    """A few fast particles among slow ones are not taken for clutter."""
     truth = populations(1)
     learned, links = calibrate(truth.detections)
     assert learned.model.clutter < 0.03

@@ -1,4 +1,4 @@
-"""What detection says of a spot, and what it makes of cameras: noise, columns, damaged voxels, saturation."""
+"""Columns of detected spots, and noise models of cameras: damaged voxels, saturation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is written in a first script, and what the error says."""
+"""Mistakes in first scripts of users, and the error messages for them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who is missed is carried on by the flow of the frames to come."""
+"""A missed particle is predicted with the flow (displacement field) of each later frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns of a table are positions: styles of names, units, and columns that the user names."""
+"""Columns of tables that hold positions: styles of names, units, and columns that the user names."""
 
 import json
 from pathlib import Path

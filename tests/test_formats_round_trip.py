@@ -1,4 +1,4 @@
-"""What is written is read back, bit for bit, in every format."""
+"""Detections and tracks are read back as they were written, bit for bit, in every format."""
 
 import json
 import subprocess

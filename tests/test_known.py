@@ -1,4 +1,4 @@
-"""What a user gives instead of letting it be learned, and links by the past alone."""
+"""Values that a user fixes instead of letting them be learned, and links by the past alone."""
 
 from __future__ import annotations
 

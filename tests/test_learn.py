@@ -1,4 +1,4 @@
-"""What is learned from a movie: the parameters that made it, on any number of threads; odd movies."""
+"""Parameters learned from simulated movies agree with the true ones, on any number of threads; odd movies."""
 
 from dataclasses import replace
 

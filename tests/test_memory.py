@@ -1,4 +1,4 @@
-"""What does not fit the memory of a device: halved, in the end done on the host, with the same tracks."""
+"""Batches that do not fit the memory of a GPU are halved, or linked on the CPU, with the same tracks."""
 
 from __future__ import annotations
 

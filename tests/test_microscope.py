@@ -1,4 +1,4 @@
-"""What a microscope sees: rates, errors, true links over missed frames; and the command that simulates."""
+"""The simulated microscope: rates, errors, true links over missed frames; and `outbid simulate`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What all forms do, seen at *Track particles*: errors, cancelling, layers and forms that go."""
+"""Behaviour of all forms, tested with *Track particles*: errors, cancelling, removed layers and forms."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""One door for images: the same movie in every container, parts, levels, scenes; and what is refused."""
+"""`open_images`: the same movie in every file format, parts, levels, scenes; and files that are refused."""
 
 import builtins
 import warnings

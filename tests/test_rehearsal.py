@@ -1,4 +1,4 @@
-"""What links hide where particles are crowded, and how a bootstrap replicate of the movie shows it."""
+"""Bias of estimates from links in crowded movies, and its correction by a bootstrap replicate."""
 
 from __future__ import annotations
 

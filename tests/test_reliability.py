@@ -1,4 +1,4 @@
-"""How far to trust tracks: expected wrong links against the truth, and warnings where they are many."""
+"""Reliability of tracks: expected number of wrong links against the truth, and warnings if it is large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of detections that can hardly be linked, and who may not come in."""
+"""Remarks on detections that can hardly be linked, and inputs that are refused."""
 
 from __future__ import annotations
 

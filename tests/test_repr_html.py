@@ -1,4 +1,4 @@
-"""What notebooks show of what Outbid returns."""
+"""HTML that notebooks show for the results of Outbid."""
 
 import defusedxml.ElementTree as ElementTree
 import numpy as np

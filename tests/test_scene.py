@@ -1,4 +1,4 @@
-"""What `outbid view` shows, without a window: one grid, frames that fit, frames read when looked at."""
+"""Layers of `outbid view`, without a window: one grid, frames that fit, frames read when viewed."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What users of a shell expect: pipes, a dry run, Excel, filters, gaps filled, labels, an end to waiting."""
+"""Features that shell users expect: pipes, dry run, Excel, filters, filled gaps, labels, quick Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users read is written in the field's terms and in plain English."""
+"""Texts that users read are written in the field's terms and in plain English."""
 
 import ast
 import re

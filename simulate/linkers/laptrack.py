@@ -13,7 +13,7 @@ from .linker import PIXELS, Linker, Settings, by_frame, grid_of, lengths
 
 
 class LapTrack(Linker):
-    """Linker by LapTrack with squared distances; `start_cost`: cost of a start or end over that at the gate."""
+    """LapTrack with squared distances; `start_cost`: cost of a start or end over that at the gate."""
 
     packages = ("laptrack",)
 

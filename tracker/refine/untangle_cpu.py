@@ -335,7 +335,10 @@ def _tell_earlier(
     i, least, position, frame, shift, links, future_mean, future_cov, place, weight, constant, table, speed2,
     noise2, tail, own, later, mean, cov,
 ):  # pragma: no cover  # fmt: skip
-    """Filter a track from i backward in time, while beliefs change; otherwise like _tell_later. Written: the future, place, weight, constant, own, later."""
+    """Filter a track from i backward in time, while beliefs change; otherwise like _tell_later.
+
+    Written: the future, place, weight, constant, own, later.
+    """
     for step in range(_FAR):
         if i < 0:
             return
