@@ -155,6 +155,16 @@ def test_fast_walkers_among_clutter_are_followed() -> None:
     assert judged(fast, learn(fast.position, fast.frame_start))[0] > 0.8
 
 
+def test_a_model_learned_from_a_part_leads_to_the_links_of_the_whole() -> None:
+    """A model of little noise, before links are known, leads EM into another optimum than the whole movie."""
+    fast = Walkers(1, count=150, step=0.3, persistence=0.95, miss=0.15, clutter=0.15)
+    part, whole = (
+        judged(fast, learn(fast.position, fast.frame_start, LearnOptions(trial=trial)))[0]
+        for trial in (1000, len(fast.position))
+    )
+    assert part == pytest.approx(whole, abs=0.015)
+
+
 ODD = {
     "one particle": (np.random.default_rng(0).normal(size=(12, 3)), np.arange(13)),
     "two frames": (np.array([[0.0, 0, 0], [5, 5, 5], [0.1, 0, 0], [5, 5, 5.1]]), np.array([0, 2, 4])),

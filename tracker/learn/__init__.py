@@ -143,18 +143,26 @@ class _Fit:
 
 
 def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
-    """A few rounds of EM over the movie, from the best start over a part of it."""
+    """A few rounds of EM over the movie, from what was found over a part of it.
+
+    The last model of the part has little noise and separate classes. Before links are known it leads EM
+    astray, so the model of the best start comes first.
+    """
     part, rows = part_of(movie, first, options.trial)
     if len(rows) == len(movie):
-        return _best_start(movie, first, fields, options)
-    found = _best_start(*part, Fields.of(part[0], workers=options.workers), options).model
-    motion = replace(found.motion, step_scale=np.sqrt(movie.spread))
-    model = Model(motion, found.association, Surroundings.uniform(first.flow))
-    return _Fit(*fit(movie, model, narrowed(first.posterior), fields, options.trial_rounds, options))
+        return _best_start(movie, first, fields, options)[-1]
+    found = _best_start(*part, Fields.of(part[0], workers=options.workers), options)
+    scale, around = np.sqrt(movie.spread), Surroundings.uniform(first.flow)
+    posterior = narrowed(first.posterior)
+    for known in (one.model for one in found):
+        model = Model(replace(known.motion, step_scale=scale), known.association, around)
+        model, posterior = fit(movie, model, posterior, fields, options.trial_rounds, options)
+        scale, around = model.motion.step_scale, model.surroundings
+    return _Fit(model, posterior)
 
 
-def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> _Fit:
-    """The best of the starts; then more classes of motion, while the criterion grows."""
+def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOptions) -> tuple[_Fit, _Fit]:
+    """The best of the starts; and what it comes to with more classes, while the criterion grows."""
     start = narrowed(first.posterior)
     starts = [
         _Fit(*fit(movie, model, start, fields, options.trial_rounds, options))
@@ -162,8 +170,8 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
     ]
     best = max(starts, key=lambda found: found.criterion)
     model = by_moments(movie, best.model, best.posterior)
-    best = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
-    return _with_classes(movie, best, start, fields, options)
+    found = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
+    return best, _with_classes(movie, found, start, fields, options)
 
 
 def _with_classes(
