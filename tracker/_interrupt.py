@@ -1,8 +1,7 @@
 """Remember an interrupt signal, because the exception that it raises can be lost.
 
-Python drops exceptions that are raised in a finaliser or a callback. Therefore long computations call
-`asked` now and then to check whether a signal has arrived. Steps that must not be interrupted, such as
-the two renames that replace a file, are completed before a signal takes effect.
+Python drops exceptions that are raised in a finaliser or a callback. So long computations also check here
+whether a signal has arrived. Steps that belong together, such as two renames, are completed first.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ others release memory, which would be released twice, and the lock for which oth
 
 
 class _State:
-    """State of signal handling, as plain attributes: a lock in a signal handler could wait for itself."""
+    """Plain attributes, for a handler may come between any two steps, where a lock would wait for itself."""
 
     asked = False
     waits = False
@@ -41,7 +40,7 @@ def interrupt(_number: int = 0, frame: FrameType | None = None) -> None:
 
 
 def _within_llvm(frame: FrameType | None) -> bool:
-    """Whether a signal arrived while code of LLVM (Numba's compiler) was running."""
+    """Whether the signal came upon one of these functions, or upon what one has called."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if frame.f_code.co_name in _WHOLE and module.startswith("llvmlite.binding"):
@@ -56,7 +55,7 @@ def forget() -> None:
 
 
 def asked() -> bool:
-    """Whether a signal to interrupt the run has arrived.
+    """Whether a signal has arrived.
 
     Examples
     --------
@@ -78,7 +77,7 @@ def end_if_asked() -> None:
 
 
 class _Signals:
-    """Context manager in which signals wait or do not; not a generator, whose end could come too late."""
+    """A context in which signals wait, or do not; a class, for an interrupted generator would end late."""
 
     def __init__(self, *, wait: bool) -> None:
         self._main = threading.current_thread() is threading.main_thread()  # only there handlers run
@@ -109,7 +108,7 @@ class _Signals:
 
 
 def undisturbed() -> _Signals:
-    """Context in which interrupt signals wait until its end; it has no effect outside the main thread.
+    """A context in which signals wait for its end; in other threads than the main one it does nothing.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def undisturbed() -> _Signals:
 
 
 def disturbed() -> _Signals:
-    """Context inside `undisturbed` in which an interrupt signal raises KeyboardInterrupt at once.
+    """A context, inside one that is `undisturbed`, in which signals raise at once.
 
     Examples
     --------
