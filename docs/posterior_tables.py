@@ -117,7 +117,7 @@ def posterior_decision() -> str:
     else:
         said = "All are met without divisions: the posterior may replace the passes where none are asked for."
     lacking = "" if lineage else " Kinds that divide are left out: no record holds them."
-    counted = f"{len(_rows()):,} movies of {len(verdict.kinds)} kinds."
+    counted = f"{len(_rows()):,} of the {len(_passes().rows):,} movies, of {len(verdict.kinds)} kinds."
     return f"{_table(('met', 'condition'), rows)}\n\n{counted} {said}{lacking}\n\n{_origin()}"
 
 
@@ -192,6 +192,8 @@ def _origin() -> str:
         ("divisions", _measured("lineage")),
     ):
         if record is not None:
-            said.append(f"{name}: commit {_short(record.about['commit'])}, {record.about['date']}")
+            part = f"{len(record.rows):,} of {len(_passes().rows):,} movies"
+            commit = f"commit {_short(record.about['commit'])}, {record.about['date']}"
+            said.append(f"{name}: {commit}" + ("" if record is _passes() else f", {part}"))
     against = "Gains are against the engine of passes, with standard errors over seeds."
     return f"{against} Records: {'; '.join(said)}."
