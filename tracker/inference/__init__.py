@@ -56,7 +56,7 @@ class Jpda:
         return LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
-        """The posterior of the links of a movie."""
+        """The probability of each candidate link of a movie, and of each birth, death and clutter."""
         found = self.candidates(movie, model)
         for _ in range(self.sweeps):
             found = swept(movie, model, found, with_moments=False, workers=self.workers)
@@ -69,7 +69,7 @@ class Solver(Protocol):
     """A solver that computes a posterior: `Jpda` or `passes.Passes`."""
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
-        """The posterior of the links of a movie."""
+        """The probability of each candidate link of a movie, and of each birth, death and clutter."""
         ...
 
 
