@@ -269,7 +269,7 @@ def _design(
 
 @lru_cache(64)
 def _remembered(times: tuple[float, ...]) -> NDArray[np.float64]:
-    """(times, LAGS) covariances of steps for each persistence time, of a walk whose velocity has variance 1."""
+    """(times, LAGS) covariances of steps, by persistence time, of a walk whose velocity has variance 1."""
     found = np.empty((len(times), LAGS))
     for covariance, time in zip(found, times, strict=True):
         motion = Motion((0.0,), (1.0,), time, (0.0,))
