@@ -31,6 +31,10 @@ _LSM = 34412
 """Tag of Zeiss' files, whose strips are not divided as their header says."""
 _STRIPS_AND_TILES = {273, 324}
 """Tags with the offsets of the data; readers differ in which of the two they use."""
+_PLACES = {273, 279, 324, 325}
+"""Tags with the offsets and with the lengths of the data."""
+_UNSIGNED = {3, 4, 13, 16, 18}
+"""Tag types of unsigned whole numbers: data at a negative offset are read as a page of zeros."""
 _NUMBERS = {1: "B", 3: "H", 4: "I", 8: "h", 9: "i", 16: "Q"}  # tag types of whole numbers
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # their sizes
 
@@ -156,6 +160,11 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                     raise InputError(
                         f"{path}: tag {name} of page {len(found) - 1} is not one whole number (type {kind}, "
                         f"{count + counts.get(name, 0)} values). It may be damaged; save the file again."
+                    )
+                if name in _PLACES and kind not in _UNSIGNED:
+                    raise InputError(
+                        f"{path}: tag {name} of page {len(found) - 1} places its data by values of type "
+                        f"{kind}, not by unsigned numbers. It may be damaged; save the file again."
                     )
                 counts[name] = count
                 form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
