@@ -102,6 +102,11 @@ def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
         separator = _separator_of(line)
         names = fields_of(line, separator)
         if _is_header(names, columns):
+            if not _is_closed(line):
+                raise InputError(
+                    f"{path}, line {number + 1}: a quotation mark is opened and never closed. Close it, "
+                    "or remove it."
+                )
             return _below_header(text, lines, number, names, separator)
     raise _no_header(path, [line for _, line in lines], columns)
 
@@ -145,13 +150,18 @@ def _below_header(
     text: bytes, lines: list[tuple[int, str]], header: int, names: list[str], separator: str
 ) -> Layout:
     first, unit = header + 1, None
-    more = [fields_of(line, separator) for _, line in lines[first : first + 3]]
+    more = [fields_of(line, separator) for _, line in lines[first : first + 3] if _is_closed(line)]
     if "POSITION_X" in names and len(more) == 3 and all(_names_things(row, names) for row in more):
         first += 3
         unit = more[2][names.index("POSITION_X")].strip("()")
     start = lines[first][0] if first < len(lines) else len(text)
     commas = separator != "," and _DECIMAL_COMMA.search(text, max(start - 1, 0))
     return Layout(names, header + 1, start, first + 1, separator, "," if commas else ".", unit)
+
+
+def _is_closed(line: str) -> bool:
+    """Whether each quotation mark of a line has its second one, so that no field goes on in the next line."""
+    return line.count('"') % 2 == 0
 
 
 def _names_things(row: list[str], names: list[str]) -> bool:
