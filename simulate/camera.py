@@ -27,7 +27,7 @@ _REACH = 5.0  # standard deviations of the point spread function that are drawn
 
 @dataclass(frozen=True)
 class Camera:
-    """Settings by which a camera images particles: voxel size, point spread function, noise.
+    """How a camera images particles.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Motions: how a particle moves without walls, exact at the frame times.
 
-Each model of motion is a small class with the same two methods. The unit of time is the frame.
+Each motion is a small class with the same two methods. The unit of time is the frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Vectors = NDArray[np.float64]
 
 
 class Motion(ABC):
-    """Base class of motions: steps of particles in space without walls. A new motion is a new subclass.
+    """How a particle moves without walls; one more motion is one more subclass.
 
     The state of a particle is its velocity, a vector along the axes of the box, because walls reverse
     it. A motion without memory ignores the velocity that it is given.

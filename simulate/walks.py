@@ -1,8 +1,8 @@
 """Walks: particles that move, are born and die in a box; the truth that a tracker is tested against.
 
-Any `Motion` can move the particles; walls, births and deaths are the same for all motions. The unit of
-time is the frame. This module is independent of how the tracker predicts and links: a simulator that
-shared the model of the tracker could not test it.
+Any `Motion` can move them; walls, births and deaths are the same for all motions. The unit of time is
+the frame. This module is independent of how the tracker predicts and links: a simulator that shared
+the model of the tracker could not test it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNITS = ("pixel", "nanometer", "micrometer", "millimeter")
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Settings of a simulated movie: particles, their motion, the box and the number of frames.
+    """What is simulated: particles, their motion, the box and the number of frames.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class WalkSettings:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """State of a simulated walk in one frame: everything that the next frame depends on.
+    """The state of a walk: everything that its next frame depends on.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def first_snapshot(settings: WalkSettings) -> Snapshot:
 
 
 def next_snapshot(settings: WalkSettings, now: Snapshot) -> Snapshot:
-    """Compute the frame that follows the snapshot `now`, which another process may have made.
+    """The frame after `now`, which may have been computed elsewhere.
 
     Examples
     --------

@@ -312,7 +312,7 @@ def test_a_drift_longer_than_particles_are_apart_is_voted_out():
     np.testing.assert_allclose(learned.drift - learned.drift[0], drift, atol=0.15)
     assert learned.step.mean() == pytest.approx(0.15, rel=0.1)
     assert f1_of(links, truth) > f1_of(calibrate(seen)[1], truth) - 0.01
-    assert "Frames drift" in str(learned)
+    assert "Whole frames drift" in str(learned)
     kept = learned.as_dict()["drift"]
     assert isinstance(kept, list)
     assert len(kept) == 12

@@ -13,7 +13,7 @@ from .linker import PIXELS, Linker, Settings, by_frame, grid_of, lengths
 
 
 class LapTrack(Linker):
-    """LapTrack with squared distances; `start_cost`: cost of a start or end over that at the gate."""
+    """Squared distances; `start_cost` is the cost of a start or an end over that at the gate."""
 
     packages = ("laptrack",)
 
