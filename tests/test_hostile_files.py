@@ -24,6 +24,7 @@ REFUSED = {
     "edge_in_the_first_line-spots.csv": "line 2",  # was left out
     "prefix_that_nothing_declares.xml": "line 4: the prefix 'dete'",  # was left out
     "track_inside_a_track.xml": "line 32: a Track is inside another",  # its edges were of the inner one
+    "row_of_a_fraction.xlsx": "'1.' is no number of a row",  # was left out
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
     "open_quote-spots.csv": "a quotation mark is opened and never closed",  # its rows are one field
     "unit_separator/particles": "unknown format",  # two readers of it split lines in two ways

@@ -20,7 +20,7 @@ from .memory import refuse_if_larger_than_memory
 TAKES_COLUMNS = True
 _SWELLS = 10
 """Bytes of memory per byte of XML: each cell becomes several objects."""
-_ROW = re.compile(rb"""<(?:\w+:)?row\b[^>]*?\sr=["'](\d{1,9})["']""")
+_ROW = re.compile(rb"""<(?:\w+:)?row\b[^>]*?\sr=["']([^"']*)["']""")
 """Pattern of the row number in the XML."""
 _HEAD = 4096
 """Number of bytes at the start of a part that are searched for a document type."""
@@ -115,7 +115,13 @@ def _refuse_harmful(path: Path) -> None:
 def _refuse_rows_out_of_order(path: Path, sheet: bytes) -> None:
     """Refuse a sheet whose row numbers decrease: openpyxl would skip those rows."""
     last = 0
-    for row in map(int, _ROW.findall(sheet)):
+    for number in _ROW.findall(sheet):
+        if not (number.isdigit() and len(number) < 10):
+            raise InputError(
+                f"{path}: {number.decode('ascii', 'replace')!r} is no number of a row. It is damaged; "
+                "save it again in Excel."
+            )
+        row = int(number)
         if row <= last:
             raise InputError(f"{path}: row {row} follows row {last}. It is damaged; save it again in Excel.")
         last = row
