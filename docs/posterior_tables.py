@@ -121,6 +121,20 @@ def posterior_decision() -> str:
     return f"{_table(('met', 'condition'), rows)}\n\n{counted} {said}{lacking}\n\n{_origin()}"
 
 
+def posterior_newest() -> str:
+    """The newest record of the movies on which changes are tried, without kinds that divide."""
+    record = Record.load(ACCURACY / "posterior_developed.npz")
+    verdict = _compared([row for row in record.rows if row.movie.kind not in _dividing()])
+    mean = mean_of("", verdict.kinds).scores
+    gains = ", ".join(f"{name} {mean[name].gain:+.4f} ± {mean[name].error:.4f}" for name in _SCORES)
+    unmet = [
+        text.replace("_", " ") for text, met in verdict.conditions if not met and "divisions" not in text
+    ]
+    counted = f"{mean['link F1'].movies} movies on which changes are tried"
+    origin = f"Commit {_short(record.about['commit'])}, {record.about['date']}"
+    return f"{origin}, over the {counted}: {gains}. Not met: {'; '.join(unmet) or 'none'}."
+
+
 def posterior_behind() -> str:
     """The kinds whose link F1 is lowest against the passes, and those that gain most."""
     kinds = sorted(_compared(_rows()).kinds, key=lambda kind: kind.scores["link F1"].gain)

@@ -27,7 +27,7 @@ MOVIES = {
     "turbulence/subcube.csv": 2,
 }
 """The bundled sample and recorded movies, and every how many-th frame is linked."""
-QUANTILES = (0.1, 0.5, 0.9)
+QUANTILES = np.linspace(0.1, 0.9, 9)
 """Of costs that are learned: they depend on the processor, beyond their last bits, by where learning ends."""
 
 

@@ -65,24 +65,26 @@ def test_a_piece_of_a_png_that_would_end_behind_the_file_is_refused() -> None:
         list(open_movie(FOLDER / "long_piece.png").frames())
 
 
-def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Path) -> None:
-    """A byte of where a tile begins in time makes a movie of a thousand million frames."""
+def _czi_with(folder: Path, place: int, byte: int) -> Path:
+    """A movie of three frames with one byte replaced."""
     pytest.importorskip("czifile", reason="the extra czi is missing")
     content = bytearray((FOLDER.parent / "three_frames.czi").read_bytes())
-    content[80791] = 94
-    path = tmp_path / "movie.czi"
+    content[place] = byte
+    path = folder / "movie.czi"
     path.write_bytes(content)
+    return path
+
+
+def test_frames_of_a_czi_that_are_not_stored_are_no_frames_of_zeros(tmp_path: Path) -> None:
+    """A byte of where a tile begins in time makes a movie of a thousand million frames."""
+    path = _czi_with(tmp_path, 80791, 94)
     with pytest.raises(InputError, match=r"movie\.czi: of 1577058307 frames, number \d+ is not stored"):
         list(open_images(path).frames())
 
 
 def test_tiles_of_a_czi_far_from_each_other_are_refused(tmp_path: Path) -> None:
     """A byte of where a tile begins makes an image that is a thousand times as large."""
-    pytest.importorskip("czifile", reason="the extra czi is missing")
-    content = bytearray((FOLDER.parent / "three_frames.czi").read_bytes())
-    content[80537] = 220
-    path = tmp_path / "movie.czi"
-    path.write_bytes(content)
+    path = _czi_with(tmp_path, 80537, 220)
     with pytest.raises(InputError, match=r"movie\.czi has tiles far from each other"):
         open_images(path)
 

@@ -48,5 +48,6 @@ def test_every_format_that_is_written_has_an_entry() -> None:
 def test_the_record_holds_no_fault(repository: Path) -> None:
     record = json.loads((repository / "tests" / "torture_record.json").read_text("utf-8"))
     assert record["finds"] == []
+    assert record["hours"] >= 1
     assert {*record["tried"]} == {*ACTS}
     assert record["sources"] == tortured_sources(), "Writing has changed. Run `make torture`."

@@ -5,10 +5,10 @@ The folder ``tracker/`` is the package `outbid` itself; ``simulate/`` is importe
 only. The map of a folder is the docstring of its ``__init__``.
 
 9   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
-8   `estimate`           the time and the memory that a run would take
-    `ranges`             a movie in ranges of frames, here or on many machines
+8   `ranges`             a movie in ranges of frames, here or on many machines
     `movies`             many movies: in processes or on any executor; one model for all; what a job is
     `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
+    `estimate`           the time and the memory that a run of `track` would take
 7   `tracking`           `TrackingSettings` and `track`: what commands, plugins and Python call
     `stream`             the same for a file larger than the memory, some frames at a time
     `live`               links detections frame by frame while a movie is recorded

@@ -16,7 +16,7 @@ _PART = 3000
 """Detections in that part: enough to measure the time of a frame, few enough for a second or two."""
 _LEAST_FRAMES = 4
 """Fewest frames in that part: fewer frames do not suffice to learn the motion."""
-_PROCESS = 0.3e9
+PROCESS = 0.3e9
 """Bytes of the process with NumPy, Numba and Arrow loaded: 250 to 300 MB were measured."""
 
 
@@ -44,7 +44,7 @@ class Estimate:
 
     def __str__(self) -> str:
         return (
-            f"About {_rounded(self.seconds)} s and {_rounded(self.memory / 1e9)} GB of memory for "
+            f"About {rounded(self.seconds)} s and {rounded(self.memory / 1e9)} GB of memory for "
             f"{self.detections:,} detections in {self.frames:,} frames, extrapolated from the first "
             f"{self.part:,}."
         )
@@ -80,7 +80,7 @@ def estimate(detections: Detections, settings: TrackingSettings, workers: int | 
     seconds = time.perf_counter() - begin
     times = len(detections) / max(len(part), 1)
     return Estimate(
-        len(detections), detections.frame_count, len(part), seconds * times, peak * times + _PROCESS
+        len(detections), detections.frame_count, len(part), seconds * times, peak * times + PROCESS
     )
 
 
@@ -93,6 +93,6 @@ def _first_frames(detections: Detections) -> Detections:
     return detections.take(slice(0, int(start[frames])))
 
 
-def _rounded(value: float) -> str:
+def rounded(value: float) -> str:
     """Round to two significant digits; the estimate is not more precise."""
     return f"{float(f'{value:.2g}'):g}"

@@ -229,10 +229,10 @@ def _estimate(job: DetectJob, movie: Images, output: str, as_json: bool) -> None
     """Print what the command would do, with estimated time and memory."""
     from dataclasses import asdict
 
-    from ..movies.foreseen import foreseen
+    from ..movies.estimate import estimate_detection
 
     with compilation_reported():
-        expected, settings = foreseen(job, movie)
+        expected, settings = estimate_detection(job, movie)
     if as_json:
         click.echo(json.dumps({"output": output, "settings": asdict(settings), **asdict(expected)}))
         return

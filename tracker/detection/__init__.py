@@ -3,14 +3,15 @@
 `labels`                 centroids of label images
 `preview`                number of spots as a function of the threshold
 `found`                  the spots of one frame, as columns
-`model`                  properties of a movie that are learned first: noise, width and profile, spots or
-bodies `profile`, `width`       profile of a spot, from the brightest ones; its width if it is not given
+`model`                  what is learned of a movie first: noise, width and profile, spots or bodies
+`profile`, `width`       profile of a spot, from the brightest ones; its width if it is not given
 `joint`, `bodies`        joint fit of all spots in a frame; bodies without a common profile
-`decision`               which candidates are kept, and the probability of each one `significance`, `null`
-significance of spots; the expected number of maxima of noise `scene`                  a frame as spots on a
-background, processed slab by slab `background`, `response` local regression; the matched filter and its
-maxima `noise`, `sample`        variance of a voxel; the parts of frames from which it is learned `spots`,
-`sign` `DetectionSettings`; whether dark or bright spots stand out
+`decision`               which candidates are kept, and the probability of each one
+`significance`, `null`   significance of spots; the expected number of maxima of noise
+`scene`                  a frame as spots on a background, processed slab by slab
+`background`, `response` local regression; the matched filter and its maxima
+`noise`, `sample`        variance of a voxel; the parts of frames from which it is learned
+`spots`, `sign`          `DetectionSettings`; whether dark or bright spots stand out
 """
 
 from __future__ import annotations

@@ -44,11 +44,11 @@ def fit(
         posterior = swept(movie, model, posterior, workers=options.workers)
         if turn >= _FEWEST and posterior.change < options.still:
             break
-        pausing = turn < 2 or turn % 3 == 2  # what varies in space changes little in between
-        model = maximised(movie, model, posterior, fields if pausing else None)
+        renewing_fields = turn < 2 or turn % 3 == 2  # they change little in between
+        model = maximised(movie, model, posterior, fields if renewing_fields else None)
         model = options.fixed.held(movie, model)
         noises.append(np.log(model.motion.noise))
-        if pausing:
+        if renewing_fields:
             posterior = posterior.kept(posterior.probability > options.dropped * 0.1 ** max(2 - turn, 0))
         if turn % 3 == 2 and turn > 3:  # EM creeps along the ridge of noise against steps: extrapolate
             last, before = noises[-1] - noises[-2], noises[-2] - noises[-3]

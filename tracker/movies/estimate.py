@@ -7,14 +7,13 @@ import tracemalloc
 from dataclasses import dataclass, replace
 
 from ..detection.spots import DetectionSettings
+from ..estimate import PROCESS, rounded
 from ..formats.frames import Images
 from .jobs import DetectJob
 
-_PROCESS = 0.3e9  # bytes of the process with NumPy, Numba and Arrow loaded: 250 to 300 MB were measured
-
 
 @dataclass(frozen=True)
-class Foreseen:
+class DetectionEstimate:
     """Estimated time, memory and number of detections of a run of `outbid detect`.
 
     Parameters
@@ -42,36 +41,38 @@ class Foreseen:
     def __str__(self) -> str:
         size = " x ".join(map(str, self.shape))
         return (
-            f"About {self.seconds:.2g} s and {self.memory / 1e9:.2g} GB of memory for {self.frames:,} frames "
-            f"of {size} voxels, and some {self.detections:,} detections, extrapolated from "
-            f"frame {self.frame}."
+            f"About {rounded(self.seconds)} s and {rounded(self.memory / 1e9)} GB of memory for "
+            f"{self.frames:,} frames of {size} voxels, and some {self.detections:,} detections, "
+            f"extrapolated from frame {self.frame}."
         )
 
 
-def foreseen(job: DetectJob, movie: Images) -> tuple[Foreseen, DetectionSettings]:
+def estimate_detection(job: DetectJob, movie: Images) -> tuple[DetectionEstimate, DetectionSettings]:
     """Estimate a run from what is learned of the movie and the middle one of its frames.
 
     Returns
     -------
-    Foreseen
+    DetectionEstimate
     DetectionSettings
         With the radii that were measured.
     """
     numbers = job.part.extent().of(movie).numbers
     frame = numbers[len(numbers) // 2]
     one = replace(job, part=replace(job.part, frames=f"{frame}:{frame + 1}"))
-    model, settings = job.learned(movie)
-    one = replace(one, model=model, settings=settings)
-    one.detect(movie)  # compiles
     tracemalloc.start()
     try:
-        begin = time.perf_counter()
-        job.learned(movie)
-        learned = time.perf_counter()
-        found, used = one.detect(movie)
-        seconds = learned - begin + len(numbers) * (time.perf_counter() - learned)
+        model, settings = job.learned(movie)
+        one = replace(one, model=model, settings=settings)
+        one.detect(movie)  # compiles, too
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    memory = peak + _PROCESS
-    return Foreseen(len(numbers), movie.shape, frame, len(numbers) * len(found), seconds, memory), used
+    begin = time.perf_counter()
+    job.learned(movie)
+    learned = time.perf_counter()
+    found, used = one.detect(movie)
+    seconds = learned - begin + len(numbers) * (time.perf_counter() - learned)
+    memory = peak + PROCESS
+    return DetectionEstimate(
+        len(numbers), movie.shape, frame, len(numbers) * len(found), seconds, memory
+    ), used
