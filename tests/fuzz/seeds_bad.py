@@ -35,6 +35,7 @@ _CSV: Mapping[str, str] = {
     "merge.csv": "track_id,frame,y,x,parent,parent_2,link_cost,link_cost_2\n0,0,1,2,,,,\n1,0,2,2,,,,\n"
     "2,1,2,2,0,1,1,a\n",
     "mark.csv": "frame,y,x\n\ufeff0,1,2\n",
+    "heading.csv": 'frame,y,"x\n0,1,2\n',
     "huge.csv": f"frame,y,x\n0,1,{'9' * 140000}a\n",
 }
 _HOSTILE = Path(__file__).resolve().parents[1] / "hostile"
@@ -207,7 +208,8 @@ def excel(folder: Path) -> list[Seed]:
             book.worksheets[0].append(row)
         book.save(file)
         found.append(_refused(name, {f"{name}.xlsx": file.getvalue()}))
-    return [*found, _refused("back", _of_hostile("row_that_goes_back.xlsx"))]
+    rows = ("row_that_goes_back.xlsx", "row_of_a_fraction.xlsx")
+    return [*found, *(_refused(name, _of_hostile(name)) for name in rows)]
 
 
 def geff(folder: Path) -> list[Seed]:
@@ -269,6 +271,7 @@ def tiff(folder: Path) -> list[Seed]:
         _refused("two ways", _of_hostile("strips_and_tiles.tif")),
         _refused("fraction", _of_hostile("tag_that_is_a_fraction.tif")),
         _refused("sizes", _of_hostile("more_strips_than_sizes.tif")),
+        _refused("signed", _of_hostile("strip_before_the_file.tif")),
         _refused("strips", _overwritten(folder, "RowsPerStrip", 4)),
         _refused("offset", _overwritten(folder, "StripOffsets", 0)),
         _refused("frames", {"m/1.tif": named.getvalue(), "m/2.tif": named.getvalue()}, given="m"),
