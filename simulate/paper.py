@@ -30,6 +30,8 @@ _VALUES = Path(__file__).parent / "experiments" / "papers" / "values.json"
 """What the papers print, table by table."""
 _LONG = 2.0
 """Seconds from which a single run counts."""
+_OFTEN = 2.0
+"""Seconds after which the rows so far are written again; after each row it took longer than the runs."""
 
 
 class Key(TypedDict, total=False):
@@ -123,9 +125,17 @@ def paper_value(table: str, column: str, **where: Unpack[Key]) -> float | str:
 
 
 def solved(
-    problem: AssignmentProblem, solver: AbstractAssignmentSolver, device: str, repeats: int = 3
+    problem: AssignmentProblem,
+    solver: AbstractAssignmentSolver,
+    device: str,
+    repeats: int = 3,
+    *,
+    compiled: bool = False,
 ) -> tuple[float, Answer]:
-    """Median seconds of a solver after a run that compiles, and its answer; a GPU's with both transfers."""
+    """Median seconds of a solver and its answer, a GPU's with both transfers; the first run is not timed.
+
+    If `compiled`, all are timed: the solver has run before on a problem of this size.
+    """
 
     def run() -> Answer:
         given = on_gpu(problem) if device == "gpu" and not on_device(problem.array) else problem
@@ -133,7 +143,7 @@ def solved(
         to_host(answer.col_of_row)
         return answer
 
-    return timed(run, repeats)
+    return timed(run, repeats, compiled=compiled)
 
 
 def paid(problem: AssignmentProblem, answer: Answer) -> float:
@@ -142,14 +152,14 @@ def paid(problem: AssignmentProblem, answer: Answer) -> float:
     return float(problem.array[range(len(cols)), cols].sum(dtype=float))
 
 
-def timed(work: Callable[[], _Made], repeats: int = 3) -> tuple[float, _Made]:
+def timed(work: Callable[[], _Made], repeats: int = 3, *, compiled: bool = False) -> tuple[float, _Made]:
     """Median seconds of some runs after one that compiles; of one run if it takes long."""
     start = time.perf_counter()
     made = work()
     first = time.perf_counter() - start
-    times: list[float] = []
     if first > 5 * _LONG:
         return first, made
+    times = [first] if compiled else []
     while len(times) < repeats and (not times or times[0] < _LONG):
         start = time.perf_counter()
         made = work()
@@ -245,14 +255,17 @@ def conduct_paper(
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     table = folder / f"{name}.csv"
-    begun, complete = time.monotonic(), True
+    begun, written, complete = time.monotonic(), -math.inf, True
     for row in paper.rows(extent):
-        complete = time.monotonic() - begun <= seconds
+        now = time.monotonic()
+        complete = now - begun <= seconds
         if not complete:
             rows = [one for one in rows if one["n"] != row["n"]]
             break
         rows.append(row)
-        write_rows(table, rows, record_of(name, extent, complete=False))
+        if now - written >= _OFTEN:
+            write_rows(table, rows, record_of(name, extent, complete=False))
+            written = time.monotonic()
     if not rows:
         raise ResourceError(
             f"{name}: no size was complete after {seconds:g} s. Give more time or smaller sizes."

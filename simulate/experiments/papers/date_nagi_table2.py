@@ -22,7 +22,7 @@ class Table2(Paper):
     takes = "half a minute; seconds with --quick"
     quick = Extent((100,))
     cpu = Extent((1000, 2000, 3000, 4000, 5000))
-    gpu = Extent((1000, 2000, 3000, 4000, 5000), instances=3, device="gpu")
+    gpu = Extent((1000, 2000, 3000, 4000, 5000), instances=5, device="gpu")
     cell = ("n",)
 
     def rows(self, extent: Extent) -> Iterator[Row]:

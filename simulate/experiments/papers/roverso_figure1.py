@@ -26,7 +26,7 @@ class Figure1(Paper):
     takes = "seconds"
     quick = Extent((60, 120))
     cpu = Extent((256, 512, 1024, 2048, 4096))
-    gpu = Extent((256, 512, 1024, 2048, 4096, 8192), device="gpu")
+    gpu = Extent((256, 512, 1024, 2048, 4096, 8192), instances=5, device="gpu")
 
     def rows(self, extent: Extent) -> Iterator[Row]:
         for size in extent.sizes:

@@ -39,7 +39,7 @@ class Figure2(Paper):
                 for case, (device, solver) in CASES.items():
                     if device == "gpu" and extent.device != "gpu":
                         continue
-                    seconds, answer = solved(problem, solver, device, repeats=1)
+                    seconds, answer = solved(problem, solver, device, repeats=1, compiled=instance > 0)
                     row: Row = {"n": size, "case": case, "instance": instance, "seconds": seconds}
                     row["error_percent"] = 100 * (paid(problem, answer) - float(best)) / abs(float(best))
                     yield row | {name: answer.stats[name] for name in ("evaluations", "rounds", "switches")}
