@@ -62,8 +62,8 @@ EXTENTS: dict[str, dict[str, tuple[Extent, ...]]] = {
 
 More does not fit, by rates of the record: five instances of Table 3 at n = 40,000 take 105 s, of which 65
 make the matrices, of roverso-figure2 at 4,096 another 120 s, of Tables 4 and 5 ten minutes each. In these,
-shards that take turns on one GPU find the messages of 2, 4 and 8: searches of .2 (classical) and 2 to 4 seconds
-(tree), and nothing is kept before n is complete.
+shards that take turns on one GPU find the messages of 2, 4 and 8: searches of .2 (classical) and 2 to 4
+seconds (tree), and nothing is kept before n is complete.
 """
 GRACE = 1.3
 """Times its seconds after which a table is ended in the midst of a run."""
