@@ -19,22 +19,27 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import measure
+import measure_work
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from outbid import DetectionSettings, TrackingSettings, detect, open_images, track
+from outbid.formats import parquet
 from outbid.formats.records import sha256_of
 from outbid.movies.jobs import DetectJob, TrackJob
 from outbid.ranges.cluster import Workers, connected
+from outbid.ranges.files import Place
 from outbid.ranges.movie import How, track_in_ranges
-from outbid.ranges.tasks import here
+from outbid.ranges.plan import plan
+from outbid.ranges.tasks import LinkRange, Runner, Task, here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "scale_record.json"
@@ -174,6 +179,55 @@ def hashed(path: Path) -> dict[str, object]:
     return {"bytes": path.stat().st_size, "seconds": time.perf_counter() - start}
 
 
+def why(rows: int, workers: Sequence[int]) -> Iterator[dict[str, object]]:
+    """What stages of tasks use with so many workers, and in processes without dask, as a control."""
+    yield {"machine": measure_work.machine()}
+    for count in workers:
+        if count:
+            found = measure_work.side_by_side(measure_work.loops, [None] * count, {}, measure_work.nothing)[1]
+            yield {"loops": count} | {name: round(max(each[name] for each in found), 3) for name in found[0]}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        source = folder / "movie.parquet"
+        write_movie(source, rows)
+        for count in workers:
+            accounts: list[dict[str, Any]] = []
+            with runner(count) as how:
+                begin = time.perf_counter()
+                track_in_ranges(
+                    source, folder / "out.parquet", JOB, How(_counted(how.run, accounts)), parts=True
+                )
+                seconds = time.perf_counter() - begin
+            shutil.rmtree(folder / "out.parquet")
+            threads = max(each["threads"] for each in accounts)
+            yield {"dask": count, "seconds": seconds, "threads": threads} | measure_work.table_of(accounts)
+        frames, counts = parquet.frames_in(source)
+        place = Place(str(source), str(folder))
+        tasks = [LinkRange(place, each, JOB.settings) for each in plan(frames, counts, How().rows)]
+        most = max(workers)
+        for name, environment in measure_work.SETTINGS.items():
+            for count in (most,) if environment else workers:
+                if count:
+                    shares = [tasks[k::count] for k in range(count)]
+                    seconds, of = measure_work.side_by_side(measure_work.all_done, shares, environment, warm)
+                    done = [account for each in of for account in each]
+                    threads = max(each["threads"] for each in done)
+                    yield {"control": count, "how": name, "seconds": seconds, "threads": threads} | (
+                        measure_work.table_of(done)
+                    )
+
+
+def _counted(run: Runner, accounts: list[dict[str, Any]]) -> Runner:
+    """Keep what tasks used."""
+
+    def counted(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        for account in run([measure_work.Counted(task) for task in tasks]):
+            accounts.append(account)
+            yield account
+
+    return counted
+
+
 def origin() -> dict[str, object]:
     """Commit, date, machine and the hashes of the sources that are measured."""
     hashes = {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in SOURCES}
@@ -190,9 +244,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--frames", type=int, default=4, help="of images")
     parser.add_argument("--gigabytes", type=float, help="of images; nothing else is measured then")
+    parser.add_argument("--why", action="store_true", help="what each stage uses; nothing is recorded")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
     warm()
+    if given.why:
+        for found in why(int(given.rows[-1]), given.workers):
+            print(json.dumps(found), flush=True)
+        return
     if given.gigabytes:
         kept = json.loads(given.record.read_text()) if given.record and given.record.exists() else {}
         found = kept | origin() | {"images": from_images(given.gigabytes)}
