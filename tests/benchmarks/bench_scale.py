@@ -199,8 +199,7 @@ def why(rows: int, workers: Sequence[int]) -> Iterator[dict[str, object]]:
                 )
                 seconds = time.perf_counter() - begin
             shutil.rmtree(folder / "out.parquet")
-            threads = max(each["threads"] for each in accounts)
-            yield {"dask": count, "seconds": seconds, "threads": threads} | measure_work.table_of(accounts)
+            yield {"dask": count, "seconds": seconds} | measure_work.table_of(accounts)
         frames, counts = parquet.frames_in(source)
         place = Place(str(source), str(folder))
         tasks = [LinkRange(place, each, JOB.settings) for each in plan(frames, counts, How().rows)]
@@ -211,10 +210,7 @@ def why(rows: int, workers: Sequence[int]) -> Iterator[dict[str, object]]:
                     shares = [tasks[k::count] for k in range(count)]
                     seconds, of = measure_work.side_by_side(measure_work.all_done, shares, environment, warm)
                     done = [account for each in of for account in each]
-                    threads = max(each["threads"] for each in done)
-                    yield {"control": count, "how": name, "seconds": seconds, "threads": threads} | (
-                        measure_work.table_of(done)
-                    )
+                    yield {"control": count, "how": name, "seconds": seconds} | measure_work.table_of(done)
 
 
 def _counted(run: Runner, accounts: list[dict[str, Any]]) -> Runner:

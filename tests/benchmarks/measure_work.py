@@ -120,9 +120,14 @@ def threads() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
-def table_of(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Counts]:
-    """Sums over the tasks that link, and over those that write, for each stage."""
-    found = {}
+def table_of(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums over the tasks that link, and over those that write, for each stage; threads; linking, in order."""
+    each: dict[str, list[float]] = {}
+    for account in sorted(accounts, key=lambda of: float(of["begun"])):
+        if "link" in account["stages"]:
+            each.setdefault(account["process"], []).append(round(account["stages"]["link"]["wall"], 2))
+    most = max(int(account["threads"]) for account in accounts)
+    found: dict[str, Any] = {"threads": most, "linking, task by task": list(each.values())}
     for kind in ("links", "part"):
         those = [account["stages"] for account in accounts if str(account["file"]).startswith(kind)]
         for stage in ("all", *STAGES):
