@@ -121,7 +121,7 @@ def threads() -> int:
 
 
 def table_of(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sums over the tasks that link, and over those that write, for each stage; threads; linking, in order."""
+    """Sums over the tasks that link, and those that write, for each stage; threads; linking in its order."""
     each: dict[str, list[float]] = {}
     for account in sorted(accounts, key=lambda of: float(of["begun"])):
         if "link" in account["stages"]:
