@@ -89,6 +89,15 @@ def test_tiles_of_a_czi_far_from_each_other_are_refused(tmp_path: Path) -> None:
         open_images(path)
 
 
+def test_the_copy_of_a_directory_entry_does_not_enlarge_a_tile(tmp_path: Path) -> None:
+    """A byte of the copy beside the pixels asked for a tile of 335 million voxels, zoomed for half a minute."""
+    pytest.importorskip("czifile", reason="the extra czi is missing")
+    whole = list(open_images(FOLDER.parent / "three_frames.czi").frames())
+    path = _czi_with(tmp_path, 63994, 128)
+    for expected, frame in zip(whole, open_images(path).frames(), strict=True):
+        np.testing.assert_array_equal(frame, expected)
+
+
 def test_an_axis_longer_than_any_memory_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("zarr", reason="the extra zarr is missing")
     facts = {
@@ -120,6 +129,18 @@ def test_texts_in_hdf5_that_have_no_size_are_refused(tmp_path: Path) -> None:
         open_images(path, **options)
 
 
+@pytest.mark.timeout(60)
+def test_a_group_of_hdf5_without_a_whole_header_is_refused(tmp_path: Path) -> None:
+    """Bytes of the first group's header were there twice: `visititems` went round for ever."""
+    pytest.importorskip("h5py", reason="the extra hdf5 is missing")
+    write, options, _ = CONTAINERS["hdf5"]
+    path = write(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[:147] + content[115:147] + content[147:])
+    with pytest.raises(InputError, match=r"movie\.h5"):
+        open_images(path, **options)
+
+
 def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
     """It was left out as a thumbnail of them: a movie of five frames for six."""
     with pytest.raises(InputError, match=r"as large as the others .page 2.*--scene 0"):
@@ -137,6 +158,8 @@ def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
         ("more_strips_than_sizes.tif", "page 0 has 155 strips or tiles, but the sizes of 1"),
         ("tag_twice.tif", "tag 278 of page 0 is not one whole number .type 4, 2 values"),
         ("tag_that_is_a_fraction.tif", "tag 284 of page 3 is not one whole number .type 5, 1 values"),
+        ("sign_that_is_a_fraction.tif", "tag 339 of page 1 holds values of type 5, not whole numbers"),
+        ("strips_twice.tif", "tag 273 of page 1 .* unsigned numbers given once"),
     ],
 )
 def test_headers_that_can_be_read_in_two_ways_are_refused(name: str, said: str) -> None:

@@ -157,7 +157,8 @@ def _tile(entry: Any) -> _Tile:
 def _values(entry: Any, file: Any) -> NDArray:
     if hasattr(entry, "read_segment_data"):
         return np.asarray(entry.read_segment_data(file).data())
-    return np.asarray(entry.data_segment().data())
+    # Only tiles of full resolution are read; a damaged copy of the entry would ask for zooming without end.
+    return np.asarray(entry.data_segment().data(resize=False))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,7 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
         raise SettingsError(f"{source} has no levels: choose a data set with --scene. Leave --level out.")
     file = opened(source)
     with damage_explained(source, "HDF5"):
-        found: list[Any] = []
-        file.visititems(lambda _, each: found.append(each) if _is_image(each) else None)
+        found = [each for each in _objects(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")
         refuse_scene(source, scene or 0, len(found))
@@ -87,6 +87,24 @@ def _refuse_damaged_heaps(path: Path) -> None:
             if step < 16 or place + step > end:
                 raise InputError(f"{path} is damaged at byte {place}: a text of {size} bytes. Copy it again.")
             place += step
+
+
+def _objects(group: Any, seen: set[Any]) -> Iterator[Any]:
+    """All objects below a group, each once and ordered by name; links to other files are left out.
+
+    h5py's `visititems` goes round for ever in a group whose header is damaged. `len` raises an error there.
+    """
+    import h5py
+
+    if not len(group):
+        return
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink) or (each := group[name]) in seen:
+            continue
+        seen.add(each)
+        yield each
+        if isinstance(each, h5py.Group):
+            yield from _objects(each, seen)
 
 
 def _is_image(each: Any) -> bool:

@@ -161,10 +161,15 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                         f"{path}: tag {name} of page {len(found) - 1} is not one whole number (type {kind}, "
                         f"{count + counts.get(name, 0)} values). It may be damaged; save the file again."
                     )
-                if name in _PLACES and kind not in _UNSIGNED:
+                if name in _DECIDING and kind not in _NUMBERS:
+                    raise InputError(
+                        f"{path}: tag {name} of page {len(found) - 1} holds values of type {kind}, not whole "
+                        "numbers. It may be damaged; save the file again."
+                    )
+                if name in _PLACES and (kind not in _UNSIGNED or name in counts):
                     raise InputError(
                         f"{path}: tag {name} of page {len(found) - 1} places its data by values of type "
-                        f"{kind}, not by unsigned numbers. It may be damaged; save the file again."
+                        f"{kind}, not by unsigned numbers given once. It may be damaged; save the file again."
                     )
                 counts[name] = count
                 form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
