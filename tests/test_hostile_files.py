@@ -90,7 +90,7 @@ def test_tiles_of_a_czi_far_from_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_copy_of_a_directory_entry_does_not_enlarge_a_tile(tmp_path: Path) -> None:
-    """A byte of the copy beside the pixels asked for a tile of 335 million voxels, zoomed for half a minute."""
+    """A byte of the copy beside the pixels asked for 335 million voxels, zoomed for half a minute."""
     pytest.importorskip("czifile", reason="the extra czi is missing")
     whole = list(open_images(FOLDER.parent / "three_frames.czi").frames())
     path = _czi_with(tmp_path, 63994, 128)
