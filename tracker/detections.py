@@ -78,10 +78,11 @@ class Detections:
                 f"Detections hold int32 frames and float64 positions; got {self.frame.dtype} and "
                 f"{self.position.dtype}. Detections.from_table converts."
             )
-        if count and (np.diff(self.frame) < 0).any():
+        if (self.frame[1:] < self.frame[:-1]).any():
             raise InputError("Frames must not decrease. Detections.from_table sorts rows by frame.")
-        finite = np.isfinite(self.position)
-        if not finite.all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = self.position.sum()  # finite only if all are, and quicker than a look at each
+        if not np.isfinite(total) and not (finite := np.isfinite(self.position)).all():
             row = int(np.argmin(finite.all(axis=1)))
             raise InputError(
                 f"Detection {row} (frame {self.frame[row]}) has position {self.position[row].tolist()}; "
@@ -222,12 +223,23 @@ class Detections:
 
     def take(self, rows: NDArray | slice) -> Detections:
         """A subset of the detections: `rows` is a slice, a boolean mask (N,) or increasing indices."""
+        if isinstance(rows, slice) and rows.step is None:
+            return self._part(rows)
         return Detections(
             self.frame[rows],
             self.position[rows],
             self.unit,
             {name: values[rows] for name, values in self.features.items()},
         )
+
+    def _part(self, rows: slice) -> Detections:
+        """Consecutive detections, which are as valid as these and are not checked again."""
+        part = object.__new__(Detections)
+        features = {name: values[rows] for name, values in self.features.items()}
+        given = self.frame[rows], self.position[rows], self.unit, features
+        for name, value in zip(("frame", "position", "unit", "features"), given, strict=True):
+            object.__setattr__(part, name, value)
+        return part
 
     def every(self, stride: int) -> Detections:
         """Detections of every `stride`-th frame from the first one on, with frames renumbered 0, 1, 2, …"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._threads import ahead
+from ._threads import ahead, begun
 from ._timing import lap
 from .batches import RECORDED, Batches, account
 from .detections import Detections
@@ -132,36 +133,42 @@ def track_stream(
     check_output(output, overwrite=overwrite, inputs=[source])
     total, done = row_count(source), 0
     parts = Parts(output, record, overwrite=overwrite, resume=resume)
-    # Numbers of the tracks in the frame before, and how many have begun.
-    ended, begun = np.empty(0, np.int64), 0
-    twice, frames = Doubled(), set[int]()
-    # One thread reads, one links, one writes parts and one the output, while this one numbers tracks.
+    # Numbers of the tracks in the frame before, and how many there are.
+    ended, count = np.empty(0, np.int64), 0
+    twice: list[Future[Doubled]] = []
+    frames = set[int]()
+    # One thread reads, one joins frames to the piece before, one links, one looks for rows that are there
+    # twice, one writes parts and one the output, while this one numbers tracks.
     pieces = ahead(
         _linked(source, columns, rows, used, workers or os.cpu_count() or 1, parts.done), "linking"
     )
     with parts, closing(pieces):
         for number, (seen, before, links) in enumerate(pieces):
             lap("linking")
+            own = seen.take(slice(before, None))
+            if twice:
+                twice[-1].result()  # it would fall behind, and keep all pieces in memory
+                lap("waiting")
+            twice.append(begun(_doubled, own))
             if links is None:
-                track_id = parts.repeat(number, seen.take(slice(before, None)))
+                track_id = parts.repeat(number, own)
             else:
                 run = run_of(seen, links, 0, used)
-                track_id = _numbered(run.tracks, ended, begun)[before:]
+                track_id = _numbered(run.tracks, ended, count)[before:]
                 lap("tracks")
                 parts.add(number, run.tracks, track_id, run.stats)
             lap("write")
             ended = track_id[seen.rows_of(int(seen.frame[-1])).start - before :]
-            begun = max(begun, int(track_id.max()) + 1)
+            count = max(count, int(track_id.max()) + 1)
             done += len(track_id)
-            twice += doubled(seen.take(slice(before, None)))
             frames |= {int(seen.frame[0]), int(seen.frame[-1])}
             if progress is not None:
                 progress(done, total)
-        stats = _stats(parts.facts, begun, used)
+        stats = _stats(parts.facts, count, used)
         parts.join({name: stats[name] for name in stats if name in RECORDED})
         lap("write")
     alone = [on_one_frame(done, min(frames, default=0))] if len(frames) < 2 else []
-    said = " ".join([*alone, *twice.said()])
+    said = " ".join([*alone, *sum((each.result() for each in twice), Doubled()).said()])
     return stats | ({"remark": said} if said else {})
 
 
@@ -173,13 +180,29 @@ def _linked(
     Each part of the movie begins with the last frame of the part before, and states the number of
     detections in that frame. The links of the first `done` pieces are left out, for they are known.
     """
+    with closing(ahead(_overlapping(source, columns, rows), "join")) as pieces:
+        for number, (seen, before) in enumerate(pieces):
+            lap("waiting")
+            yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
+
+
+def _overlapping(
+    source: Path, columns: Mapping[str, str], rows: int
+) -> Generator[tuple[Detections, int], None, None]:
+    """Read the detections piece by piece; each begins with the last frame before, of so many detections."""
     last = Detections.from_table([], [])
     with closing(ahead(detections_in_parts(source, rows, columns), "read")) as pieces:
-        for number, piece in enumerate(pieces):
+        for piece in pieces:
             lap("waiting")
-            seen = _joined(last, piece)
-            yield seen, len(last), gated_links(seen, used, workers)[0] if number >= done else None
+            yield _joined(last, piece), len(last)
             last = piece.take(piece.rows_of(int(piece.frame[-1])))
+
+
+def _doubled(own: Detections) -> Doubled:
+    """Rows of a piece that are there twice, as a stage of its own."""
+    found = doubled(own)
+    lap("doubled")
+    return found
 
 
 def _stats(facts: list[dict[str, Any]], tracks: int, used: TrackingSettings) -> dict[str, int | float | str]:
@@ -211,11 +234,11 @@ def _joined(before: Detections, after: Detections) -> Detections:
     )
 
 
-def _numbered(tracks: Tracks, ended: NDArray[np.int64], begun: int) -> NDArray[np.int64]:
+def _numbered(tracks: Tracks, ended: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Track numbers of a piece in the whole movie: continued from the frame before; new ones follow.
 
     The first frame of a piece is the last frame of the piece before; it has no links within itself, so
     its detections begin the first tracks.
     """
-    number = np.concatenate([ended, np.arange(begun, begun + tracks.track_count - len(ended))])
+    number = np.concatenate([ended, np.arange(count, count + tracks.track_count - len(ended))])
     return number[tracks.track_id]

@@ -69,7 +69,7 @@ class Parts:
             self.done += 1
         self.facts: list[dict[str, Any]] = []
         self._ready: Queue[pa.Table | Mapping[str, object] | None] = Queue(1)
-        self._pool = ThreadPoolExecutor(2)
+        self._pool, self._files = ThreadPoolExecutor(2), ThreadPoolExecutor(1)
         self._adding: Future[None] | None = None
 
     def __enter__(self) -> Parts:
@@ -81,7 +81,8 @@ class Parts:
         """Stop writing an incomplete output; the parts are kept, and an empty folder is removed."""
         with suppress(Exception):  # its error was raised before, or another error is being raised
             self._hand_over(None)
-        self._pool.shutdown()
+        self._pool.shutdown()  # first, for its threads use the others
+        self._files.shutdown()
         if not self._path(0).is_file():  # for example, after an input was refused at once
             shutil.rmtree(self.folder, ignore_errors=True)
         self._held.close()
@@ -144,9 +145,14 @@ class Parts:
             with pa.ipc.new_file(file, own.schema) as part:
                 part.write_table(own)
 
-        write_whole(self._path(number), write, overwrite=False)
-        lap("parts")
+        def write_part() -> None:
+            write_whole(self._path(number), write, overwrite=False)
+            lap("parts")
+
+        lap("table")
+        written = self._files.submit(timed_beside(write_part))
         self._hand_over(rows)
+        written.result()
         lap("waiting")
 
     def _write(self, file: BinaryIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .. import tables
+from .._threads import in_threads
 from ..detections import Detections
 from ..errors import InputError
 from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
@@ -23,6 +25,9 @@ from .units import unit_of
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
+_BLOCK = 1 << 16
+"""Rows whose positions are converted at a time, so that they stay in the cache."""
+_THREADS = min(os.cpu_count() or 1, 4)
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
@@ -155,16 +160,14 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     problem = missing_roles(rows.roles, rows.table.column_names) or mixed_styles(rows.axes, rows.given)
     if problem:
         raise InputError(f"{rows.path}: {problem}")
-    frame = _whole_numbers(rows, rows.roles["frame"], blank=-1)
+    frame = _frames(rows, rows.roles["frame"])
     bad = (frame < 0) | (frame > _LARGEST_FRAME)
     if bad.any():
         raise rows.wrong(
             int(np.argmax(bad)), rows.roles["frame"],
             "frames count from 0 up, below 2^31. Fix the row, or shift the frames.",
         )  # fmt: skip
-    position = np.zeros((len(frame), 3))
-    for axis, name in rows.axes.items():
-        position[:, "zyx".index(axis)] = _coordinate(rows, name)
+    position = _positions(rows)
     order: NDArray[np.int64] | slice = slice(None)
     if (frame[1:] < frame[:-1]).any():
         order = np.argsort(frame, kind="stable")
@@ -212,6 +215,41 @@ def _unit(rows: Rows) -> str:
             "Rename them."
         )
     return unit_of(unit)
+
+
+def _frames(rows: Rows, name: str) -> NDArray[np.int64] | NDArray[np.int32]:
+    """Read the column of frames; empty cells become -1."""
+    column = rows.table[name]
+    if pa.types.is_int32(column.type) and not column.null_count:  # as Outbid writes it
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)
+    return _whole_numbers(rows, name, blank=-1)
+
+
+def _positions(rows: Rows) -> NDArray[np.float64]:
+    """(N, 3) float64: z, y, x, with 0 for an axis that is not there."""
+    count, axes = len(rows.table), rows.axes
+    columns = [rows.table[name] for name in axes.values()]
+    if any(column.type not in (pa.float32(), pa.float64()) or column.null_count for column in columns):
+        position = np.zeros((count, 3))
+        for axis, name in axes.items():
+            position[:, "zyx".index(axis)] = _coordinate(rows, name)
+        return position
+    # Block by block in several threads: numbers are read once, and all threads touch the new memory.
+    given = dict(zip(axes, (np.from_dlpack(column.combine_chunks()) for column in columns), strict=True))
+    position = np.empty((count, 3))
+
+    def fill(begin: int) -> bool:
+        block = position[begin : begin + _BLOCK]
+        for k, axis in enumerate("zyx"):
+            block[:, k] = given[axis][begin : begin + _BLOCK] if axis in given else 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(block.sum()))
+
+    threads = _THREADS if count > _BLOCK * _THREADS else 1
+    if not all(list(in_threads(fill, range(0, count, _BLOCK), threads))):
+        for name in axes.values():
+            _coordinate(rows, name)  # says which is not finite
+    return position
 
 
 def _coordinate(rows: Rows, name: str) -> NDArray[np.float64]:
