@@ -11,7 +11,7 @@ import pytest
 from commands import run
 
 from outbid import Detections, TrackingSettings, batches, match, read_detections, track, write_detections
-from outbid._threads import ahead
+from outbid._threads import Ahead
 from outbid._timing import stages_timed
 from outbid.batches import Batches, bytes_for, candidates_each, plan, runs
 from outbid.formats import read_record
@@ -143,7 +143,7 @@ def test_what_goes_wrong_ahead_is_raised_where_it_is_used_and_nothing_more_is_ma
             yield k
 
     with stages_timed() as (seconds, beside):
-        taken = ahead(items(), "made")
+        taken = Ahead(items(), "made")
         assert [next(taken), next(taken)] == [0, 1]
         with pytest.raises(ValueError, match="no third"):
             next(taken)
@@ -161,7 +161,7 @@ def test_what_is_left_early_is_closed():
         finally:
             closed.append(True)
 
-    left = ahead(items(), "made")
+    left = Ahead(items(), "made")
     assert next(left) == 0
     left.close()
     assert closed

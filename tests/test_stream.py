@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from commands import run
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid import stream as streaming
 from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats.parquet import detections_in_parts
 from outbid.formats.parquet_write import packed
 from outbid.formats.parts import Parts
 from outbid.stream import track_stream
@@ -241,3 +243,31 @@ def test_groups_that_threads_pack_are_one_file_as_arrow_writes_it(tmp_path, monk
         with (tmp_path / name).open("wb") as file, packed(file, rows.schema) as (_, add):
             add(rows[:0])
         assert pa.parquet.read_table(tmp_path / name).equals(rows[:0])
+
+
+def test_reading_begins_while_the_record_is_made(movie, tmp_path, monkeypatch):
+    """A record waits for the hash of the whole input: reading must not."""
+    path, _ = movie
+    reads = threading.Event()
+
+    def watched(*given):
+        reads.set()
+        return detections_in_parts(*given)
+
+    def record():
+        assert reads.wait(20)
+        return RECORD
+
+    monkeypatch.setattr(streaming, "detections_in_parts", watched)
+    track_stream(path, tmp_path / "late.parquet", SETTINGS, record=record, rows=100)
+    track_stream(path, tmp_path / "given.parquet", SETTINGS, record=RECORD, rows=100)
+    assert (tmp_path / "late.parquet").read_bytes() == (tmp_path / "given.parquet").read_bytes()
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def test_a_folder_in_the_way_ends_what_was_begun(movie, tmp_path):
+    (tmp_path / "out.parquet.parts").mkdir()
+    before = threading.active_count()
+    with pytest.raises(SettingsError, match="is in the way"):
+        track_stream(movie[0], tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=100)
+    assert threading.active_count() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread
-from typing import Self, TypeVar, TypeVarTuple, cast
+from typing import Generic, Self, TypeVar, TypeVarTuple, cast
 
 from ._timing import lap, timed_beside
 
@@ -66,8 +66,10 @@ class Team:
             self._pool.shutdown(cancel_futures=True)
 
 
-def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
+class Ahead(Generic[_Made]):
     """Iterate over the items; a thread prepares the next item while the current one is in use.
+
+    The first item is begun at once. Leave it by `close`, unless all items are taken.
 
     Parameters
     ----------
@@ -78,26 +80,40 @@ def ahead(items: Iterable[_Made], stage: str) -> Generator[_Made, None, None]:
 
     Examples
     --------
-    >>> list(ahead(range(3), "counting"))
+    >>> list(Ahead(range(3), "counting"))
     [0, 1, 2]
     """
-    each, end = iter(items), object()
 
-    def make() -> _Made | object:
-        made = next(each, end)
-        lap(stage)
+    def __init__(self, items: Iterable[_Made], stage: str) -> None:
+        self._items, self._stage, self._end = iter(items), stage, object()
+        self._pool = ThreadPoolExecutor(1)
+        self._coming = self._pool.submit(timed_beside(self._make))
+
+    def _make(self) -> _Made | object:
+        made = next(self._items, self._end)
+        lap(self._stage)
         return made
 
-    pool = ThreadPoolExecutor(1)
-    try:
-        coming = pool.submit(timed_beside(make))
-        while (item := coming.result()) is not end:
-            coming = pool.submit(timed_beside(make))
-            yield cast("_Made", item)
-    finally:
-        pool.shutdown(cancel_futures=True)
-        if isinstance(each, Generator):
-            each.close()
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> _Made:
+        try:
+            item = self._coming.result()
+        except BaseException:
+            self.close()
+            raise
+        if item is self._end:
+            self.close()
+            raise StopIteration
+        self._coming = self._pool.submit(timed_beside(self._make))
+        return cast("_Made", item)
+
+    def close(self) -> None:
+        """End the thread, and the items if they are a generator."""
+        self._pool.shutdown(cancel_futures=True)
+        if isinstance(self._items, Generator):
+            self._items.close()
 
 
 def begun(work: Callable[[*_Arguments], _Made], *given: *_Arguments) -> Future[_Made]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._threads import ahead, begun
+from ._threads import Ahead, begun
 from ._timing import lap
 from .batches import RECORDED, Batches, account
 from .detections import Detections
@@ -80,7 +80,7 @@ def track_stream(
     output: Path,
     settings: TrackingSettings,
     *,
-    record: Mapping[str, object],
+    record: Mapping[str, object] | Callable[[], Mapping[str, object]],
     columns: Mapping[str, str] = AS_NAMED,
     overwrite: bool = False,
     resume: bool = False,
@@ -101,8 +101,9 @@ def track_stream(
         A Parquet file.
     settings : TrackingSettings
         With a `max_distance`, and without gaps, which need frames far apart at the same time.
-    record : mapping
-        Goes into the output. What is kept of an earlier run is used only if its record is the same.
+    record : mapping, or callable that returns it
+        Goes into the output. What is kept of an earlier run is used only if its record is the same. It is
+        asked for while the first detections are read, unless the run resumes another.
     columns : mapping of str to str
         As for `outbid.read_detections`.
     overwrite : bool
@@ -132,17 +133,21 @@ def track_stream(
     used = settings_for(source, output, settings)
     check_output(output, overwrite=overwrite, inputs=[source])
     total, done = row_count(source), 0
-    parts = Parts(output, record, overwrite=overwrite, resume=resume)
+
+    def begin() -> Parts:
+        given = record() if callable(record) else record
+        return Parts(output, given, overwrite=overwrite, resume=resume)
+
+    resumed = begin() if resume else None
     # Numbers of the tracks in the frame before, and how many there are.
     ended, count = np.empty(0, np.int64), 0
     twice: list[Future[Doubled]] = []
     frames = set[int]()
     # One thread reads, one joins frames to the piece before, one links, one looks for rows that are there
     # twice, one writes parts and one the output, while this one numbers tracks.
-    pieces = ahead(
-        _linked(source, columns, rows, used, workers or os.cpu_count() or 1, parts.done), "linking"
-    )
-    with parts, closing(pieces):
+    known, threads = resumed.done if resumed else 0, workers or os.cpu_count() or 1
+    pieces = Ahead(_linked(source, columns, rows, used, threads, known), "linking")
+    with closing(pieces), resumed or begin() as parts:
         for number, (seen, before, links) in enumerate(pieces):
             lap("linking")
             own = seen.take(slice(before, None))
@@ -180,7 +185,7 @@ def _linked(
     Each part of the movie begins with the last frame of the part before, and states the number of
     detections in that frame. The links of the first `done` pieces are left out, for they are known.
     """
-    with closing(ahead(_overlapping(source, columns, rows), "join")) as pieces:
+    with closing(Ahead(_overlapping(source, columns, rows), "join")) as pieces:
         for number, (seen, before) in enumerate(pieces):
             lap("waiting")
             yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
@@ -191,7 +196,7 @@ def _overlapping(
 ) -> Generator[tuple[Detections, int], None, None]:
     """Read the detections piece by piece; each begins with the last frame before, of so many detections."""
     last = Detections.from_table([], [])
-    with closing(ahead(detections_in_parts(source, rows, columns), "read")) as pieces:
+    with closing(Ahead(detections_in_parts(source, rows, columns), "read")) as pieces:
         for piece in pieces:
             lap("waiting")
             yield _joined(last, piece), len(last)

@@ -379,12 +379,16 @@ def _stream(
     formats.check_input(source, columns=job.columns)
     hashed = begun(job.origin, str(source))
     used = settings_for(source, output, job.settings)
-    origin = hashed.result()
-    lap("hash")
-    _warn_of_other_input(origin)
+
+    def record() -> dict[str, object]:
+        origin = hashed.result()
+        lap("hash")
+        _warn_of_other_input(origin)
+        return job.record(origin, used)
+
     with compilation_reported(), progress_bar("Linking") as progress:
         stats = track_stream(
-            source, output, used, columns=job.columns, record=job.record(origin, used), overwrite=overwrite,
+            source, output, used, columns=job.columns, record=record, overwrite=overwrite,
             resume=resume, workers=job.workers, progress=progress, rows=rows_for(memory),
         )  # fmt: skip
     if "remark" in stats:
