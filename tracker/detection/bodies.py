@@ -30,7 +30,8 @@ WIDER = 1.75
 .86 of the best threshold's Jaccard index at 1.4, in textured bodies."""
 _ANSWERS = 1.4  # width of the filter over that of a body, by which its answer is
 _REACH = 5.0  # widths of an answer that are drawn: 3e-5 of it is beyond
-_ROUNDS, _TURNS, _DAMPED = 3, 20, 0.7  # of the choice; of the heights, in steps that converge
+_TURNS, _DAMPED = 20, 0.7  # of the heights, in steps that converge
+_ALIKE, _UPPER = 3.0, 0.84  # standard deviations of the brightness of bodies; the quantile one above
 _ABOUT, _EVERYWHERE = 4.0, 0.05  # widths of the window of a local spread; share of that of all
 _WITHIN = 1.5  # widths about the middle of a body in which a minimum is its texture
 _TRUNCATE = 3.5  # standard deviations to which a Gaussian is summed
@@ -84,20 +85,44 @@ def find_bodies(
     top = values[at].astype(np.float64)
     light = _overlaps(place, answer)
     scale = _local(values, sigma)
-    left, height, depth = values, top / scale[at], _depths(values, scale, place[:0], _unit(answer))
-    for _ in range(_ROUNDS):
-        best = np.sort(height)[::-1]
-        chosen = height >= best[max(_count(best, depth, fdr) - 1, 0)] if len(best) else top > 0
+    bodies, unit = place[:0], _unit(answer)
+    quality, keep = _judged(top, scale[at], _depths(values, scale, bodies, unit), fdr)
+    if keep:
+        chosen = quality >= np.sort(quality)[-keep]
         alone = _solved(light, np.where(chosen, top, 0.0), chosen)
-        left = values - _painted(values.shape, place, alone, answer)
-        scale = _local(left, sigma)
-        height = (top - light @ alone + alone) / scale[at]
-        depth = _depths(left, scale, place[chosen] / _unit(answer), _unit(answer))
-    order = np.argsort(-height, kind="stable")
-    height = height[order]
-    false = _exceeding(depth, height)
-    choice = Decision(order, _count(height, depth, fdr), probabilities(height, false, 0.5))
-    return Bodies(place[order], top[order], height, choice)
+        values = values - _painted(values.shape, place, alone, answer)
+        scale, bodies = _local(values, sigma), place[chosen] / unit
+        left = top - light @ alone + alone
+        quality, keep = _judged(left, scale[at], _depths(values, scale, bodies, unit), fdr)
+    order = np.argsort(-quality, kind="stable")
+    best = quality[order]
+    false = _exceeding(_depths(values, scale, bodies, unit), best)
+    return Bodies(place[order], top[order], best, Decision(order, keep, probabilities(best, false, 0.5)))
+
+
+def _judged(
+    light: NDArray[np.float64], scale: NDArray[np.float64], depth: NDArray[np.float64], fdr: float | None
+) -> tuple[NDArray[np.float64], int]:
+    """Quality of each maximum, and how many of the best are bodies.
+
+    Those that stand out of the minima are; and those not much dimmer than these. A crowd has gaps as deep as
+    its bodies are high, but haze, texture and noise are dimmer by more than bodies differ.
+    """
+    height = light / scale
+    keep = _count(np.sort(height)[::-1], depth, fdr)
+    if keep == 0 or fdr is not None:
+        return height, keep
+    least = np.sort(height)[-keep]
+    alike = sure = height >= least
+    while True:
+        middle, upper = np.quantile(np.log(np.maximum(light[alike], 1e-30)), [0.5, _UPPER])
+        low = float(np.exp(middle - _ALIKE * (upper - middle)))
+        more = sure | (light >= low)
+        if more.sum() <= alike.sum():
+            break
+        alike = more
+    quality = np.maximum(height, least * light / low)
+    return quality, int((quality >= least).sum())
 
 
 def _answer(sigma: NDArray[np.float64]) -> Optics:

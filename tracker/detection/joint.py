@@ -116,11 +116,13 @@ def find(
     return scene, z / scene.spread if scene.spread > WIDE else z
 
 
-def misfit(scene: Scene) -> float | None:
-    """Share of the light of bright spots that the profile does not explain, if it can be measured."""
+def misfit(scene: Scene, *, typical: bool = True) -> float | None:
+    """Share of the light of bright spots that the profile does not explain, if it can be measured.
+
+    With `typical`, at least half of the spots have to be bright: otherwise they are merged ones.
+    """
     sure = scene.snr > _SURE
-    # Where bright ones are not the typical spots, they are merged ones.
-    if sure.sum() < max(_FEWEST, 0.5 * (scene.snr > _TYPICAL).sum()):
+    if sure.sum() < max(_FEWEST, 0.5 * typical * (scene.snr > _TYPICAL).sum()):
         return None
     return float(np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0)))
 
