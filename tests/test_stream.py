@@ -15,7 +15,7 @@ from commands import run
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, track
 from outbid import stream as streaming
-from outbid.formats import read_record, read_tracks, write_detections
+from outbid.formats import parquet_write, read_record, read_tracks, write_detections
 from outbid.formats.parquet import detections_in_parts
 from outbid.formats.parquet_write import packed
 from outbid.formats.parts import Parts
@@ -271,3 +271,27 @@ def test_a_folder_in_the_way_ends_what_was_begun(movie, tmp_path):
     with pytest.raises(SettingsError, match="is in the way"):
         track_stream(movie[0], tmp_path / "out.parquet", SETTINGS, record=RECORD, rows=100)
     assert threading.active_count() == before
+
+
+def test_flushing_changes_no_byte_and_a_full_disk_is_said(tmp_path, monkeypatch):
+    rows = pa.table({"frame": np.arange(2000, dtype=np.int32), "x": np.random.default_rng(0).random(2000)})
+    monkeypatch.setattr(parquet_write, "GROUP", 100)
+
+    def write(name):
+        with (tmp_path / name).open("wb") as file, packed(file, rows.schema) as (_, add):
+            add(rows)
+
+    write("at once")
+    flushed = []
+    monkeypatch.setattr(parquet_write, "_FLUSH", 1000)
+    monkeypatch.setattr(parquet_write.os, "fsync", flushed.append)
+    write("flushed")
+    assert len(flushed) > 5
+    assert (tmp_path / "flushed").read_bytes() == (tmp_path / "at once").read_bytes()
+
+    def full(_file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet_write.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write("full")

@@ -16,6 +16,8 @@ from .parquet_footer import MAGIC, footer_of
 
 GROUP = 1 << 20
 """Rows of a row group."""
+_FLUSH = 1 << 28
+"""Bytes of a file after which they are flushed to the disk, so that the end need not wait for all."""
 _THREADS = min(os.cpu_count() or 1, 4)
 """Row groups that are compressed at the same time; each needs about 70 MB."""
 
@@ -50,6 +52,9 @@ class Packer:
         self._file, self._schema = file, schema
         self._footer, _ = footer_of(_file_of(None, schema))
         self._pack, self._disk = ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(1)
+        self._flush = ThreadPoolExecutor(1)
+        self._flushed: Future[None] | None = None
+        self._unflushed = 0
         self._waiting: deque[Future[None]] = deque()
         self._place = len(MAGIC)
         self._waiting.append(self._disk.submit(_put, file, MAGIC))
@@ -60,8 +65,7 @@ class Packer:
             while len(self._waiting) > _THREADS or (self._waiting and self._waiting[0].done()):
                 self._waiting.popleft().result()
             packing = self._pack.submit(_file_of, rows[begin : begin + GROUP], self._schema)
-            more = begin + GROUP < len(rows)
-            self._waiting.append(self._disk.submit(self._write, packing, more))
+            self._waiting.append(self._disk.submit(self._write, packing))
 
     def note(self, notes: Mapping[bytes, bytes]) -> None:
         """Add key-value metadata to the file."""
@@ -71,22 +75,27 @@ class Packer:
         """Wait until all row groups are written, then write the footer."""
         while self._waiting:
             self._waiting.popleft().result()
+        if self._flushed is not None:
+            self._flushed.result()
         self._file.write(self._footer.to_bytes())
 
     def stop(self) -> None:
         """Stop the threads; row groups that are not compressed yet are discarded."""
-        for pool in (self._pack, self._disk):
+        for pool in (self._pack, self._disk, self._flush):
             pool.shutdown(cancel_futures=True)
 
-    def _write(self, packing: Future[memoryview], more: bool) -> None:
-        """Append a row group, and flush it to the disk if more will follow."""
+    def _write(self, packing: Future[memoryview]) -> None:
+        """Append a row group; another thread flushes what is written, which takes the disk long."""
         packed_group = packing.result()
         footer, end = footer_of(packed_group)
         _put(self._file, packed_group[len(MAGIC) : end])
         self._footer.add(footer, self._place)
         self._place += end - len(MAGIC)
-        if more:
-            os.fsync(self._file.fileno())
+        self._unflushed += end - len(MAGIC)
+        if self._unflushed >= _FLUSH:
+            if self._flushed is not None:
+                self._flushed.result()
+            self._flushed, self._unflushed = self._flush.submit(os.fsync, self._file.fileno()), 0
 
 
 def _put(file: BinaryIO, content: bytes | memoryview) -> None:
