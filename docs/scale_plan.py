@@ -21,11 +21,12 @@ VOXEL_BYTES = 2
 
 
 def rates(record: dict[str, Any]) -> dict[str, float]:
-    """Seconds and bytes a row, and seconds a voxel, from the largest run of one worker.
+    """Seconds and bytes a row, and seconds a voxel, from the largest run of one worker on the CPU.
 
     Of two alike, the one of the record's own commit is taken.
     """
-    alone = [row for row in record["linking"] if row["workers"] == 1] or record["linking"]
+    on_cpu = [row for row in record["linking"] if row.get("device") != "gpu"]
+    alone = [row for row in on_cpu if row["workers"] == 1] or on_cpu
     own = record.get("commit")
     row = max(alone, key=lambda each: (each["rows"], each.get("commit", own) == own))
     busy = row["links_seconds"] + row["parts_seconds"]
@@ -64,7 +65,7 @@ def table(record: dict[str, Any]) -> str:
 def measured(record: dict[str, Any]) -> str:
     """The runs, in Markdown."""
     heads = (
-        "rows", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver",
+        "rows", "on", "workers", "seconds", "rows/s", "× one worker", "peak of a worker", "peak of the giver",
         "commit",
     )  # fmt: skip
     lines = [heads, ("---",) * len(heads)]
@@ -76,7 +77,16 @@ def measured(record: dict[str, Any]) -> str:
         peaks = f"{row['peak_bytes'] / 1e9:.2f} GB", f"{row['own_peak_bytes'] / 1e9:.2f} GB"
         commit = _run(row)[1][:10] + (" ¹" if row.get("is_beside_other_work") else "")
         lines.append(
-            (f"{row['rows']:,}", who, f"{row['seconds']:.1f}", f"{rate:,.0f}", times, *peaks, commit)
+            (
+                f"{row['rows']:,}",
+                row.get("device", "").upper(),
+                who,
+                f"{row['seconds']:.1f}",
+                f"{rate:,.0f}",
+                times,
+                *peaks,
+                commit,
+            )
         )
     found = record["detection"]
     speed = found["voxels"] / found["seconds"] / 1e6
@@ -95,9 +105,9 @@ def measured(record: dict[str, Any]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{said}"
 
 
-def _run(row: dict[str, Any]) -> tuple[int, str]:
-    """Rows and commit: what is compared with one worker."""
-    return row["rows"], row.get("commit", "")
+def _run(row: dict[str, Any]) -> tuple[int, str, str]:
+    """Rows, commit and device: what is compared with one worker."""
+    return row["rows"], row.get("commit", ""), row.get("device", "")
 
 
 def _of_images(found: dict[str, Any]) -> str:

@@ -2,12 +2,13 @@
 
 A movie of random walks, 250,000 particles a frame at density 1, step .2, gate 1 (lengths in units of
 density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into parts, by this process with one
-thread and by workers of one thread each. Start of the cluster and compilation are not timed. Bytes are those
-of the files. Memory is the peak of this process in a run, and of the largest of its workers. Before that the
-spots of a movie of images are found, which is rendered as it is asked for and never on a disk. `--gigabytes`
-of such images, in voxels of two bytes, are also detected by two threads and tracked with a gate: the rate
-without rendering, and the peak of this process after an eighth of the frames and after all. `--record`
-writes tests/scale_record.json, from which docs/scale_plan.py makes its tables.
+thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on one GPU that all workers
+share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
+the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
+images are found, which is rendered as it is asked for and never on a disk. `--gigabytes` of such images, in
+voxels of two bytes, are also detected by two threads and tracked with a gate: the rate without rendering, and
+the peak of this process after an eighth of the frames and after all. `--record` writes
+tests/scale_record.json, from which docs/scale_plan.py makes its tables.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "scale_record.json"
 SOURCES = tuple(f"tracker/ranges/{name}.py" for name in ("tasks", "chains", "movie", "cluster"))
 PARTICLES, STEP, GATE = 250_000, 0.2, 1.0
-JOB = TrackJob(TrackingSettings(max_distance=GATE))
 
 
 def write_movie(path: Path, rows: int) -> None:
@@ -67,32 +67,38 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in ([path] if path.is_file() else path.iterdir()))
 
 
+def job_on(device: str) -> TrackJob:
+    """Links with the gate; where is stated, for `auto` takes a GPU wherever there is one."""
+    return TrackJob(TrackingSettings(max_distance=GATE, device=device))
+
+
 @contextmanager
-def runner(workers: int) -> Iterator[How]:
+def runner(workers: int, device: str) -> Iterator[How]:
     """Do it here, or by so many workers, which have linked something before."""
     if not workers:
         yield How(here)
         return
     with connected(Workers("local", count=workers)) as cluster:
-        cluster.client.run(warm)
+        cluster.client.run(warm, device)
         yield How(cluster)
 
 
-def warm() -> None:
-    """Import and compile all that tasks use."""
+def warm(device: str = "cpu") -> None:
+    """Import and compile all that tasks use; start CUDA, which takes the longer the more do it at once."""
     with tempfile.TemporaryDirectory() as made:
         source = Path(made) / "movie.parquet"
         write_movie(source, 4000)
-        track_in_ranges(source, Path(made) / "out.parquet", JOB, How(here, rows=2000), parts=True)
+        job = job_on(device)
+        track_in_ranges(source, Path(made) / "out.parquet", job, How(here, rows=2000), parts=True)
 
 
-def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, object]:
+def linked(source: Path, rows: int, workers: int, folder: Path, device: str) -> dict[str, object]:
     """One run: seconds in all, of hashing, and of the two kinds of tasks."""
     output = folder / "out.parquet"
-    with runner(workers) as how:
+    with runner(workers, device) as how:
         forget_peak()
         start = time.perf_counter()
-        stats = track_in_ranges(source, output, JOB, how, parts=True)
+        stats = track_in_ranges(source, output, job_on(device), how, parts=True)
         seconds = time.perf_counter() - start
         peaks = [peak()] if isinstance(how.run, FunctionType) else how.run.client.run(peak).values()
     tasks = json.loads((folder / "out.parquet.tasks.json").read_text())["tasks"]
@@ -101,7 +107,7 @@ def linked(source: Path, rows: int, workers: int, folder: Path) -> dict[str, obj
         for kind in ("links", "part")
     }
     row = {
-        "rows": rows, "workers": workers, "ranges": stats["ranges"], "seconds": seconds,
+        "rows": rows, "workers": workers, "device": device, "ranges": stats["ranges"], "seconds": seconds,
         "links_seconds": spent["links"], "parts_seconds": spent["part"],
         "bytes_in": size_of(source), "bytes_out": size_of(output), "tracks": stats["tracks"],
         "peak_bytes": max(peaks), "own_peak_bytes": peak(),
@@ -179,8 +185,9 @@ def hashed(path: Path) -> dict[str, object]:
     return {"bytes": path.stat().st_size, "seconds": time.perf_counter() - start}
 
 
-def why(rows: int, workers: Sequence[int]) -> Iterator[dict[str, object]]:
+def why(rows: int, workers: Sequence[int], device: str) -> Iterator[dict[str, object]]:
     """What stages of tasks use with so many workers, and in processes without dask, as a control."""
+    job = job_on(device)
     yield {"machine": measure_work.machine()}
     for count in workers:
         if count:
@@ -192,17 +199,17 @@ def why(rows: int, workers: Sequence[int]) -> Iterator[dict[str, object]]:
         write_movie(source, rows)
         for count in workers:
             accounts: list[dict[str, Any]] = []
-            with runner(count) as how:
+            with runner(count, device) as how:
                 begin = time.perf_counter()
                 track_in_ranges(
-                    source, folder / "out.parquet", JOB, How(_counted(how.run, accounts)), parts=True
+                    source, folder / "out.parquet", job, How(_counted(how.run, accounts)), parts=True
                 )
                 seconds = time.perf_counter() - begin
             shutil.rmtree(folder / "out.parquet")
             yield {"dask": count, "seconds": seconds} | measure_work.table_of(accounts)
         frames, counts = parquet.frames_in(source)
         place = Place(str(source), str(folder))
-        tasks = [LinkRange(place, each, JOB.settings) for each in plan(frames, counts, How().rows)]
+        tasks = [LinkRange(place, each, job.settings) for each in plan(frames, counts, How().rows)]
         most = max(workers)
         for name, environment in measure_work.SETTINGS.items():
             for count in (most,) if environment else workers:
@@ -238,14 +245,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--frames", type=int, default=4, help="of images")
+    parser.add_argument("--devices", nargs="+", default=["cpu"], help="cpu, gpu")
+    parser.add_argument(
+        "--frames", type=int, default=4, help="of images; 0 keeps what the record has of them"
+    )
     parser.add_argument("--gigabytes", type=float, help="of images; nothing else is measured then")
     parser.add_argument("--why", action="store_true", help="what each stage uses; nothing is recorded")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
     warm()
     if given.why:
-        for found in why(int(given.rows[-1]), given.workers):
+        for found in why(int(given.rows[-1]), given.workers, given.devices[0]):
             print(json.dumps(found), flush=True)
         return
     if given.gigabytes:
@@ -256,7 +266,9 @@ def main() -> None:
             given.record.write_text(json.dumps(found, indent=1) + "\n")
         return
     rows: list[dict[str, object]] = []
-    record = origin() | {"detection": detected(given.frames), "linking": rows}
+    kept = json.loads(RECORD.read_text())
+    record = origin() | {"detection": detected(given.frames) if given.frames else kept["detection"]}
+    record |= {"linking": rows}
     print(record["detection"], flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -264,8 +276,9 @@ def main() -> None:
             source = folder / "movie.parquet"
             write_movie(source, count)
             record["hashing"] = hashed(source)
-            for workers in given.workers if count == int(given.rows[-1]) else [0]:
-                rows.append(linked(source, count, workers, folder))
+            cases = [(workers, device) for device in given.devices for workers in given.workers]
+            for workers, device in cases if count == int(given.rows[-1]) else [(0, "cpu")]:
+                rows.append(linked(source, count, workers, folder, device))
                 print(rows[-1], flush=True)
                 if given.record:  # as far as it is, for a run may be ended
                     given.record.write_text(json.dumps(record, indent=1) + "\n")

@@ -17,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import free_memory
+from .._threads import in_threads
 from ..formats.atomic import write_whole
 from ..linking import CANDIDATE_SHARE, LinkCosts, link
 from ..tracking import TrackingSettings
 from .files import links_file, numbers_file, save_arrays
 from .plan import Range
 from .tasks import roots
+
+_SAVING = 8
+"""Files written at the same time while all workers wait for them: each waits for the disk."""
 
 
 @dataclass(eq=False)
@@ -122,7 +126,8 @@ class Joining:
         links, gap = _close_gaps(found, self._folder, settings, before) if has_gaps else (0, 0.0)
         begins = before == np.arange(count)
         number = (np.cumsum(begins) - 1)[roots(before)]
-        for of in found:
+
+        def save(of: _OfRange) -> None:
             held = {
                 "first": number[of.first],
                 "later": number[of.base : of.end],
@@ -130,6 +135,8 @@ class Joining:
                 "into_values": of.into_values,
             }
             _save(numbers_file(self._folder, of.range.number), held)
+
+        list(in_threads(save, found, _SAVING))
         return Chains(int(begins.sum()), self._facts, links, gap)
 
 
