@@ -153,6 +153,8 @@ def test_an_image_as_large_as_the_others_is_none_that_is_reduced() -> None:
     [
         ("strip_before_the_file.tif", "tag 273 of page 4 places its data by values of type 6"),
         ("strips_and_tiles.tif", "page 1 is in strips and in tiles"),
+        ("predictor_of_nothing.tif", "page 0 has a predictor .tag 317., but no compression that uses it"),
+        ("shape_without_its_bracket.tif", "its tifffile header is cut short"),
         ("header_cut.tif", "OME header is cut short"),
         ("another_count_of_rows.tif", "tag 278 of page 5 is not one whole number .type 4, 513 values"),
         ("more_strips_than_sizes.tif", "page 0 has 155 strips or tiles, but the sizes of 1"),

@@ -84,7 +84,9 @@ def _page(image: Image.Image) -> np.ndarray:
     sign = tags.get(339, (1,))
     if (sign[0] if isinstance(sign, tuple) else sign) not in (1, 3):
         raise Unsure("signed")
-    return np.array(image)
+    values = np.array(image)
+    # Pillow takes 32 bits as signed, where no tag says so.
+    return values.view(np.uint32) if values.dtype == np.int32 else values
 
 
 def read_tiff(path: Path, seed: Seed) -> Found:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .cases import Seed
@@ -25,6 +26,7 @@ from .second import (
     with_links,
 )
 
+T = TypeVar("T")
 _BLANK = {"", "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None"}
 _NOT_JUDGED = ("parent_2", "track_id_2")
 csv.field_size_limit(2**31 - 1)
@@ -244,17 +246,24 @@ def _edges(lines: Sequence[Sequence[str]], place: Mapping[int, int]) -> list[tup
 
 
 def read_parquet(path: Path, seed: Seed) -> Found:
-    """Rows as Python's values, once the checksums of all pages are right."""
+    """Rows as Python's values, once the checksums of their pages are right.
+
+    Where only the pages of tracks are damaged, the detections can be read, and the tracks cannot.
+    """
+    names = _checked(lambda: pq.read_schema(path).names)
+    columns = _columns(seed)
+    placed = [columns[role] for role in ("frame", "z", "y", "x") if role in columns]
+    placed += seed.hint.get("features", ())  # type: ignore[arg-type]
+
+    def read(used: Collection[str]) -> pa.Table:
+        used = [name for name in names if name in used]
+        return _checked(lambda: pq.read_table(path, columns=used, page_checksum_verification=True))
+
+    rows, is_damaged = read(placed), False
     try:
-        names = pq.read_schema(path).names
-        used = [*_columns(seed).values(), *seed.hint.get("features", ())]  # type: ignore[misc]
-        rows = pq.read_table(
-            path, columns=[name for name in names if name in used], page_checksum_verification=True
-        )
-    except Exception as error:
-        if "CRC" in str(error):
-            raise Broken("checksum") from None
-        raise Unsure("pyarrow cannot read it") from None
+        rows = read([*placed, *columns.values()])
+    except Broken:
+        is_damaged = True
     known = {role: name for role, name in _columns(seed).items() if name in rows.column_names}
     if set(names) - set(_header_of_parquet(seed)) or len(set(names)) < len(names):
         raise Unsure("other columns")
@@ -267,7 +276,18 @@ def read_parquet(path: Path, seed: Seed) -> Found:
                     else Unsure("no numbers of tracks")
                 )
     parsed = [{name: _number(value) for name, value in row.items()} for row in rows.to_pylist()]
-    return read_rows(parsed, known, seed)
+    found = read_rows(parsed, known, seed)
+    return Found(found.rows, None, no_tracks=True) if is_damaged else found
+
+
+def _checked(read: Callable[[], T]) -> T:
+    """What pyarrow reads, unless a checksum is wrong."""
+    try:
+        return read()
+    except Exception as error:
+        if "CRC" in str(error):
+            raise Broken("checksum") from None
+        raise Unsure("pyarrow cannot read it") from None
 
 
 def _header_of_parquet(seed: Seed) -> list[str]:

@@ -77,10 +77,11 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
             return _with_ome(header, tiff, scene, path)
         if tiff.is_imagej:
             return _with_imagej(header, tiff)
-        if "<OME " in tiff.pages[0].description:
-            raise InputError(
-                f"{path}: its OME header is cut short, so axes are unknown. Save the file again."
-            )
+        for name, mark in (("OME", "<OME "), ("tifffile", '"shape": [')):
+            if mark in tiff.pages[0].description and not tiff.is_shaped:
+                raise InputError(
+                    f"{path}: its {name} header is cut short, so axes are unknown. Save the file again."
+                )
     return header
 
 
@@ -156,21 +157,7 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
             for tag in range(tags):
                 content = file.read(entry)
                 name, kind, count, value = struct.unpack(order + "HH" + 2 * offset_form, content)
-                if name in _SINGLE and (count != 1 or kind not in _NUMBERS or name in counts):
-                    raise InputError(
-                        f"{path}: tag {name} of page {len(found) - 1} is not one whole number (type {kind}, "
-                        f"{count + counts.get(name, 0)} values). It may be damaged; save the file again."
-                    )
-                if name in _DECIDING and kind not in _NUMBERS:
-                    raise InputError(
-                        f"{path}: tag {name} of page {len(found) - 1} holds values of type {kind}, not whole "
-                        "numbers. It may be damaged; save the file again."
-                    )
-                if name in _PLACES and (kind not in _UNSIGNED or name in counts):
-                    raise InputError(
-                        f"{path}: tag {name} of page {len(found) - 1} places its data by values of type "
-                        f"{kind}, not by unsigned numbers given once. It may be damaged; save the file again."
-                    )
+                _refuse_odd_entry(path, len(found) - 1, (name, kind, count), counts)
                 counts[name] = count
                 form, place = order + _NUMBERS.get(kind, "Q"), 4 + struct.calcsize(offset_form)
                 if name in _DECIDING and count == 1 and struct.calcsize(form) <= entry - place:
@@ -181,24 +168,43 @@ def _deciding_tags(path: Path) -> dict[int, dict[int, int]]:
                         f"{path} is cut short: tag {tag} of page {len(found) - 1} would end at byte "
                         f"{value + length} of {size}. Copy it again."
                     )
-            if counts.keys() >= _STRIPS_AND_TILES:
-                raise InputError(
-                    f"{path}: page {len(found) - 1} is in strips and in tiles, which none can be. Save it."
-                )
-            pieces = counts.get(273, counts.get(324, 0))
-            sizes = counts.get(279, counts.get(325, pieces))
-            if _LSM not in counts and pieces > 0 and pieces != sizes:
-                raise InputError(
-                    f"{path}: page {len(found) - 1} has {pieces} strips or tiles, but the sizes of {sizes}. "
-                    "It may be damaged; save the file again."
-                )
-            if _LSM not in counts and 0 < pieces < (needed := _pieces(deciding)):
-                raise InputError(
-                    f"{path}: page {len(found) - 1} is in {pieces} strips or tiles where its header needs "
-                    f"{needed}. It may be damaged; save the file again."
-                )
+            _refuse_odd_page(path, len(found) - 1, counts, deciding)
             (offset,) = struct.unpack(order + offset_form, file.read(struct.calcsize(offset_form)))
     return found
+
+
+def _refuse_odd_entry(path: Path, page: int, entry: tuple[int, int, int], before: Mapping[int, int]) -> None:
+    """Refuse an entry (tag, type, number of values) that readers understand in different ways.
+
+    `before`: the number of values of each tag that precedes it in the page.
+    """
+    name, kind, count = entry
+    if name in _SINGLE and (count != 1 or kind not in _NUMBERS or name in before):
+        reason = f"is not one whole number (type {kind}, {count + before.get(name, 0)} values)"
+    elif name in _DECIDING and kind not in _NUMBERS:
+        reason = f"holds values of type {kind}, not whole numbers"
+    elif name in _PLACES and (kind not in _UNSIGNED or name in before):
+        reason = f"places its data by values of type {kind}, not by unsigned numbers given once"
+    else:
+        return
+    raise InputError(f"{path}: tag {name} of page {page} {reason}. It may be damaged; save the file again.")
+
+
+def _refuse_odd_page(path: Path, page: int, counts: Mapping[int, int], deciding: Mapping[int, int]) -> None:
+    """Refuse a page whose tags contradict each other. `counts`: number of values of each tag."""
+    pieces = 0 if _LSM in counts else counts.get(273, counts.get(324, 0))
+    sizes = counts.get(279, counts.get(325, pieces))
+    if counts.keys() >= _STRIPS_AND_TILES:
+        reason = "is in strips and in tiles, which none can be"
+    elif deciding.get(317, 1) != 1 == deciding.get(259, 1):  # readers differ in whether they apply it
+        reason = "has a predictor (tag 317), but no compression that uses it"
+    elif pieces > 0 and pieces != sizes:
+        reason = f"has {pieces} strips or tiles, but the sizes of {sizes}"
+    elif 0 < pieces < (needed := _pieces(deciding)):
+        reason = f"is in {pieces} strips or tiles where its header needs {needed}"
+    else:
+        return
+    raise InputError(f"{path}: page {page} {reason}. It may be damaged; save the file again.")
 
 
 def _pieces(tags: Mapping[int, int]) -> int:
