@@ -112,7 +112,7 @@ def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Ca
     """Summary of the learned model as a `Calibration`, the type that reports and records read."""
     shown = Kinematics.of(found.movie, found.model)
     errors = standard_errors(found.movie, found.model, found.posterior, workers)
-    scale = found.model.motion.step_scale / np.sqrt(found.movie.spread)
+    scale = found.model.motion.step_scale
     return Calibration(
         _link_model(found, shown, known),
         _neighbours(found),

@@ -18,7 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from ..model import Model
-from ..model.gate import CHANCE, radius
+from ..model.advection import advected
+from ..model.gate import CHANCE, reaches
 from ..model.movie import Movie
 from .candidates import Search, candidates_of, distinct, pairs_near
 from .posterior import LinkPosterior, swept
@@ -48,11 +49,12 @@ class Jpda:
     def candidates(self, movie: Movie, model: Model) -> LinkPosterior:
         """All candidates within the gate of the model, without probabilities yet."""
         chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
-        for lag in np.flatnonzero(model.association.delay) + 1:
-            expected = movie.position + lag * model.surroundings.flow
-            reach = radius(model.motion, int(lag), chance)
-            search = Search(int(lag), self.nearest, expected, radius=reach)
-            keys.append(pairs_near(movie, search, workers=self.workers))
+        flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
+        for lag, way in enumerate(advected(movie, flow, rows, longest, workers=self.workers), 1):
+            if model.association.delay[lag - 1] > 0:
+                reach = reaches(movie, model.motion, lag, chance)
+                search = Search(lag, self.nearest, movie.position + way, radius=reach)
+                keys.append(pairs_near(movie, search, workers=self.workers))
         return LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:

@@ -105,8 +105,8 @@ class Search:
         Predicted position of each detection `lag` frames later.
     tails, heads : (N,) bool arrays, optional
         Which detections may be tails or heads. Default: all.
-    radius : float
-        Largest distance between the predicted position and the head.
+    radius : float or (N,) float64 array
+        Largest distance between the predicted position (of each tail) and the head.
     """
 
     lag: int
@@ -114,7 +114,7 @@ class Search:
     expected: NDArray[np.float64]
     tails: NDArray[np.bool_] | None = None
     heads: NDArray[np.bool_] | None = None
-    radius: float = np.inf
+    radius: float | NDArray[np.float64] = np.inf
 
 
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
@@ -147,11 +147,13 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     start, shift = np.concatenate([tail_start[:-1], head_start]), movie.frames + search.lag
     asking = np.flatnonzero(movie.frame[tails] < movie.frames - search.lag)
     asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
-    found = []
+    found, reach = [], np.broadcast_to(np.square(search.radius), len(movie))
     for rows, offset in ((asking, shift), (asked, -shift)):
         near, square = nearest(places, start, rows, search.count, offset=offset, workers=workers)
-        rank, place = np.nonzero((near >= 0) & (square <= search.radius**2))
+        rank, place = np.nonzero(near >= 0)
         pair = (rows[rank], near[rank, place].astype(np.int64))
         first, second = pair if offset > 0 else pair[::-1]
-        found.append(tails[first] * len(movie) + heads[second - len(tails)])
+        tail, head = tails[first], heads[second - len(tails)]
+        within = square[rank, place] <= reach[tail]
+        found.append(tail[within] * len(movie) + head[within])
     return distinct(found)

@@ -25,7 +25,7 @@ TWO_PI = 2 * math.pi
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
-    """State `lag` frames on in a class of correlation a, over the intervals start, start + way, …"""
+    """State `lag` intervals on in a class of correlation a: start, start + way, …"""
     x, s, xx, xs, ss = state
     q = variance * (1 - a * a)
     for k in range(lag):
@@ -43,7 +43,7 @@ def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
 def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cover
     """Write the weights of a step drawn anew: of a track that begins at i, or of one that renews there.
 
-    stay (K,) is the probability of no renewal over `lag` frames; fresh (K,) are the weights.
+    stay (K,) is the probability of no renewal over `lag` intervals; fresh (K,) are the weights.
     """
     in_start, in_link, weight = side.in_start, side.in_link, messages.weight
     renewed = 0.0
@@ -59,7 +59,7 @@ def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cov
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _updated(m, noise, a, variance, scale, lag, start, way, state, part):  # pragma: no cover
-    """Write component m: its state (D, 5), `lag` frames on, updated by a detection there.
+    """Write component m: its state (D, 5), `lag` intervals on, updated by a detection there.
 
     part (M, D, 8) f8: mean x and s, precision of the innovation, 1 - gain of x, gain of s, covariances xx,
     xs, ss after the update. Returns the norm of the Gaussian.
@@ -171,8 +171,8 @@ def _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state):
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     """One sweep in one direction over blocks of rows, (B, 2) i8, whose frames follow on one another."""
-    position, flow, prior, lags, tail = places.position, places.flow, places.prior, places.lag, places.tail
-    out_start, out_link, far, way = side.out_start, side.out_link, side.far, side.way
+    when, away, prior, lags = places.when, places.away, places.prior, places.lag
+    out_start, out_link, way = side.out_start, side.out_link, side.way
     noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
     classes, axes = variance.shape[0], len(noise)
     room = (side.most + 1) * classes
@@ -183,11 +183,10 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
             _incoming(i, side, messages)
-            start = places.frame[i] if way > 0 else places.frame[i] - 1
+            start = when[i] if way > 0 else when[i] - 1
             lag, m = 0, 0
             for o in range(out_start[i], out_start[i + 1]):
                 f = out_link[o]
-                j = far[f]
                 if lags[f] != lag:
                     lag = np.int64(lags[f])
                     fresh_weights(i, lag, steps, side, messages, stay, fresh)
@@ -202,8 +201,7 @@ def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
                     last_lag, last_start = lag, start
                     m = _components(i, lag, start, steps, side, messages, stay, which, weight, part)
                 for d in range(axes):
-                    shared = flow[tail[f], d] * (way * lag)
-                    gap[d] = position[i, d] - position[j, d] + shared
+                    gap[d] = way * away[f, d]
                 _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state)
                 for c in range(classes):
                     if likelihood[f, c] < NOTHING:

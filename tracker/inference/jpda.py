@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from .._threads import in_threads
 from ..model import Model
+from ..model.advection import displaced
 from ..model.movie import Movie, summed
 from .candidates import Candidates
 from .filter_cpu import filter_rows
@@ -91,7 +92,8 @@ def sweep(
 ) -> Sweep:
     """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones."""
     rivals = rivals.copy()
-    none, steps, places = _nones(movie, model), _steps(model), _places(movie, model, candidates)
+    none, steps = _nones(movie, model), _steps(movie, model)
+    places = _places(movie, model, candidates, workers)
     death, birth = none
     behind, ahead = directions = _directions(candidates, none, rivals)
     past, future = _filtered(movie, steps, places, directions, workers)
@@ -131,8 +133,8 @@ def by_either(
 ) -> NDArray[np.float64]:
     """(E,) likelihood ratios by the past alone or by the future alone, whichever is more: half a sweep."""
     directions = _directions(candidates, _nones(movie, model), rivals)
-    places = _places(movie, model, candidates)
-    past, future = _filtered(movie, _steps(model), places, directions, workers)
+    places = _places(movie, model, candidates, workers)
+    past, future = _filtered(movie, _steps(movie, model), places, directions, workers)
     return np.maximum(past.likelihood.sum(axis=1), future.likelihood.sum(axis=1))
 
 
@@ -205,19 +207,22 @@ def log_evidence(candidates: Candidates, found: Sweep) -> float:
     )
 
 
-def _steps(model: Model) -> Steps:
+def _steps(movie: Movie, model: Model) -> Steps:
     motion = model.motion
     return Steps(
-        motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry, motion.step_scale,
-        tuple(motion.noise.tolist()),
+        motion.variance, motion.correlation, motion.share, motion.renewal, motion.entry,
+        np.repeat(motion.step_scale, movie.intervals), tuple(motion.noise.tolist()),
     )  # fmt: skip
 
 
-def _places(movie: Movie, model: Model, candidates: Candidates) -> Places:
-    around, delay = model.surroundings, model.association.delay
-    survival = np.sqrt(around.survival[candidates.tail] * around.survival_back[candidates.head])
-    prior = delay[candidates.lag - 1] * survival / movie.density[candidates.head]
-    return Places(movie.position, around.flow, movie.frame, prior, candidates.tail, candidates.lag)
+def _places(movie: Movie, model: Model, candidates: Candidates, workers: int) -> Places:
+    around, delay, (tail, head, lag, *_) = model.surroundings, model.association.delay, candidates
+    survival = np.sqrt(around.survival[tail] * around.survival_back[head])
+    prior = delay[lag - 1] * survival / movie.density[head]
+    away = movie.position[tail] - movie.position[head]
+    away += displaced(movie, around.flow, (tail, lag), workers=workers)
+    between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
+    return Places(movie.when, away, prior, between)
 
 
 def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -256,7 +261,7 @@ def _filtered(
     """Messages of both filters: frames in order; rows of a frame and both directions in parallel."""
     forward = np.stack([movie.frame_start[:-1], movie.frame_start[1:]], axis=1)
     spans = {1: forward, -1: np.ascontiguousarray(forward[::-1])}
-    each = [_messages(len(places.tail), len(movie), steps) for _ in directions]
+    each = [_messages(len(places.lag), len(movie), steps) for _ in directions]
     sides = [(side, messages) for side, messages in zip(directions, each, strict=True)]
 
     def whole(job: tuple[Direction, Messages]) -> None:

@@ -16,7 +16,11 @@ Ints = NDArray[np.integer]
 
 
 class Steps(NamedTuple):
-    """The motion model: variance (K, D), correlation, share, renewal, entry (K,), step_scale (F - 1,) f8."""
+    """The motion model: variance (K, D), correlation, share, renewal, entry (K,), step_scale (T,) f8.
+
+    The scale is that of each interval of the movie, of which there are several between frames if some were
+    not recorded.
+    """
 
     variance: Floats
     correlation: Floats
@@ -28,13 +32,14 @@ class Steps(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The movie: position, flow (N, D) f8; frame (N,) i8; of links prior (E,) f8, tail and lag (E,) i4."""
+    """The movie: when (N,) i8, in intervals; of links away (E, D) and prior (E,) f8, and lag (E,) i4.
 
-    position: Floats
-    flow: Floats
-    frame: Ints
+    away is the place of the tail, moved by the flow, from the head; lag is in intervals.
+    """
+
+    when: Ints
+    away: Floats
     prior: Floats
-    tail: Ints
     lag: Ints
 
 

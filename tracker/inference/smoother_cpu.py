@@ -54,14 +54,14 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
 
 @njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _past(i, lag, steps, places, side, messages, stay, fresh, which, weight, part):  # pragma: no cover
-    """Components (link or none, class) of tail i, `lag` frames on.
+    """Components (link or none, class) of tail i, `lag` intervals on.
 
     Written: which (M,) i8 the class, plus K if the step is fresh; weight (M,) f8; part (M, D, 9) f8: state
     x, s, xx, xs, ss and, of the step before, gains on x and s, mean, variance that stays. Returns M.
     """
     in_start, in_link, known, of = side.in_start, side.in_link, messages.weight, messages.state
     noise, variance, correlation, share = steps.noise, steps.variance, steps.correlation, steps.share
-    scales, start, classes = steps.step_scale, places.frame[i], len(stay)
+    scales, start, classes = steps.step_scale, places.when[i], len(stay)
     scale = scales[start]
     fresh_weights(i, lag, steps, side, messages, stay, fresh)
     m = 0
@@ -193,13 +193,7 @@ def smooth_rows(
     gap, both = np.empty(axes), np.empty((axes, 5))
     chance, sums, residual = np.zeros((classes, 2)), np.zeros((classes, axes, 4)), np.zeros(axes)
     # Arrays of records are looked up here: each look-up counts their owners, which threads wait for.
-    noise, renewal, share, position, flow = (
-        steps.noise,
-        steps.renewal,
-        steps.share,
-        places.position,
-        places.flow,
-    )
+    noise, renewal, share, away = steps.noise, steps.renewal, steps.share, places.away
     lags, prior, out_start, far = places.lag, places.prior, behind.out_start, behind.far
     own, rival, in_start, in_link = ahead.own, ahead.rival, ahead.in_start, ahead.in_link
     by_past, by_future, incoming, of = past.likelihood, future.likelihood, future.weight, future.state
@@ -226,7 +220,7 @@ def smooth_rows(
             begin, end = in_start[j], in_start[j + 1]
             _future_fresh(begin, end, in_link, alone[j], renewal, enters, incoming, ends_weight)
             for d in range(axes):
-                gap[d] = position[i, d] - position[j, d] + flow[i, d] * lag
+                gap[d] = away[f, d]
             total, adds = 0.0, counted and odds > COUNTED
             for k in range(m):
                 c = which[k] % classes
@@ -250,10 +244,10 @@ def smooth_rows(
                                 of[g, c, d, 3],
                                 of[g, c, d, 4],
                             )
-                        x, s, xx, xs, ss, away, spread = _both(before_it, seen)
+                        x, s, xx, xs, ss, square, spread = _both(before_it, seen)
                         both[d, 0], both[d, 1] = x, s
                         both[d, 2], both[d, 3], both[d, 4] = xx, xs, ss
-                        quad += away
+                        quad += square
                         det *= spread
                     if quad > FARTHEST:
                         continue

@@ -152,7 +152,7 @@ def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOpti
     if len(rows) == len(movie):
         return _best_start(movie, first, fields, options)[-1]
     found = _best_start(*part, Fields.of(part[0], workers=options.workers), options)
-    scale, around = np.sqrt(movie.spread), Surroundings.uniform(first.flow)
+    scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
     posterior = narrowed(first.posterior)
     for known in (one.model for one in found):
         model = Model(replace(known.motion, step_scale=scale), known.association, around)

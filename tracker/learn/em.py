@@ -11,10 +11,11 @@ from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import by_either
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model
-from ..model.gate import radius
-from ..model.movie import Movie
+from ..model.advection import advected
+from ..model.gate import predicted, reaches
+from ..model.movie import Movie, summed
 from .field import Fields
-from .m_steps import maximised
+from .m_steps import maximised, over_one_interval
 from .options import LearnOptions
 
 _FEWEST = 5
@@ -25,7 +26,7 @@ _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _OPEN = 0.02
 """Error level: probability of a link above which a detection gets no further candidates."""
-_WORTH = 0.5
+_WORTH = 0.1
 """Error level: likelihood ratio against chance below which a gap is not bridged."""
 _CHANCE = 0.02
 """Prior: odds of a gap link against chance, from which its gate is computed."""
@@ -64,18 +65,24 @@ def fit(
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
     """The posterior with candidates of every lag between detections without a certain link.
 
+    Links over frames that were not recorded are searched once more: they were dropped before the persistence
+    of steps was known.
     Candidates over missed frames are kept only if the link explains the detection better than chance.
     """
-    after, before = posterior.linked(len(movie))
-    keys = [np.empty(0, np.int64)]
-    for lag in range(1, model.association.longest + 1):
-        reach = radius(model.motion, lag, _CHANCE * float(np.median(movie.density)))
-        reach = max(reach, _LEAST_REACH) if lag == 1 else reach
-        if reach > 0:
-            search = Search(
-                lag, options.nearest, movie.position + lag * model.surroundings.flow,
-                after < 1 - _OPEN, before < 1 - _OPEN, reach,
-            )  # fmt: skip
+    after, before = (linked < 1 - _OPEN for linked in posterior.linked(len(movie)))
+    longer = movie.intervals > 1
+    after |= np.append(longer, False)[movie.frame]
+    before |= np.append(False, longer)[movie.frame]
+    keys, tails, chance = [np.empty(0, np.int64)], np.flatnonzero(after), _CHANCE * np.median(movie.density)
+    ways = advected(movie, model.surroundings.flow, tails, model.association.longest, workers=options.workers)
+    step = _last_step(movie, model, posterior)
+    for lag, way in enumerate(ways, 1):
+        reach = reaches(movie, model.motion, lag, float(chance))
+        reach = np.maximum(reach, _LEAST_REACH) if lag == 1 else reach
+        if reach.any():
+            expected = movie.position + predicted(movie, model.motion, lag, step)
+            expected[tails] += way
+            search = Search(lag, options.nearest, expected, after, before, reach)
             keys.append(pairs_near(movie, search, workers=options.workers))
     posterior = posterior.kept(posterior.probability > options.dropped)
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
@@ -86,6 +93,13 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))
+
+
+def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
+    candidates, p = posterior.candidates, over_one_interval(movie, posterior)
+    step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
+    return np.stack([summed(candidates.head, p * column, len(movie)) for column in step.T], axis=1)
 
 
 def _explaining(model: Model, candidates: Candidates, either: NDArray[np.float64]) -> NDArray[np.bool_]:

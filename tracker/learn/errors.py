@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model
 from ..model.movie import Movie, summed, weighted
-from .m_steps import motion_step
+from .m_steps import motion_step, over_one_interval
 
 _GROUPS = 8
 """Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
@@ -72,7 +72,7 @@ def standard_errors(
     posterior = swept(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
     group, p = _groups(movie, posterior), posterior.probability
-    moments, next_frame = posterior.moments, p * (posterior.candidates.lag == 1)
+    moments, once = posterior.moments, over_one_interval(movie, posterior)
     of_link = group[posterior.candidates.tail]
     squares = (moments.square + moments.fresh_square).sum(axis=1)
     products = (moments.product / model.motion.variance).sum(axis=(1, 2))
@@ -80,7 +80,7 @@ def standard_errors(
     sums = [
         np.stack([summed(of_link, weight * column, _GROUPS) for column in values.T], axis=1)
         for weight, values in (
-            (next_frame, np.column_stack([np.ones(len(p)), squares, products, normed])),
+            (once, np.column_stack([np.ones(len(p)), squares, products, normed])),
             (p, np.column_stack([np.ones(len(p)), moments.residual])),
         )
     ]
@@ -129,7 +129,7 @@ def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) ->
     for _ in range(_SETTLING):
         near, far = (swept(movie, of, by, workers=workers) for of, by in ((here, near), (away, far)))
         here, away = (
-            replace(of, motion=motion_step(of.motion, by)) for of, by in ((here, near), (away, far))
+            replace(of, motion=motion_step(movie, of.motion, by)) for of, by in ((here, near), (away, far))
         )
         left.append(np.log(away.motion.noise.mean() / here.motion.noise.mean()))
     return float(np.clip(left[-1] / left[-2], 0.0, _SLOWEST))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates
 from ..model import AssociationModel, Model, MotionModel
+from ..model.advection import displaced
 from ..model.movie import Movie
 
 _LEAST = 1e-6
@@ -60,7 +61,7 @@ class Fixed:
         if self.gate is None:
             return np.ones(candidates.size, dtype=np.bool_)
         tail, head, lag = candidates.tail, candidates.head, candidates.lag.astype(np.float64)
-        away = movie.position[head] - movie.position[tail] - lag[:, None] * flow[tail]
+        away = movie.position[head] - movie.position[tail] - displaced(movie, flow, (tail, candidates.lag))
         away = away @ np.linalg.pinv(movie.basis) / np.asarray(self.gate)
         return np.asarray(np.square(away).sum(axis=1) <= lag**1.5)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie, summed, weighted
+from .m_steps import over_one_interval
 
 _MOST = 0.95
 """Guard: the largest correlation of steps that is believed."""
@@ -44,7 +45,7 @@ def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[N
     """(D,) covariances of displacements beside the flow with themselves, the next and the one after that."""
     candidates = posterior.candidates
     tail, head, count = candidates.tail, candidates.head, len(movie)
-    p = posterior.probability * (candidates.lag == 1)
+    p = over_one_interval(movie, posterior)
     away = movie.position[head] - movie.position[tail] - model.surroundings.flow[tail]
     weight = np.column_stack([np.ones(len(p)), away])
     later, earlier = (

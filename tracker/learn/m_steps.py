@@ -29,17 +29,17 @@ _NONE = 1e-9
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    motion = motion_step(model.motion, posterior)
-    scale, level = _step_scale(movie, model.motion, posterior, _to_the_next_frame(posterior))
+    motion = motion_step(movie, model.motion, posterior)
+    scale, level = _step_scale(movie, model.motion, posterior)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
 
 
-def motion_step(motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
+def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
     """The motion after one M-step, with unchanged step scales."""
     assert posterior.moments is not None
-    weight = _to_the_next_frame(posterior)
+    weight = over_one_interval(movie, posterior)
     return replace(
         _steps(motion, posterior.moments, weight), renewal=_renewal(motion, posterior, weight),
         noise=_noise(motion, posterior),
@@ -54,16 +54,18 @@ def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields
 
 def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
-    candidates, p = posterior.candidates, _to_the_next_frame(posterior)
+    candidates, p = posterior.candidates, posterior.probability * (posterior.candidates.lag == 1)
     step = movie.position[candidates.head] - movie.position[candidates.tail]
     weight = summed(candidates.tail, p, len(movie))
     sums = [summed(candidates.tail, p * column, len(movie)) for column in step.T]
     return np.stack(sums, axis=1) / np.maximum(weight, _NONE)[:, None], weight
 
 
-def _to_the_next_frame(posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(E,) probabilities of links to the next frame; 0 for other links."""
-    return np.asarray(posterior.probability * (posterior.candidates.lag == 1))
+def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.float64]:
+    """(E,) probabilities of links to the next frame, if it is one interval later; 0 for other links."""
+    candidates = posterior.candidates
+    once = (candidates.lag == 1) & (np.append(movie.intervals, 1)[movie.frame[candidates.tail]] == 1)
+    return np.asarray(posterior.probability * once)
 
 
 def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -> MotionModel:
@@ -84,17 +86,19 @@ def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -
 
 
 def _step_scale(
-    movie: Movie, motion: MotionModel, posterior: LinkPosterior, weight: NDArray[np.float64]
+    movie: Movie, motion: MotionModel, posterior: LinkPosterior
 ) -> tuple[NDArray[np.float64], float]:
-    """(F - 1,) scale of the steps over each interval, and the mean square that belongs to the classes.
+    """(F - 1,) scale of the steps to each next frame, and the mean square that belongs to the classes.
 
-    A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986).
+    A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986). Over
+    frames that were not recorded the scale is the usual one.
     """
     moments, intervals = posterior.moments, len(motion.step_scale)
+    weight = over_one_interval(movie, posterior)
     assert moments is not None
     t = np.minimum(movie.frame[posterior.candidates.tail], intervals - 1)
     each_link = ((moments.square + moments.fresh_square) / motion.variance).sum(axis=(1, 2))
-    square = motion.step_scale[t] ** 2 * each_link / movie.axes / movie.spread[t]
+    square = motion.step_scale[t] ** 2 * each_link / movie.axes
     count = summed(t, weight, intervals) + _NONE
     each = summed(t, weight * square, intervals) / count
     level = float((count * each).sum() / count.sum())
@@ -104,7 +108,7 @@ def _step_scale(
     excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
     between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), _NONE)
     shrunk = level + between / (between + within / count) * (each - level)
-    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE) * movie.spread), level
+    return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
 
 
 def _renewal(

@@ -103,7 +103,7 @@ def first_order(
     every = 1 + candidates.size // _PAIRS
     for _ in range(_FIELD_ROUNDS):
         square_distances(movie.position, movie.position + flow, candidates.tail, candidates.head, square)
-        square /= movie.spread[movie.frame[candidates.tail]]
+        square /= movie.intervals[movie.frame[candidates.tail]]
         for _ in range(_ROUNDS):
             link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
@@ -251,7 +251,7 @@ def _start_model(
     noise = np.full(axes, _NOISE * float(np.median(steps)))
     motion = MotionModel(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
-        _RENEWAL * one, noise, np.sqrt(movie.spread),
+        _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
     delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
     association = AssociationModel(delay, delay.copy(), _CLUTTER)

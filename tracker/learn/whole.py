@@ -48,7 +48,7 @@ def spread(
     candidates = first_candidates(movie, flow, options.nearest, options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
-    scale = np.sqrt(movie.spread)
+    scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
     model = Model(motion, known.association, Surroundings.uniform(first.flow))

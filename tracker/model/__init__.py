@@ -4,6 +4,7 @@
 `association`   delay to the next detection, births, deaths, clutter
 `movie`         detections as arrays, in units of their spacing
 `gate`          search radius for successors
+`advection`     displacement by the flow over several frames
 """
 
 from __future__ import annotations

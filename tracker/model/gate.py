@@ -1,10 +1,12 @@
-"""Gate: distance from the predicted position within which successors are searched."""
+"""Gate: predicted positions, and the distance from them within which successors are searched."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .motion import MotionModel
+from .movie import Movie
 
 _DEVIATIONS = 4.0
 """Error level: radius in standard deviations of the widest class of steps; in 3D, 1 in 900 of its steps is
@@ -14,7 +16,7 @@ CHANCE = 1e-3
 
 
 def radius(motion: MotionModel, lag: int, chance: float) -> float:
-    """Distance from the predicted position within which detections `lag` frames later are candidates.
+    """Distance from the predicted position within which detections `lag` intervals later are candidates.
 
     Parameters
     ----------
@@ -35,3 +37,36 @@ def radius(motion: MotionModel, lag: int, chance: float) -> float:
     peak = (2 * np.pi * spread) ** (-axes / 2) / chance
     deviations = np.sqrt(2 * np.log(max(peak, 1.0)))
     return float(min(deviations, _DEVIATIONS) * np.sqrt(spread))
+
+
+def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArray[np.float64]:
+    """(N,) the radius for each detection; frames that were not recorded make it longer.
+
+    Parameters
+    ----------
+    movie : Movie
+    motion : MotionModel
+    lag : int
+        In frames.
+    chance : float
+    """
+    between, index = np.unique(movie.lasting(lag), return_inverse=True)
+    each = np.array([radius(motion, int(many), chance) for many in between])
+    return np.asarray(each[index][movie.frame])
+
+
+def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, D) displacement over `lag` frames beside the flow, from the last steps (N, D) by linear regression.
+
+    Parameters
+    ----------
+    movie : Movie
+    motion : MotionModel
+    lag : int
+        In frames.
+    step : (N, D) float64 array
+        Displacement beside the flow over the interval before; 0 if it is not known.
+    """
+    between, index = np.unique(movie.lasting(lag), return_inverse=True)
+    each = np.array([motion.continued(int(many)) for many in between])
+    return np.asarray(each[index][movie.frame] * step)

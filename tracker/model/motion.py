@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 class MotionModel:
     r"""Motion of particles relative to the common flow, in K classes and along D axes.
 
-    The step s of a particle over the interval t adds ``scale_t s`` to its position. Within a class
+    The step s of a particle in an interval adds ``scale s`` to its position. Within a class
 
     .. math:: s' = a_c s + N(0, S_c (1 - a_c^2)), \quad s \sim N(0, S_c)
 
@@ -24,7 +24,7 @@ class MotionModel:
     Parameters
     ----------
     variance : (K, D) float64 array
-        S, the variance of the step in one frame.
+        S, the variance of the step in one interval.
     correlation : (K,) float64 array
         a, the correlation of successive steps.
     share : (K,) float64 array
@@ -34,7 +34,8 @@ class MotionModel:
     noise : (D,) float64 array
         r, the variance of the localisation error.
     step_scale : (F - 1,) float64 array
-        Scale of the steps over each interval; its mean square over links is 1.
+        Scale of the steps from each frame to the next, in each of its intervals; its mean square over links
+        is 1.
     """
 
     variance: NDArray[np.float64]
@@ -76,6 +77,20 @@ class MotionModel:
         each = self.share * self.variance.sum(axis=1)
         lasting = ((1 - self.renewal) * self.correlation) ** frames
         return float((each * lasting).sum() / each.sum())
+
+    def continued(self, lag: int) -> NDArray[np.float64]:
+        """(D,) regression of the displacement over `lag` intervals on that of the interval before.
+
+        Examples
+        --------
+        >>> unit = np.ones(1)
+        >>> walk = MotionModel(unit[:, None], 0.5 * unit, unit, 0 * unit, 0.1 * unit, unit)
+        >>> walk.continued(2).round(3).tolist()
+        [0.542]
+        """
+        variance = self.share @ self.variance
+        kept = sum(self.kept(frames) for frames in range(1, lag + 1))
+        return np.asarray((kept * variance - self.noise) / (variance + 2 * self.noise))
 
     def displacement_variance(self, lag: int) -> NDArray[np.float64]:
         """(K, D) variance of the observed displacement over `lag` frames, including noise at both ends.

@@ -13,6 +13,8 @@ from ..neighbours import nearest
 
 NEIGHBOURS = 10
 """Prior: number of neighbours for the local density, whose relative error is then a third."""
+_LONELY = 0.01
+"""Prior: detections in the extent of a movie that never shows two in a frame: mostly one particle."""
 _LEAST_DISTANCE = 1e-9
 """Guard: least distance of neighbours, in spacings; closer ones count as this far apart."""
 
@@ -63,11 +65,22 @@ class Movie:
         return self.frames - 1 - self.frame
 
     @cached_property
-    def spread(self) -> NDArray[np.float64]:
-        """(F - 1,) variance of a step to the next frame relative to that of one interval: its length."""
-        return (
-            np.ones(max(self.frames - 1, 1)) if self.time is None else np.diff(self.time).astype(np.float64)
-        )
+    def intervals(self) -> NDArray[np.int64]:
+        """(F - 1,) number of intervals from each frame to the next; of a single frame, 1."""
+        if self.time is None or self.frames < 2:
+            return np.ones(max(self.frames - 1, 1), dtype=np.int64)
+        return np.diff(self.time)
+
+    def lasting(self, lag: int) -> NDArray[np.int64]:
+        """(F,) number of intervals from each frame to the one `lag` later, or at least one to the last."""
+        start = np.concatenate([[0], np.cumsum(self.intervals)])[: self.frames]
+        last = np.minimum(np.arange(self.frames) + lag, self.frames - 1)
+        return np.maximum(start[last] - start, 1)
+
+    @cached_property
+    def when(self) -> NDArray[np.int64]:
+        """(N,) time of each detection, in intervals from the first frame."""
+        return self.frame if self.time is None else (self.time - self.time[0])[self.frame]
 
     def variance_here(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(D,) variances in these coordinates, from variances (A,) along the original axes."""
@@ -141,10 +154,10 @@ def _density(
     near, square = nearest(position, frame_start, np.arange(count), NEIGHBOURS, workers=workers)
     many = (near >= 0).sum(axis=1)
     seen = many > 0
-    if not seen.any():  # never two in a frame: any density below that of the whole movie will do
+    if not seen.any():  # never two in a frame
         extent = np.ptp(position, axis=0)
         spacing = float(extent.max()) or 1.0
-        return np.full(count, spacing**-axes), spacing
+        return np.full(count, _LONELY * spacing**-axes), spacing
     spacing = float(np.sqrt(square[seen, 0]).mean()) or 1.0
     farthest = np.sqrt(square[np.arange(count), np.maximum(many - 1, 0)])
     radius = np.maximum(np.where(seen, farthest, spacing), _LEAST_DISTANCE * spacing)

@@ -1,0 +1,63 @@
+"""The posterior over links where frames were lost, gaps are long and the stage moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_flown import carried, over_gaps
+from test_lost_frames import lost
+from test_odd_movies import diffusing, film
+
+from outbid import Tracks, score
+from outbid.calibrate.calibration import Calibration
+from outbid.learned import Asked, by_posterior
+from outbid.model.advection import advected
+from outbid.model.movie import movie_of
+from outbid.simulate.scenes import Scene
+
+
+def linked(truth: Tracks, max_gap: int | None = None) -> tuple[Calibration, Tracks, float]:
+    """What is learned, the tracks, and their link F1."""
+    shown, links = by_posterior(truth.detections, Asked(divisions=False, max_gap=max_gap))
+    tracks = Tracks(truth.detections, links.pairs)
+    return shown, tracks, score(tracks, truth, gate=1e-6, families=("links",)).values["link_f1"]
+
+
+def test_a_frame_that_shows_no_flow_goes_on_as_the_last_one_that_does() -> None:
+    place = np.array([[0.0], [9.0], [1.0], [10.0], [5.0], [14.0]])
+    start = np.array([0, 2, 4, 4, 6])  # nothing is seen in the third frame
+    flow = np.array([[1.0], [1.0], [0.0], [0.0], [0.0], [0.0]])
+    ways = advected(movie_of(place, start, spacing=1.0), flow, np.array([0, 2]), 2)
+    assert [way.ravel().tolist() for way in ways] == [[1.0, 1.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("frames", [2, 3, 4, 5, 40])
+def test_a_single_particle(frames: int) -> None:
+    assert linked(film(diffusing(0.4), particles=1, frames=frames))[2] == 1
+
+
+@pytest.mark.parametrize("disc", [0.0, 0.2])
+def test_gaps_are_closed_on_a_stage_that_jitters(disc: float) -> None:
+    truth = carried(0.4, disc=disc)
+    _, tracks, f1 = linked(truth)
+    assert over_gaps(truth, tracks) > 0.985
+    assert f1 > 0.998
+
+
+def test_over_frames_that_are_lost_the_flow_is_that_of_all() -> None:
+    truth = carried(disc=0.3, frames=60, step=0.05, count=400)
+    truth = lost(truth, np.concatenate([[a, a + 1, a + 2] for a in range(4, 60, 8)]))
+    _, tracks, _ = linked(truth)
+    assert over_gaps(truth, tracks) > 0.895
+
+
+def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
+    """Particles that keep a direction go farther than those that diffuse."""
+    scene = Scene(0.12, 20.0, particles=300, frames=50, turnover=0.0)
+    truth = lost(scene.film(2), np.arange(20, 24))
+    shown, tracks, _ = linked(truth)
+    across = tracks.detections.frame[tracks.links[:, 0]] == 19
+    right = {tuple(link) for link in truth.links.tolist()}
+    assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
+    assert across.sum() > 0.9 * 300
+    assert shown.pace is None
