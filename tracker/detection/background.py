@@ -8,21 +8,21 @@ along z are not combined, because out-of-focus light changes from plane to plane
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .background_cpu import block_sums, spread
 from .joint_cpu import Noise
-from .response import Slab, bell, correlate
+from .response import bell, correlate
 
 _RIDGE = 0.004  # of the squared window: keeps a slope from what few voxels say; 0.05 bent a ramp visibly
 _REACH = 2.5  # windows
+_ALONE = np.ones(1)
 
-Part = Callable[[Slab], tuple[NDArray[np.float32], NDArray[np.bool_]]]
-"""The values of a slab that are smoothed, and which of its voxels count."""
+Grid = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,66 +40,88 @@ class Smoother:
     shape: tuple[int, int, int]
     wide: tuple[float, float]
 
-    @property
-    def block(self) -> tuple[int, int]:
-        """Voxels of a block along y and x."""
-        y, x = (max(1, int(width / 2)) for width in self.wide)
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first row, column of each block, and the end: blocks of half a window, as even as can be."""
+        y, x = (
+            np.linspace(0, size, -(-size // max(1, int(width / 2))) + 1).astype(np.int64)
+            for size, width in zip(self.shape[1:], self.wide, strict=True)
+        )
         return y, x
 
     def centres(self, axis: int) -> NDArray[np.float64]:
         """Centres of the blocks along y (0) or x (1), in voxels."""
-        size, block = self.shape[1 + axis], self.block[axis]
-        starts = np.arange(0, size, block)
-        return (starts + np.minimum(starts + block, size) - 1) / 2
+        return (self.edges[axis][:-1] + self.edges[axis][1:] - 1) / 2
 
-    def shares(self, axis: int, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """For voxels first to last: the block before each, and the fractional distance from its centre."""
-        centres, voxel = self.centres(axis), np.arange(first, last)
-        before = np.clip(np.searchsorted(centres, voxel) - 1, 0, max(len(centres) - 2, 0))
-        after = np.minimum(before + 1, len(centres) - 1)
-        return before, (voxel - centres[before]) / np.maximum(centres[after] - centres[before], 1.0)
-
-    def fit(self, parts: list[Slab], part: Part, noise: Noise) -> Ground:
-        """The background of the values that `part` returns for each slab."""
-        line = self._line(*self._sums(parts, part))
-        first = Ground(self, line)
-
-        def rest(slab: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-            values, keep = part(slab)
-            smooth = first.rows(slab.start, slab.stop)
-            return (values - smooth) / variance(smooth, noise), keep
-
-        return Ground(self, line + variance(line, noise) * self._line(*self._sums(parts, rest)))
-
-    def _sums(self, parts: list[Slab], part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Counts and sums of all blocks; slabs consist of whole blocks."""
-        size = self.shape[0], len(self.centres(0)), len(self.centres(1))
-        weight, total = np.zeros(size), np.zeros(size)
-        for slab in parts:
-            here = slice(slab.start // self.block[0], -(-slab.stop // self.block[0]))
-            values, keep = part(slab)
-            block_sums(values, keep, self.block, weight[:, here], total[:, here])
-        return weight, total
-
-    def _line(self, weight: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The fitted line at the centre of each block."""
-        y, x = (bell(w / b, reach=_REACH) for w, b in zip(self.wide, self.block, strict=True))
-        taps = np.ones(1), y, x
-        s0, t0 = correlate(weight, taps) + 1e-6, correlate(total, taps)
-        out = t0 / s0
+    @cached_property
+    def shares(self) -> tuple[tuple[NDArray[np.int64], Grid], ...]:
+        """For each row, column: the block before it, and the fractional distance from its centre."""
+        made = []
         for axis in (0, 1):
-            if weight.shape[1 + axis] < 3:
+            centres, voxel = self.centres(axis), np.arange(self.shape[1 + axis])
+            before = np.clip(np.searchsorted(centres, voxel) - 1, 0, max(len(centres) - 2, 0))
+            after = np.minimum(before + 1, len(centres) - 1)
+            share = (voxel - centres[before]) / np.maximum(centres[after] - centres[before], 1.0)
+            made.append((before, share.astype(np.float32)))
+        return tuple(made)
+
+    def zeros(self, *more: int) -> Grid:
+        """(…, Z, b, c): values for each block."""
+        return np.zeros((*more, self.shape[0], *(len(edges) - 1 for edges in self.edges)), np.float32)
+
+    def add_up(self, values: Grid, gauge: Grid, most: float, start: int, sums: Grid) -> None:
+        """Write the sums (4, Z, b, c) over blocks of the rows from `start` on; see `block_sums`."""
+        y, x = self.edges
+        first, last = np.searchsorted(y, [start, start + values.shape[1]])
+        block_sums(values, gauge, np.float32(most), y[first : last + 1] - start, x, sums[:, :, first:last])
+
+    def fit(self, sums: Grid, noise: Noise) -> Ground:
+        """The background of values with these sums over blocks."""
+        count, total, *away = sums
+        weights = self._weights(count)
+        line = self._line(weights, total)
+        smooth = line * count
+        for axis, offset in enumerate(away):
+            if line.shape[1 + axis] < 3:
                 continue
-            u = (
-                (self.centres(axis) / self.wide[axis])[:, None]
-                if axis == 0
-                else self.centres(axis) / self.wide[axis]
-            )
-            s1 = correlate(weight * u, taps) - u * s0
-            s2 = correlate(weight * u**2, taps) - 2 * u * (s1 + u * s0) + u**2 * s0
-            t1 = correlate(total * u, taps) - u * t0
-            slope = (t1 - t0 * s1 / s0) / (s2 - s1**2 / s0 + _RIDGE * s0)
-            out = out - slope * s1 / s0
+            smooth += np.gradient(line, self.centres(axis), axis=1 + axis).astype(np.float32) * offset
+            # The mean over a block of what is interpolated between the centres of blocks.
+            inner = [slice(None)] * 3
+            inner[1 + axis] = slice(1, -1)
+            smooth[tuple(inner)] += count[tuple(inner)] * np.diff(line, 2, axis=1 + axis) / 8
+        scale: Grid = variance(line, noise)
+        return Ground(self, line + scale * self._line(weights, (total - smooth) / scale))
+
+    def _along(self, values: Grid, axis: int, power: int) -> Grid:
+        """Sums over a window along an axis, weighted with a power of the distance in windows."""
+        wide, (edges, size) = self.wide[axis], (self.edges[axis], self.shape[1 + axis])
+        block = size / (len(edges) - 1)
+        taps = bell(wide / block, reach=_REACH)
+        taps = taps * ((np.arange(len(taps)) - len(taps) // 2) * block / wide) ** power
+        return correlate(values, (_ALONE, taps, _ALONE) if axis == 0 else (_ALONE, _ALONE, taps))
+
+    def _weights(self, count: Grid) -> tuple[Grid, list[tuple[Grid, Grid] | None]]:
+        """Sums of weights, and for each axis the mean offset and its variance with a ridge."""
+        y, x = (self._along(count, axis, 0) for axis in (0, 1))
+        s0 = self._along(x, 0, 0) + np.float32(1e-6)
+        moments: list[tuple[Grid, Grid] | None] = []
+        for axis, other in enumerate((x, y)):
+            if count.shape[1 + axis] < 3:
+                moments.append(None)
+                continue
+            s1, s2 = (self._along(other, axis, power) / s0 for power in (1, 2))
+            moments.append((s1, s2 - s1**2 + np.float32(_RIDGE)))
+        return s0, moments
+
+    def _line(self, weights: tuple[Grid, list[tuple[Grid, Grid] | None]], total: Grid) -> Grid:
+        """The fitted line at the centre of each block."""
+        s0, moments = weights
+        y, x = (self._along(total, axis, 0) for axis in (0, 1))
+        mean = self._along(x, 0, 0) / s0
+        out = mean.copy()
+        for axis, (other, moment) in enumerate(zip((x, y), moments, strict=True)):
+            if moment is not None:
+                out -= moment[0] * (self._along(other, axis, 1) / s0 - mean * moment[0]) / moment[1]
         return out
 
 
@@ -108,34 +130,36 @@ class Ground:
     """A fitted background: its values (Z, b, c) at the centres of the blocks of a smoother."""
 
     smoother: Smoother
-    grid: NDArray[np.float64]
+    grid: Grid
 
-    def rows(self, first: int, last: int) -> NDArray[np.float32]:
+    def rows(self, first: int, last: int) -> Grid:
         """(Z, last - first, X): the background of some rows."""
         depth, _, width = self.smoother.shape
-        out = np.empty((depth, last - first, width), np.float32)
-        spread(self.grid, *self.smoother.shares(0, first, last), *self.smoother.shares(1, 0, width), out)
+        out = np.zeros((depth, last - first, width), np.float32)
+        self.add_to(out, first)
         return out
+
+    def add_to(self, values: Grid, first: int) -> None:
+        """Add the background to values (Z, y, X) of rows from `first` on."""
+        (y, u), (x, v) = self.smoother.shares
+        last = first + values.shape[1]
+        spread(self.grid, y[first:last], u[first:last], x, v, values)
 
     def at(self, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,): the background at places (n, 3) in voxels."""
         voxel = np.clip(np.rint(place).astype(np.int64), 0, np.array(self.smoother.shape) - 1)
-        (y, u), (x, v) = (self._before(axis, voxel[:, 1 + axis]) for axis in (0, 1))
+        (y, u), (x, v) = (
+            (before[voxel[:, 1 + axis]], share[voxel[:, 1 + axis]])
+            for axis, (before, share) in enumerate(self.smoother.shares)
+        )
         y1, x1 = np.minimum(y + 1, self.grid.shape[1] - 1), np.minimum(x + 1, self.grid.shape[2] - 1)
         z = voxel[:, 0]
         low = self.grid[z, y, x] * (1 - u) + self.grid[z, y1, x] * u
         return low + v * (self.grid[z, y, x1] * (1 - u) + self.grid[z, y1, x1] * u - low)
 
-    def _before(self, axis: int, voxel: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        before, share = self.smoother.shares(axis, 0, self.smoother.shape[1 + axis])
-        return before[voxel], share[voxel]
-
 
 def variance(mean: NDArray, noise: Noise) -> NDArray:
-    """Variance of voxels with these means."""
-    return np.maximum(noise.base + noise.slope * mean, noise.least)
-
-
-def whole(shape: tuple[int, ...]) -> list[Slab]:
-    """One slab: the whole frame."""
-    return [Slab(0, shape[1], 0, shape[1])]
+    """Variance of voxels with these means, in their precision."""
+    return np.maximum(
+        mean * mean.dtype.type(noise.slope) + mean.dtype.type(noise.base), mean.dtype.type(noise.least)
+    )

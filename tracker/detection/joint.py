@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .._arrays import to_host
 from .background import variance
-from .joint_cpu import AMPLITUDE, MISFIT, Noise, Optics, paint, sweep
-from .null import spread_below
+from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, sweep
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
-from .significance import measure_wrong, residual, significance
+from .significance import significance, survey
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
 _QUIET = 2.5  # standard deviations above which a voxel is no background
@@ -24,42 +26,44 @@ ROUNDS = 3
 _NEW_LOW, _NEW_APART = 3.3, 0.8  # standard deviations of a residual; widths from the next spot
 _KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
 _CLOSE = 3.0  # widths within which the weaker of two goes first
+_TOUCHING = 2 * NEAREST  # widths within which spots are fitted to the same voxels
+_ENOUGH = 0.02  # squared standard deviations: a seventh of the errors, and what is left is far less
 _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
 _CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
 _LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
 WIDE = 1.15  # standard deviations of a residual above which its spread is the null
-_RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 
 def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float64]:
     """Fit the background of a frame and start spots at all maxima above `low`; returns their heights."""
 
-    def part(slab: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        rows = slice(slab.start, slab.stop)
-        return scene.image[:, rows], scene.quiet[:, rows]
+    def quiet(_: NDArray[np.float32], slab: Slab) -> tuple[NDArray[np.float32], float]:
+        return to_host(scene.significance(slab))[:, slab.core], _QUIET
 
-    def mark(slab: Slab) -> None:
-        scene.quiet[:, slab.start : slab.stop] = to_host(scene.significance(slab))[:, slab.core] < _QUIET
+    scene.rest_on(scene.smoother.fit(scene.measured, scene.noise))
+    for _ in range(_TURNS - 1):
+        scene.rest_on(scene.smoother.fit(scene.summed(quiet), scene.noise))
 
-    for turn in range(_TURNS):
-        scene.ground = scene.smoother.fit(scene.parts, part, scene.noise)
-        scene.repaint()
-        if turn < _TURNS - 1:
-            scene.work.each(mark, scene.parts)
-    place, height = scene.maxima(scene.significance, low)
-    if pairs and len(place):
-        more, _ = scene.maxima(lambda slab: _sharp(scene, slab), _PAIR_LOW)
-        if len(more):
-            apart, _ = cKDTree(place / scene.unit).query(more / scene.unit)
-            place = np.concatenate([place, more[apart > _PAIR_APART]])
-            height = np.concatenate([height, np.full(len(place) - len(height), _PAIR_LOW)])
+    def responses(slab: Slab) -> Iterator[Any]:
+        z = scene.significance(slab)
+        yield z
+        if pairs:
+            yield _sharp(scene, slab, to_host(z) > _STANDS_OUT)
+
+    (place, height), *sharp = scene.maxima(responses, low, *[_PAIR_LOW] * pairs)
+    for more, _ in sharp if len(place) else ():
+        apart, _ = cKDTree(place / scene.unit).query(more / scene.unit)
+        place = np.concatenate([place, more[apart > _PAIR_APART]])
+        height = np.append(height, np.full(len(place) - len(height), _PAIR_LOW))
     scene.add(place)
     return height
 
 
-def _sharp(scene: Scene, slab: Slab) -> NDArray[np.float32]:
+def _sharp(scene: Scene, slab: Slab, where: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Response of a sharper filter (a difference of Gaussians) in standard deviations; separates pairs."""
+    if not where.any():
+        return np.zeros(where.shape, np.float32)
     light = np.nan_to_num(scene.image[:, slab.wide] - scene.model[:, slab.wide])
     one, two = ([bell(c * float(s), 1, 3) for s in scene.optics.sigma] for c in _PAIR)
     one, two = ([taps / taps.sum() for taps in side] for side in (one, two))
@@ -69,17 +73,24 @@ def _sharp(scene: Scene, slab: Slab) -> NDArray[np.float32]:
         for left, right in ((longer, two), (longer, longer), (two, two))
     )
     values = correlate(light, (one[0], one[1], one[2])) - correlate(light, (two[0], two[1], two[2]))
-    spread = variance(scene.model[:, slab.wide] + np.maximum(light, 0), scene.noise)
-    values /= np.sqrt((narrow + broad - 2 * cross) * spread)
-    values[to_host(scene.significance(slab)) < _STANDS_OUT] = -9
-    return values.astype(np.float32)
+    spread = variance(scene.model[:, slab.near] + slab.inside(np.maximum(light, 0)), scene.noise)
+    return np.where(where, slab.inside(values) / np.sqrt((narrow + broad - 2 * cross) * spread), -9)
 
 
-def fit(scene: Scene, sweeps: int) -> None:
-    """Update all spots this many times, brightest first."""
+def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
+    """Update the spots that are not at rest this many times, brightest first.
+
+    A spot rests when its step is expected to lessen the squared standard deviations by less than `enough`,
+    until a neighbour moves.
+    """
     order = np.argsort(-scene.spots[:, AMPLITUDE], kind="stable")
+    i, j = cKDTree(scene.in_widths).query_pairs(_TOUCHING, output_type="ndarray").T
+    pairs = np.argsort(np.concatenate([i, j]), kind="stable")
+    near = np.concatenate([j, i])[pairs]
+    start = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([i, j]), minlength=len(order)))])
+    which = order, scene.active, start, near
     for _ in range(sweeps):
-        sweep(scene.frame, scene.noise, scene.optics, scene.spots, order, _STEP, scene.curvature)
+        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, (_STEP, enough), scene.curvature)
 
 
 def find(
@@ -98,20 +109,18 @@ def find(
     """
     scene = Scene(image, noise, optics, work)
     begin(scene, LOW, pairs=True)
-    if len(scene.spots) == 0:
-        return scene, np.empty(0)
-    for turn in range(rounds):
+    for turn in range(rounds if len(scene.spots) else 0):
         fit(scene, 3)
         for _ in range(2):
             scene.background()
             fit(scene, 2)
         measure_blur(scene, most_blur)
-        measure_wrong(scene)
-        sample = [residual(scene, slab)[:, slab.core][:, ::2, ::2].ravel() for slab in scene.parts]
-        scene.spread = spread_below(np.concatenate(sample)) / _RESIDUAL_SPREAD
         prune(scene, _KEEP * LOW)
+        new = survey(scene, _NEW_LOW)
         if turn < rounds - 1:
-            _add(scene, _NEW_LOW * max(scene.spread, 1.0))
+            if len(new) and len(scene.spots):
+                new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
+            scene.add(new)
     z = significance(scene)
     return scene, z / scene.spread if scene.spread > WIDE else z
 
@@ -156,26 +165,20 @@ def _merged(scene: Scene) -> NDArray[np.bool_]:
 
 def prune(scene: Scene, least: float) -> None:
     """Remove spots of low significance, the weakest of neighbours first, and fit the others again."""
-    scene.spots = np.ascontiguousarray(scene.spots[scene.spots[:, AMPLITUDE] > 0])
+    scene.keep(scene.spots[:, AMPLITUDE] > 0)
+    z = significance(scene)
     for _ in range(4):
-        if len(scene.spots) == 0:
-            return
-        z = significance(scene)
         weak = z < least
         if not weak.any():
             return
         for i, j in cKDTree(scene.in_widths).query_pairs(_CLOSE, output_type="ndarray"):
             if weak[i] and weak[j]:
                 weak[i if z[i] > z[j] else j] = False
-        for j in np.flatnonzero(weak):
-            paint(scene.model, scene.spots, j, scene.optics, -1.0, 0.0)
-        scene.spots = np.ascontiguousarray(scene.spots[~weak])
+        away = cKDTree(scene.in_widths[weak]).query(scene.in_widths, distance_upper_bound=_TOUCHING)[0]
+        scene.active |= np.isfinite(away)
+        touched = scene.active[~weak]
+        scene.keep(~weak)
+        before, z = scene.spots.copy(), z[~weak]
         fit(scene, 2)
-
-
-def _add(scene: Scene, low: float) -> None:
-    """Start new spots at the maxima of the residual."""
-    place, _ = scene.maxima(lambda slab: residual(scene, slab), low)
-    if len(place) and len(scene.spots):
-        place = place[cKDTree(scene.in_widths).query(place / scene.unit)[0] > _NEW_APART]
-    scene.add(place)
+        touched |= (scene.spots != before).any(axis=1)
+        z[touched] = significance(scene, touched)

@@ -23,6 +23,8 @@ STEP = 0.1
 ENTRIES = 491  # squared distances 0 .. 49: seven widths
 WINDOW = 6.75
 """Squared widths within which a spot is fitted."""
+NEAREST = 2.6
+"""Widths to which any spot is painted: at least those within which it is fitted."""
 _PLACE_PRIOR = 4.0  # a step of half a voxel costs 1/2: it damps steps, not estimates
 _BEYOND = 0.5  # voxels that a spot may be beyond the centre of the last one
 _DIM = 8.0  # standard errors below which the size of a spot is not its own
@@ -75,31 +77,48 @@ def span(centre, reach, size):  # pragma: no cover
     return max(0, math.ceil(centre - reach)), min(size, math.floor(centre + reach) + 1)
 
 
+@njit(nogil=True, cache=True, inline="always")
+def box(spot, optics, shape, reach):  # pragma: no cover
+    """Inverse widths of a spot along z, y, x, and the planes and rows within reach (in widths)."""
+    size = math.exp(spot[LOG_SIZE])
+    sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
+    z0, z1 = 0, 1
+    if not optics.flat:
+        z0, z1 = span(spot[Z], reach * sz, shape[0])
+    y0, y1 = span(spot[Y], reach * sy, shape[1])
+    return (0.0 if optics.flat else 1 / sz, 1 / sy, 1 / sx), (z0, z1, y0, y1)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def chord(spot, away, within, narrow, size):  # pragma: no cover
+    """Voxels along x, from first to last plus 1, less than `within` squared widths away.
+
+    away: squared widths that their row is away; narrow: 1 over the width.
+    """
+    if away >= within:
+        return 0, 0
+    return span(spot[X], math.sqrt(within - away) / narrow, size)
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def paint(model, spots, j, optics, share, inner):  # pragma: no cover
     """Add `share` of the light of a spot, beyond `inner` squared widths, to model (Z, Y, X) f4."""
     s = spots[j]
-    if s[AMPLITUDE] == 0 or share == 0:
+    light, profile = share * s[AMPLITUDE], optics.profile
+    if light == 0:
         return
-    size = math.exp(s[LOG_SIZE])
-    sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
-    z0, z1 = 0, 1
-    if not optics.flat:
-        z0, z1 = span(s[Z], s[REACH] * sz, model.shape[0])
-    y0, y1 = span(s[Y], s[REACH] * sy, model.shape[1])
-    x0, x1 = span(s[X], s[REACH] * sx, model.shape[2])
-    light = share * s[AMPLITUDE]
-    profile = optics.profile
+    within = min(s[REACH] ** 2, STEP * (ENTRIES - 1.001))
+    (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, model.shape, s[REACH])
     for z in range(z0, z1):
-        away_z = 0.0 if optics.flat else ((z - s[Z]) / sz) ** 2
+        away_z = ((z - s[Z]) * nz) ** 2
         for y in range(y0, y1):
-            away_y = away_z + ((y - s[Y]) / sy) ** 2
+            away_y = away_z + ((y - s[Y]) * ny) ** 2
+            x0, x1 = chord(s, away_y, within, nx, model.shape[2])
             for x in range(x0, x1):
-                q = (away_y + ((x - s[X]) / sx) ** 2) / STEP
-                i = int(q)
-                if i < ENTRIES - 1 and q * STEP >= inner:
-                    t = q - i
-                    model[z, y, x] += light * (profile[i] * (1 - t) + profile[i + 1] * t)
+                q = (away_y + ((x - s[X]) * nx) ** 2) / STEP
+                i = min(int(q), ENTRIES - 2)
+                if q * STEP >= inner:
+                    model[z, y, x] += light * (profile[i] + (profile[i + 1] - profile[i]) * (q - i))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -109,13 +128,41 @@ def paint_all(model, spots, optics, share, inner):  # pragma: no cover
         paint(model, spots, j, optics, share[j], inner)
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def shade(total, frame, noise, optics, spots, share, blocks):  # pragma: no cover
+    """Subtract a share (n,) f8 of the light of spots from sums over blocks (Z, b, c) f4.
+
+    frame: image and model; blocks: the block of each row (Y,) i8 and column (X,) i8. Voxels that are not
+    measured or saturated are in no sum.
+    """
+    image, rows, columns, profile = frame[0], blocks[0], blocks[1], optics.profile
+    for j in range(len(spots)):
+        s = spots[j]
+        light = share[j] * s[AMPLITUDE]
+        if light == 0:
+            continue
+        within = min(s[REACH] ** 2, STEP * (ENTRIES - 1.001))
+        (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, image.shape, s[REACH])
+        for z in range(z0, z1):
+            away_z = ((z - s[Z]) * nz) ** 2
+            for y in range(y0, y1):
+                away_y = away_z + ((y - s[Y]) * ny) ** 2
+                x0, x1 = chord(s, away_y, within, nx, image.shape[2])
+                for x in range(x0, x1):
+                    if image[z, y, x] < noise.top:
+                        q = (away_y + ((x - s[X]) * nx) ** 2) / STEP
+                        i = min(int(q), ENTRIES - 2)
+                        p = profile[i] + (profile[i + 1] - profile[i]) * (q - i)
+                        total[z, rows[y], columns[x]] -= light * p
+
+
 @njit(nogil=True, cache=True)
 def reach_of(amplitude, noise, profile):  # pragma: no cover
-    """Radius, in widths, within which the light of a spot is at least a quarter of its noise."""
-    for i in range(ENTRIES - 1, 62, -1):
-        if amplitude * profile[i] > 0.25 * noise:
+    """Radius, in widths, within which the light of a spot is at least a tenth of its noise."""
+    for i in range(ENTRIES - 1, 67, -1):
+        if amplitude * profile[i] > 0.1 * noise:
             return math.sqrt(i * STEP)
-    return 2.5
+    return NEAREST
 
 
 @njit(nogil=True, cache=True)
@@ -139,61 +186,78 @@ def invert(matrix):  # pragma: no cover
 def _weigh(frame, noise, optics, spot, information, score, sums):  # pragma: no cover
     """Fisher information (6, 6) and score (6,) of amplitude, z, y, x, ln widths in plane and along z.
 
-    The model contains everything except this spot. sums: squared residuals, variances, squared light, voxels,
-    weighted squared residuals.
+    The model contains all spots. sums: squared residuals, variances, squared light, voxels, weighted squared
+    residuals.
     """
     image, model = frame
     information[:] = 0.0
     score[:] = 0.0
     sums[:] = 0.0
-    size = math.exp(spot[LOG_SIZE])
-    sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
-    wide = math.sqrt(WINDOW)
-    z0, z1 = 0, 1
-    if not optics.flat:
-        z0, z1 = span(spot[Z], wide * sz, image.shape[0])
-    y0, y1 = span(spot[Y], wide * sy, image.shape[1])
-    x0, x1 = span(spot[X], wide * sx, image.shape[2])
-    slope = np.zeros(6)
     amplitude, profile = spot[AMPLITUDE], optics.profile
+    (nz, ny, nx), (z0, z1, y0, y1) = box(spot, optics, image.shape, math.sqrt(WINDOW))
     for z in range(z0, z1):
-        dz = 0.0 if optics.flat else (z - spot[Z]) / sz
+        dz = (z - spot[Z]) * nz
         for y in range(y0, y1):
-            dy = (y - spot[Y]) / sy
+            dy = (y - spot[Y]) * ny
+            x0, x1 = chord(spot, dz * dz + dy * dy, WINDOW, nx, image.shape[2])
+            # Sums over a row: p and k are the profile and its slope, numbers are powers of the distance.
+            pp = pk = pk1 = pk2 = kk = kk1 = kk2 = kk3 = kk4 = pr = kr = kr1 = kr2 = 0.0
             for x in range(x0, x1):
-                dx = (x - spot[X]) / sx
-                q = dz * dz + dy * dy + dx * dx
-                seen = image[z, y, x]
-                if q >= WINDOW or not math.isfinite(seen):
-                    continue
-                q /= STEP
-                i = int(q)
-                t = q - i
-                p = profile[i] * (1 - t) + profile[i + 1] * t
-                mean = model[z, y, x] + amplitude * p
+                seen, mean = image[z, y, x], model[z, y, x]
                 r = seen - mean
-                if seen >= noise.top and r < 0:  # cut off: it says nothing
+                if not math.isfinite(r) or (seen >= noise.top and r < 0):  # cut off: it says nothing
                     continue
-                light = amplitude * p + max(model[z, y, x] - spot[LEVEL], 0.0)
+                dx = (x - spot[X]) * nx
+                q = (dz * dz + dy * dy + dx * dx) / STEP
+                i = int(q)
+                steep = profile[i + 1] - profile[i]
+                p = profile[i] + steep * (q - i)
+                own = amplitude * p
+                light = optics.blur * (own + max(mean - own - spot[LEVEL], 0.0))
                 v = max(noise.base + noise.slope * mean, noise.least)
-                w = 1 / (v + (optics.blur * light) ** 2)
-                k = -2 * amplitude * (profile[i + 1] - profile[i]) / STEP
-                slope[0] = p
-                slope[1] = 0.0 if optics.flat else k * dz / sz
-                slope[2] = k * dy / sy
-                slope[3] = k * dx / sx
-                slope[4] = k * (dy * dy + dx * dx)
-                slope[5] = k * dz * dz
-                for u in range(6):
-                    cw = w * slope[u]
-                    score[u] += cw * r
-                    for h in range(u + 1):
-                        information[u, h] += cw * slope[h]
+                w = 1 / (v + light * light)
+                wk = -2 * amplitude / STEP * steep * w
+                wkk = -2 * amplitude / STEP * steep * wk
+                wkp, wkr = wk * p, wk * r
+                pp += w * p * p
+                pr += w * p * r
+                pk, pk1, pk2 = pk + wkp, pk1 + wkp * dx, pk2 + wkp * dx * dx
+                kr, kr1, kr2 = kr + wkr, kr1 + wkr * dx, kr2 + wkr * dx * dx
+                kk, kk1, kk2 = kk + wkk, kk1 + wkk * dx, kk2 + wkk * dx * dx
+                kk3, kk4 = kk3 + wkk * dx * dx * dx, kk4 + wkk * dx * dx * dx * dx
                 sums[0] += r * r
                 sums[1] += v
-                sums[2] += (amplitude * p) ** 2
+                sums[2] += own * own
                 sums[3] += 1
                 sums[4] += w * r * r
+            pz, py, e, f = dz * nz, dy * ny, dy * dy, dz * dz
+            score[0] += pr
+            score[1] += pz * kr
+            score[2] += py * kr
+            score[3] += nx * kr1
+            score[4] += e * kr + kr2
+            score[5] += f * kr
+            information[0, 0] += pp
+            information[1, 0] += pz * pk
+            information[2, 0] += py * pk
+            information[3, 0] += nx * pk1
+            information[4, 0] += e * pk + pk2
+            information[5, 0] += f * pk
+            information[1, 1] += pz * pz * kk
+            information[2, 1] += pz * py * kk
+            information[3, 1] += pz * nx * kk1
+            information[4, 1] += pz * (e * kk + kk2)
+            information[5, 1] += pz * f * kk
+            information[2, 2] += py * py * kk
+            information[3, 2] += py * nx * kk1
+            information[4, 2] += py * (e * kk + kk2)
+            information[5, 2] += py * f * kk
+            information[3, 3] += nx * nx * kk2
+            information[4, 3] += nx * (e * kk1 + kk3)
+            information[5, 3] += nx * f * kk1
+            information[4, 4] += e * e * kk + 2 * e * kk2 + kk4
+            information[5, 4] += f * (e * kk + kk2)
+            information[5, 5] += f * f * kk
     for u in range(6):
         for h in range(u):
             information[h, u] = information[u, h]
@@ -246,23 +310,27 @@ def _shared(information, score, curvature):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def visit(frame, noise, optics, spots, j, step, curvature):  # pragma: no cover
+def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cover
     """One Fisher scoring step for spot j, with the others fixed; the model is updated.
 
-    frame: image and model (Z, Y, X) f4, with all spots in the model; step: largest move of a spot, in widths;
-    curvature (2, 3) f8: information and score on the shared ln widths, to which those of this spot are added.
+    frame: image and model (Z, Y, X) f4, with all spots in the model; limits: largest move of a spot, in
+    widths, and whether it ever rests; curvature (2, 3) f8: information and score on the shared ln widths, to
+    which those of a spot that never rests are added. Returns by how much the step was expected to lessen the
+    squared deviations.
     """
     s = spots[j]
-    paint(frame[1], spots, j, optics, -1.0, 0.0)
     information, score, sums = np.empty((6, 6)), np.empty(6), np.empty(5)
     _weigh(frame, noise, optics, s, information, score, sums)
+    before, gain = spots[j : j + 1].copy(), 0.0
     if sums[3] < 4 or not information[0, 0] > 1e-12 or not math.isfinite(score[0]):
         s[AMPLITUDE], s[ERROR] = 0.0, 1e9
-        return
+        paint(frame[1], before, 0, optics, -1.0, 0.0)
+        return 0.0
     amplitude, alone = s[AMPLITUDE], information[0, 0]
     variance = 1 / alone
     if amplitude == 0:
         s[AMPLITUDE] = max(score[0] / alone, 0.0)
+        gain = s[AMPLITUDE] * score[0]
     else:
         prior = min(optics.sizes, _DIM_SIZE) if amplitude < _DIM * s[ERROR] else optics.sizes
         own, pull = _own(information, score, optics, prior, s[LOG_SIZE])
@@ -273,29 +341,44 @@ def visit(frame, noise, optics, spots, j, step, curvature):  # pragma: no cover
         move = own @ pull
         if math.isfinite(move[0] + move[1] + move[2] + move[3] + move[4]) and own[0, 0] > 0:
             variance = own[0, 0]
+            gain = move @ pull
             s[AMPLITUDE] = min(
                 max(amplitude + move[0], 0.2 * amplitude), 5 * amplitude + 5 / math.sqrt(alone)
             )
             size = math.exp(s[LOG_SIZE])
             for axis in range(1 if optics.flat else 0, 3):
-                most = step * max(optics.sigma[axis] * size, 0.5)
+                most = limits[0] * max(optics.sigma[axis] * size, 0.5)
                 place = s[1 + axis] + min(max(move[1 + axis], -most), most)
                 s[1 + axis] = min(max(place, -_BEYOND), frame[0].shape[axis] - 1 + _BEYOND)
             s[LOG_SIZE] = min(max(s[LOG_SIZE] + min(max(move[4], -0.15), 0.15), -0.7), 0.9)
-        _shared(information, score, curvature)
+        if limits[1] == 0:
+            _shared(information, score, curvature)
     s[ERROR] = math.sqrt(variance)
     s[MISFIT] = (sums[0] - sums[1]) / max(sums[2], 1e-9)
     voxels = max(alone * sums[1] / sums[3], 1.0)  # that a spot is seen on
     s[REACH] = reach_of(s[AMPLITUDE], math.sqrt(max(sums[1] / sums[3], 1e-12) / voxels), optics.profile)
+    paint(frame[1], before, 0, optics, -1.0, 0.0)
     paint(frame[1], spots, j, optics, 1.0, 0.0)
+    return gain
 
 
 @njit(nogil=True, cache=True)
-def sweep(frame, noise, optics, spots, order, step, curvature):  # pragma: no cover
-    """Update the spots once in the given order; curvature (2, 3) f8 is that of this sweep."""
+def sweep(frame, noise, optics, spots, which, limits, curvature):  # pragma: no cover
+    """Update the active spots once; curvature (2, 3) f8 is that of this sweep.
+
+    which: order (n,) of visits, active (n,) bool, and the neighbours of spot j, near[start[j]:start[j + 1]],
+    which a spot wakes when its step is expected to lessen the squared deviations by limits[1]; limits[0]:
+    largest move, in widths.
+    """
+    order, active, start, near = which
     curvature[:] = 0.0
     for j in order:
-        visit(frame, noise, optics, spots, j, step, curvature)
+        if not active[j]:
+            continue
+        active[j] = visit(frame, noise, optics, spots, j, limits, curvature) >= limits[1]
+        if active[j]:
+            for k in range(start[j], start[j + 1]):
+                active[near[k]] = True
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -304,9 +387,7 @@ def errors(frame, noise, optics, spots):  # pragma: no cover
     out = np.zeros((len(spots), 5))
     information, score, sums = np.empty((6, 6)), np.empty(6), np.empty(5)
     for j in range(len(spots)):
-        paint(frame[1], spots, j, optics, -1.0, 0.0)
         _weigh(frame, noise, optics, spots[j], information, score, sums)
-        paint(frame[1], spots, j, optics, 1.0, 0.0)
         own, _ = _own(information, score, optics, optics.sizes, 0.0)
         for u in range(5):
             own[u, u] = own[u, u] * (1 + 1e-6) + 1e-12
@@ -315,42 +396,3 @@ def errors(frame, noise, optics, spots):  # pragma: no cover
             out[j, u] = math.sqrt(max(own[1 + u, 1 + u], 0.0))
         out[j, 4] = sums[4] / max(sums[3] - 4, 1.0)
     return out
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def stack(frame, noise, optics, spots, rows):  # pragma: no cover
-    """Mean profile of the spots in `rows`: weighted light, and weights, by distance (56 bins of 1/8)."""
-    image, model = frame
-    light, weight = np.zeros(56), np.zeros(56)
-    for j in rows:
-        s = spots[j]
-        size = math.exp(s[LOG_SIZE])
-        sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
-        z0, z1 = 0, 1
-        if not optics.flat:
-            z0, z1 = span(s[Z], 7 * sz, image.shape[0])
-        y0, y1 = span(s[Y], 7 * sy, image.shape[1])
-        x0, x1 = span(s[X], 7 * sx, image.shape[2])
-        amplitude = s[AMPLITUDE]
-        for z in range(z0, z1):
-            dz = 0.0 if optics.flat else ((z - s[Z]) / sz) ** 2
-            for y in range(y0, y1):
-                dy = dz + ((y - s[Y]) / sy) ** 2
-                for x in range(x0, x1):
-                    q = dy + ((x - s[X]) / sx) ** 2
-                    i = int(q / STEP)
-                    seen = image[z, y, x]
-                    if i >= ENTRIES - 1 or not seen < noise.top:
-                        continue
-                    p = 0.0
-                    if math.sqrt(q) <= s[REACH]:
-                        p = optics.profile[i] + (optics.profile[i + 1] - optics.profile[i]) * (q / STEP - i)
-                    other = model[z, y, x] - amplitude * p
-                    v = max(noise.base + noise.slope * model[z, y, x], noise.least)
-                    strange = (optics.blur * max(other - s[LEVEL], 0.0)) ** 2 + (0.02 * amplitude * p) ** 2
-                    k = int(math.sqrt(q) / 0.125)
-                    if k < 56:
-                        w = amplitude / (v + strange)
-                        light[k] += w * (seen - other)
-                        weight[k] += w * amplitude
-    return light, weight

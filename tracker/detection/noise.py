@@ -26,6 +26,7 @@ _CUT_SHARE = 0.02  # of the voxels in fields of the least value: these were not 
 _CUT_SIZE = 9  # voxels of such a field along y and x: photons are hardly ever all alike over that
 _QUIET = 1e-3  # of the range of values: no noise is less, for images without any
 _HOT = 8.0  # standard deviations above the neighbours
+_MEANT = 100_000  # voxels of which a mean is taken
 _RING = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
 _HOT_SHARE = 0.12  # of a hot voxel's excess in its neighbours; a spot of half a voxel has .14 and more
 
@@ -142,27 +143,29 @@ def masked(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
     dead = ~np.isfinite(image)
     if dead.all():
         return dead
-    low = image == image[~dead].min()
-    if low.mean() >= _CUT_SHARE and min(image.shape[1:]) >= _CUT_SIZE:
-        dead |= binary_opening(low, np.ones((1, _CUT_SIZE, _CUT_SIZE), bool))
-    if image.shape[0] > 1:
-        flat = [plane.max() == plane.min() for plane in image]
-        if not all(flat):
-            dead |= np.array(flat)[:, None, None]
-    return dead | _hot(image, noise)
+    low = image == np.fmin.reduce(image, axis=None)
+    cut = low.mean() >= _CUT_SHARE and min(image.shape[1:]) >= _CUT_SIZE
+    flat = [bool(plane.max() == plane.min()) for plane in image]
+    usual = float(np.nanmean(image.ravel()[:: max(1, image.size // _MEANT)]))
+    for number, plane in enumerate(image):
+        if cut:
+            dead[number] |= binary_opening(low[number], np.ones((_CUT_SIZE, _CUT_SIZE), bool))
+        if flat[number] and not all(flat):
+            dead[number] = True
+        if min(plane.shape) >= 5:
+            dead[number] |= _hot(plane, noise, usual)
+    return dead
 
 
-def _hot(image: NDArray[np.float32], noise: Noise) -> NDArray[np.bool_]:
+def _hot(plane: NDArray[np.float32], noise: Noise, usual: float) -> NDArray[np.bool_]:
     """Hot voxels: single voxels far above their neighbours in the plane, which receive none of the excess."""
-    hot = np.zeros(image.shape, bool)
-    if min(image.shape[1:]) < 5:
-        return hot
-    side = np.maximum(image[:, 1:-1, :-2], image[:, 1:-1, 2:])
-    z, y, x = np.nonzero(image[:, 1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
-    ring = np.stack([image[z, y + 1 + dy, x + 1 + dx] for dy, dx in _RING])
-    top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), np.nanmean(image))
+    hot = np.zeros(plane.shape, bool)
+    side = np.maximum(plane[1:-1, :-2], plane[1:-1, 2:])
+    y, x = np.nonzero(plane[1:-1, 1:-1] - side > _HOT * np.sqrt(noise.least))
+    ring = np.stack([plane[y + 1 + dy, x + 1 + dx] for dy, dx in _RING])
+    top, mean = ring.max(axis=0), np.maximum(ring.mean(axis=0), usual)
     deviation = np.sqrt(np.maximum(noise.base + noise.slope * mean, noise.least))
-    above = image[z, y + 1, x + 1] - top
+    above = plane[y + 1, x + 1] - top
     found = (above > _HOT * deviation) & (top - ring.min(axis=0) < _HOT_SHARE * above + 5 * deviation)
-    hot[z[found], y[found] + 1, x[found] + 1] = True
+    hot[y[found] + 1, x[found] + 1] = True
     return hot

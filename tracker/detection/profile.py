@@ -8,7 +8,8 @@ from scipy.spatial import cKDTree
 
 from .background import variance
 from .joint import begin, fit, measure_blur, misfit
-from .joint_cpu import AMPLITUDE, ENTRIES, REACH, STEP, Noise, Optics, reach_of, stack
+from .joint_cpu import AMPLITUDE, ENTRIES, REACH, STEP, Noise, Optics, reach_of
+from .profile_cpu import stack
 from .scene import Scene, Work
 
 _SIZES = 0.12  # standard deviation of the logarithm of a spot's size
@@ -57,10 +58,10 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
         return optics
     _leave_halos_out(scene, height)
     first = np.log(np.maximum(scene.optics.sigma, 1e-9))
-    fit(scene, 3)
+    fit(scene, 3, 0.0)
     for turn in range(_TURNS):
         scene.background()
-        fit(scene, 2)
+        fit(scene, 2, 0.0)
         if max(grow) > 0:
             _widen(scene, first, grow)
         bright = np.flatnonzero(scene.snr > _BRIGHT)
@@ -68,7 +69,7 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
             _reshape(scene, bright, first, grow)
         measure_blur(scene)
         scene.repaint()
-        fit(scene, 2)
+        fit(scene, 2, 0.0)
     return scene.optics._replace(blur=misfit(scene) or 0.0)
 
 
@@ -78,7 +79,7 @@ def _leave_halos_out(scene: Scene, height: NDArray[np.float64]) -> None:
     for i, j in cKDTree(scene.in_widths).query_pairs(_SHADE, output_type="ndarray"):
         keep[j] &= height[j] >= _IN_SHADE * height[i]
         keep[i] &= height[i] >= _IN_SHADE * height[j]
-    scene.spots = np.ascontiguousarray(scene.spots[keep])
+    scene.keep(keep)
 
 
 def _widen(scene: Scene, first: NDArray[np.float64], grow: Grow) -> None:

@@ -37,25 +37,38 @@ class Slab(NamedTuple):
         return slice(self.first, self.last)
 
     @property
+    def near(self) -> slice:
+        """The rows, with one more on either side."""
+        return slice(max(self.start - 1, self.first), min(self.stop + 1, self.last))
+
+    def inside(self, values: NDArray) -> NDArray:
+        """Of values of the wide rows, those of the near ones."""
+        return values[:, self.near.start - self.first : self.near.stop - self.first]
+
+    @property
     def core(self) -> slice:
-        """The rows without margins, relative to the wide ones."""
-        return slice(self.start - self.first, self.stop - self.first)
+        """The rows, relative to the near ones."""
+        return slice(self.start - self.near.start, self.stop - self.near.start)
 
 
-def slabs(shape: tuple[int, ...], reach: int, block: int) -> Iterator[Slab]:
-    """Divide a frame into slabs of whole blocks of rows; they depend only on the shape of the frame.
+def slabs(shape: tuple[int, ...], reach: int, edges: NDArray[np.int64]) -> Iterator[Slab]:
+    """Divide a frame into slabs of rows from edge to edge; they depend only on the shape of the frame.
 
     Examples
     --------
-    >>> [slab.core for slab in slabs((1, 2000, 1024), 9, 4)]
-    [slice(0, 1024, None), slice(9, 985, None)]
+    >>> [slab.wide for slab in slabs((1, 2000, 1024), 9, np.arange(0, 2001, 4))]
+    [slice(0, 1033, None), slice(1015, 2000, None)]
     """
     planes, height, width = shape
-    rows = max(_SLAB // (planes * width), 4 * reach)
-    rows = max(rows // block, 1) * block
-    for start in range(0, height, rows):
-        stop = min(start + rows, height)
+    rows, start = max(_SLAB // (planes * width), 4 * reach), 0
+    while start < height:
+        stop = int(
+            edges[
+                max(np.searchsorted(edges, start + rows, side="right") - 1, np.searchsorted(edges, start) + 1)
+            ]
+        )
         yield Slab(start, stop, max(start - reach, 0), min(stop + reach, height))
+        start = stop
 
 
 def bell(width: float, power: float = 1.0, reach: float = _REACH) -> NDArray[np.float64]:
@@ -98,28 +111,23 @@ def _along(values: NDArray, weights: NDArray[np.float64], axis: int) -> NDArray:
     return out
 
 
-def squared(taps: Taps) -> Taps:
-    """Squared kernels, with which the variance of independent voxels is correlated."""
-    z, y, x = (weights**2 for weights in taps)
-    return z, y, x
-
-
 def local_maxima(values: NDArray[np.float32], low: float) -> NDArray[np.int64]:
     """(n, 3) int64: voxels above `low` that no neighbour exceeds; among equal neighbours, the first."""
     xp = array_module(values)
-    padded = xp.pad(values, 1, constant_values=-np.inf)
-    inner = padded[1:-1, 1:-1, 1:-1]
-    mask = inner > low
-    mask &= inner > padded[1:-1, 1:-1, :-2]
-    mask &= inner >= padded[1:-1, 1:-1, 2:]
-    flat = padded.ravel()
-    _, wide_y, wide_x = padded.shape
-    z, y, x = xp.nonzero(mask)
-    where = ((z + 1) * wide_y + y + 1) * wide_x + x + 1
+    mask = values > low
+    mask[:, :, 1:] &= values[:, :, 1:] > values[:, :, :-1]
+    mask[:, :, :-1] &= values[:, :, :-1] >= values[:, :, 1:]
+    flat, (depth, height, width) = values.ravel(), values.shape
+    where = xp.flatnonzero(mask)
     for step in sorted(product((-1, 0, 1), repeat=3), key=lambda step: sum(map(abs, step))):
         if step[0] == step[1] == 0:
             continue
-        offset = (step[0] * wide_y + step[1]) * wide_x + step[2]
-        here, there = flat[where], flat[where + offset]
-        where = where[here > there if step < (0, 0, 0) else here >= there]
-    return xp.stack([where // (wide_y * wide_x), where // wide_x % wide_y, where % wide_x], axis=1) - 1
+        z, y, x = (
+            where // (height * width) + step[0],
+            where // width % height + step[1],
+            where % width + step[2],
+        )
+        beyond = (z < 0) | (z >= depth) | (y < 0) | (y >= height) | (x < 0) | (x >= width)
+        here, there = flat[where], flat[xp.where(beyond, 0, (z * height + y) * width + x)]
+        where = where[beyond | (here > there if step < (0, 0, 0) else here >= there)]
+    return xp.stack([where // (width * height), where // width % height, where % width], axis=1)

@@ -44,16 +44,15 @@ def middle_of(image: NDArray) -> float:
 
 def prepared(image: NDArray, settings: DetectionSettings, middle: float) -> NDArray[np.float32]:
     """The frame in single precision, with `middle` subtracted and spots bright; NaN for values not finite."""
-    with np.errstate(over="ignore"):  # what single precision cannot hold counts as not measured
+    out = np.empty(image.shape, np.float32)
+    exact = image.dtype.kind == "f" or image.dtype.itemsize <= 2
+    for plane, voxels in zip(out, image, strict=True):
+        with np.errstate(over="ignore"):  # what single precision cannot hold counts as not measured
+            values = voxels.astype(np.result_type(image.dtype, np.float32) if exact else np.float64)
+            plane[:] = values - values.dtype.type(middle)
         if image.dtype.kind == "f":
-            voxels = (image - image.dtype.type(middle)).astype(np.float32)
-        else:
-            voxels = image.astype(np.float64 if image.dtype.itemsize > 2 else np.float32)
-            voxels = (voxels - voxels.dtype.type(middle)).astype(np.float32)
-    voxels[~np.isfinite(voxels)] = np.nan
-    if settings.dark:
-        voxels *= np.float32(-1)
-    return np.ascontiguousarray(voxels)
+            plane[~np.isfinite(plane)] = np.nan
+    return np.negative(out, out=out) if settings.dark else out
 
 
 def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:

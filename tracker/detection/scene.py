@@ -13,17 +13,36 @@ from numpy.typing import NDArray
 
 from .._arrays import to_device, to_host
 from .background import Ground, Smoother, variance
-from .joint_cpu import AMPLITUDE, COLUMNS, ERROR, LEVEL, REACH, Noise, Optics, X, Z, paint_all
-from .response import Slab, bells, correlate, local_maxima, slabs, squared
+from .joint_cpu import (
+    AMPLITUDE,
+    COLUMNS,
+    ERROR,
+    LEVEL,
+    LOG_SIZE,
+    NEAREST,
+    REACH,
+    Noise,
+    Optics,
+    X,
+    Y,
+    Z,
+    paint_all,
+    shade,
+)
+from .response import Slab, bells, correlate, local_maxima, slabs
 
 BACKGROUND = 5.5  # widths of the background's window in the plane, over that of a spot
-HALO = 6.25  # squared widths beyond which light is halo
+HALO = NEAREST**2  # squared widths beyond which light is halo
 _RESOLVED = 4.2  # standard errors at which a spot counts half in the background
 _STEEP = 3.0
+_RISE = 0.1  # of the background under a spot, in standard errors of its amplitude, that wakes it
+_FAINT = 0.01  # weight below which a spot is background
+_LEFT = np.float32(1e-3)  # share of a response's variance, below which too few of its voxels are measured
 _NARROWEST = 0.55  # voxels; a narrower Gaussian is not sampled any more
-_NEAR = 2.5  # widths that a spot is painted to before its first visit
+_ALONE = np.ones(1)
 
 _Made = TypeVar("_Made")
+Maxima = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -60,9 +79,9 @@ class Scene:
         Spots are bright; NaN marks voxels that were not measured.
     noise : Noise
     optics : Optics
+    work : Work
     wider : float
         Width of the background window relative to the default.
-    work : Work
     """
 
     def __init__(
@@ -71,10 +90,10 @@ class Scene:
         self.image, self.noise, self.work, self.wider = image, noise, work, wider
         self.model = np.zeros_like(image)
         self.spots: NDArray[np.float64] = np.empty((0, COLUMNS))
-        self.quiet = np.ones(image.shape, bool)
+        self.active = np.empty(0, bool)
+        """(n,): which spots have not come to rest."""
         self.see(optics)
-        flat = np.zeros((image.shape[0], *(len(self.smoother.centres(axis)) for axis in (0, 1))))
-        self.ground = Ground(self.smoother, flat)
+        self.ground = Ground(self.smoother, self.smoother.zeros())
         self.wrong = 0.0  # share of the spots' light by which the model may be wrong as a whole
         self.spread = 1.0  # of the residual, in standard deviations of the noise
         self.curvature = np.zeros((2, 3))
@@ -88,9 +107,11 @@ class Scene:
         )
         z, height, width = self.image.shape
         self.smoother = Smoother((z, height, width), (y, x))
+        for stale in ("_errors", "measured"):
+            self.__dict__.pop(stale, None)
         self.taps = bells(self.optics.sigma)
         reach = max(len(self.taps[1]) // 2 + 1, 2)
-        self.parts = list(slabs(self.image.shape, reach, self.smoother.block[0]))
+        self.parts = list(slabs(self.image.shape, reach, self.smoother.edges[0]))
 
     @property
     def frame(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -115,7 +136,7 @@ class Scene:
     @cached_property
     def damaged(self) -> bool:
         """Whether some voxels were not measured."""
-        return not bool(np.isfinite(self.image).all())
+        return bool(np.isnan(self.image.sum(dtype=np.float64)))
 
     def weight(self) -> NDArray[np.float64]:
         """(n,): weight of each spot against the background, from its significance."""
@@ -124,32 +145,58 @@ class Scene:
     def add(self, voxel: NDArray[np.int64]) -> None:
         """Start spots at these voxels with amplitude 0."""
         more = np.zeros((len(voxel), COLUMNS))
-        more[:, Z : X + 1], more[:, REACH] = voxel, _NEAR
+        more[:, Z : X + 1], more[:, REACH] = voxel, NEAREST
         self.spots = np.ascontiguousarray(np.vstack([self.spots, more]))
+        self.active = np.append(self.active, np.ones(len(voxel), bool))
         self._levels()
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Remove all other spots, and their light."""
+        paint_all(self.model, self.spots, self.optics, rows - 1.0, 0.0)
+        self.spots, self.active = np.ascontiguousarray(self.spots[rows]), self.active[rows]
+
+    @cached_property
+    def measured(self) -> NDArray[np.float32]:
+        """Sums over blocks of the voxels that are measured and not saturated."""
+        return self.summed(lambda rows, _: (rows, self.noise.top))
+
+    def summed(
+        self, gauge: Callable[[NDArray[np.float32], Slab], tuple[NDArray[np.float32], float]]
+    ) -> NDArray[np.float32]:
+        """Sums of the image over the blocks of the background, where a gauge of it is below its limit."""
+        sums = self.smoother.zeros(4)
+
+        def add(slab: Slab) -> None:
+            rows = self.image[:, slab.start : slab.stop]
+            self.smoother.add_up(rows, *gauge(rows, slab), slab.start, sums)
+
+        self.work.each(add, self.parts)
+        return sums
 
     def background(self) -> None:
         """Fit the background below the spots, which are subtracted according to their weights."""
-        weak = 1 - self.weight()
-        paint_all(self.model, self.spots, self.optics, -weak, 0.0)
-        before = self.ground
+        sums = self.measured.copy()
+        weight = self.weight()
+        blocks = tuple(np.repeat(np.arange(len(edges) - 1), np.diff(edges)) for edges in self.smoother.edges)
+        shade(sums[1], self.frame, self.noise, self.optics, self.spots, weight * (weight > _FAINT), blocks)
+        self.rest_on(self.smoother.fit(sums, self.noise))
 
-        def part(slab: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-            rows = slice(slab.start, slab.stop)
-            old = before.rows(slab.start, slab.stop)
-            image = self.image[:, rows]
-            return image - (self.model[:, rows] - old), image < self.noise.top
-
-        after = self.smoother.fit(self.parts, part, self.noise)
+    def rest_on(self, ground: Ground) -> None:
+        """Replace the background below the spots."""
+        before, self.ground = self.ground, ground
+        self.__dict__.pop("_errors", None)
+        changes = [Ground(before.smoother, -before.grid), ground]
+        if before.smoother is ground.smoother:
+            changes = [Ground(ground.smoother, ground.grid - before.grid)]
 
         def renew(slab: Slab) -> None:
-            rows = slab.start, slab.stop
-            self.model[:, slice(*rows)] += after.rows(*rows) - before.rows(*rows)
+            for change in changes:
+                change.add_to(self.model[:, slab.start : slab.stop], slab.start)
 
         self.work.each(renew, self.parts)
-        self.ground = after
-        paint_all(self.model, self.spots, self.optics, weak, 0.0)
+        level = self.spots[:, LEVEL].copy()
         self._levels()
+        self.active |= np.abs(self.spots[:, LEVEL] - level) > _RISE * self.spots[:, ERROR]
 
     def repaint(self) -> None:
         """Recompute the model: the background plus the light of all spots."""
@@ -160,54 +207,86 @@ class Scene:
     def halo(self, slab: Slab) -> NDArray[np.float32]:
         """(Z, y, X): light of the spots beyond their cores, in the wide rows of a slab."""
         light = np.zeros((self.image.shape[0], slab.last - slab.first, self.image.shape[2]), np.float32)
-        reach = self.spots[:, REACH] * np.exp(self.spots[:, 4]) * self.optics.sigma[1]
-        y = self.spots[:, Z + 1]
+        reach = self.spots[:, REACH] * np.exp(self.spots[:, LOG_SIZE]) * self.optics.sigma[1]
+        y = self.spots[:, Y]
         near = (self.spots[:, REACH] ** 2 > HALO) & (y + reach >= slab.first) & (y - reach < slab.last)
-        moved = self.spots[near].copy()
-        moved[:, Z + 1] -= slab.first
+        moved = self.spots[near]
+        moved[:, Y] -= slab.first
         paint_all(light, moved, self.optics, np.ones(len(moved)), HALO)
         return light
 
-    def filtered(self, slab: Slab) -> tuple[Any, Any]:
-        """Residual and variance after the matched filter, for rows with margins, on the filters' device."""
+    def response(self, slab: Slab) -> Any:
+        """The residual after the matched filter, for near rows, on the filters' device."""
         residual = self.image[:, slab.wide] - self.model[:, slab.wide]
-        spread = variance(self.model[:, slab.wide], self.noise).astype(np.float32)
         if self.noise.top < np.inf:  # what is cut off lacks no light
             residual[(residual < 0) & (self.image[:, slab.wide] >= self.noise.top)] = 0.0
         if self.damaged:
-            dead = ~np.isfinite(residual)
-            residual[dead] = 0.0
-            spread[dead] = 0.0
-        there = self.work.there
-        return (
-            correlate(there(residual), self.taps),
-            correlate(there(spread), squared(self.taps)),
+            residual[np.isnan(residual)] = 0.0
+        return self.filtered(residual, slab)
+
+    def filtered(self, values: NDArray[np.float32], slab: Slab, *, squared: bool = False) -> Any:
+        """Values of wide rows after the filter or its square, for near rows, on the filters' device."""
+        z, y, x = (taps**2 for taps in self.taps) if squared else self.taps
+        rows = slab.inside(correlate(self.work.there(values), (_ALONE, y, _ALONE)))
+        return correlate(rows, (z, _ALONE, x))
+
+    @cached_property
+    def _errors(self) -> tuple[Ground, NDArray[np.float32]]:
+        """Variance of the response to noise far from walls in a plane, and (Y, X) shares of it near them."""
+        taps = [taps**2 for taps in self.taps]
+        inside = correlate(
+            variance(self.ground.grid, self.noise), (taps[0], *(t.sum(keepdims=True) for t in taps[1:]))
         )
+        y, x = (
+            np.convolve(np.ones(n), t)[len(t) // 2 :][:n] / t.sum()
+            for n, t in zip(self.image.shape[1:], taps[1:], strict=True)
+        )
+        return Ground(self.ground.smoother, inside), np.outer(y, x).astype(np.float32)
+
+    def variances(self, slab: Slab) -> NDArray[np.float32]:
+        """(Z, y, X): variance of the response in a frame without spots, for near rows."""
+        inside, share = self._errors
+        values = inside.rows(slab.near.start, slab.near.stop)
+        np.maximum(values, inside.grid.min(), out=values)
+        values *= share[slab.near]
+        if self.damaged:
+            dead = np.isnan(self.image[:, slab.wide])
+            if dead.any():
+                lost = dead * variance(self.ground.rows(slab.first, slab.last), self.noise)
+                least = _LEFT * values
+                values -= to_host(self.filtered(lost, slab, squared=True))
+                np.maximum(values, least, out=values)
+        return values
 
     def significance(self, slab: Slab) -> Any:
-        """Response of the residual in standard deviations of a spot-free frame, for rows with margins."""
-        response, spread = self.filtered(slab)
-        return response / (spread + 1e-30) ** 0.5
+        """Response of the residual in standard deviations of a spot-free frame, for near rows."""
+        return self.response(slab) / self.work.there(np.sqrt(self.variances(slab)))
 
-    def maxima(
-        self, response: Callable[[Slab], Any], low: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Voxels (n, 3) of the maxima of a response above `low`, and their heights, highest first."""
+    def maxima(self, responses: Callable[[Slab], Iterable[Any]], *low: float) -> list[Maxima]:
+        """For each response: voxels (n, 3) of its maxima above `low`, and their heights, highest first."""
 
-        def work(slab: Slab) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-            values = response(slab)
-            voxel = local_maxima(values, low)
-            height = to_host(values[tuple(voxel.T)]).astype(np.float64)
-            place = to_host(voxel)
-            own = (place[:, 1] >= slab.core.start) & (place[:, 1] < slab.core.stop)
-            return place[own] + [0, slab.first, 0], height[own]
+        def work(slab: Slab) -> list[Maxima]:
+            return [
+                own_maxima(slab, values, least) for values, least in zip(responses(slab), low, strict=True)
+            ]
 
-        found = self.work.each(work, self.parts)
-        place = np.concatenate([np.empty((0, 3), np.int64), *(voxel for voxel, _ in found)])
-        height = np.concatenate([np.empty(0), *(value for _, value in found)])
-        order = np.lexsort((*place.T[::-1], -height))
-        return place[order], height[order]
+        return [_highest_first(parts) for parts in zip(*self.work.each(work, self.parts), strict=True)]
 
     def _levels(self) -> None:
         if len(self.spots):
             self.spots[:, LEVEL] = self.ground.at(self.spots[:, Z : X + 1])
+
+
+def own_maxima(slab: Slab, values: Any, low: float) -> Maxima:
+    """Maxima in the rows of a slab, of a response in its near rows."""
+    voxel = local_maxima(values, low)
+    height = to_host(values[tuple(voxel.T)]).astype(np.float64)
+    place = to_host(voxel) + np.array([0, slab.near.start, 0])
+    own = (place[:, 1] >= slab.start) & (place[:, 1] < slab.stop)
+    return place[own], height[own]
+
+
+def _highest_first(parts: Iterable[Maxima]) -> Maxima:
+    place, height = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.lexsort((*place.T[::-1], -height))
+    return place[order], height[order]

@@ -7,6 +7,8 @@ of a spot. So it accumulates in a filter as light does and cannot be described b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -14,9 +16,10 @@ from scipy.spatial import cKDTree
 from .._arrays import to_host
 from .background import variance
 from .joint_cpu import AMPLITUDE, LEVEL, Y
-from .response import Slab, correlate
-from .scene import Scene
-from .significance_cpu import absent, overlap
+from .null import spread_below
+from .response import Slab
+from .scene import Scene, own_maxima
+from .significance_cpu import absent, negative, overlap
 
 LEAST_WRONG = 0.02  # share of a fitted spot's light by which its model is wrong at least
 _MOST_WRONG = 0.5
@@ -25,31 +28,41 @@ _BLUR_FREE, _BLUR_TAKEN = 0.1, 2.0  # a profile that misfits by more than .1 is 
 _NEAR, _MOST = 4.0, 6  # widths, and how many neighbours count for overlap
 _SHAPES = 0.15  # spread of the logarithm of a width along one direction: moving or tilted spots are longer
 _ENOUGH = 50  # voxels that say how wrong the model is
+_SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
+_RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
+
+Terms = Sequence[NDArray[np.float32]] | NDArray[np.float32]
 
 
-def significance(scene: Scene) -> NDArray[np.float64]:
-    """(n,): amplitude of each spot in standard errors under the hypothesis that the spot does not exist."""
+def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """(n,): amplitude of some spots in standard errors under the hypothesis that each does not exist."""
     if len(scene.spots) == 0:
         return np.empty(0)
-    error, skew = _absent(scene).T
-    more = inflation(scene)
-    z = scene.spots[:, AMPLITUDE] / np.sqrt(error**2 * more + (_SHAPES * _by_shape(scene) * more) ** 2)
-    z /= np.sqrt(1 - _kept_by_background(scene) * (1 - scene.weight()))
+    which = np.ones(len(scene.spots), bool) if which is None else which
+    error, skew = _absent(scene, which).T
+    more = inflation(scene, which)
+    shape = _SHAPES * _by_shape(scene)[which] * more
+    z = scene.spots[which, AMPLITUDE] / np.sqrt(error**2 * more + shape**2)
+    z /= np.sqrt(1 - _kept_by_background(scene) * (1 - scene.weight()[which]))
     # Poisson counts are skewed: the first term of Cornish and Fisher.
     return z - np.clip(skew, -0.6, 0.6) * (np.minimum(z, 6.0) ** 2 - 1) / 6
 
 
-def _absent(scene: Scene) -> NDArray[np.float64]:
-    """(n, 2): standard errors and skewness, computed slab by slab."""
+def _absent(scene: Scene, which: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(n, 2): standard errors and skewness of some spots, computed slab by slab."""
     out = np.ones((len(scene.spots), 2))
     trust = (scene.wrong, HALO_WRONG)
     y = scene.spots[:, Y]
-    for slab in scene.parts:
+
+    def work(slab: Slab) -> None:
         last = np.inf if slab.stop == scene.image.shape[1] else slab.stop
-        rows = np.flatnonzero((y >= (slab.start or -np.inf)) & (y < last))
-        halo = scene.halo(slab), slab.first
-        out[rows] = absent(scene.frame, scene.noise, scene.optics, scene.spots, rows, halo, trust)
-    return out
+        rows = np.flatnonzero(which & (y >= (slab.start or -np.inf)) & (y < last))
+        if len(rows):
+            halo = scene.halo(slab), slab.first
+            out[rows] = absent(scene.frame, scene.noise, scene.optics, scene.spots, rows, halo, trust)
+
+    scene.work.each(work, scene.parts)
+    return out[which]
 
 
 def _kept_by_background(scene: Scene) -> float:
@@ -72,48 +85,67 @@ def _by_shape(scene: Scene) -> NDArray[np.float64]:
     )
 
 
-def inflation(scene: Scene) -> NDArray[np.float64]:
+def inflation(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """(n,): variance of each amplitude relative to that without neighbours."""
     place = scene.in_widths[:, 1:] if scene.optics.flat else scene.in_widths
     place = np.ascontiguousarray(place)
-    count = min(_MOST + 1, len(place))
-    away, near = cKDTree(place).query(place, k=count, distance_upper_bound=_NEAR)
-    away, near = away.reshape(len(place), -1), near.reshape(len(place), -1)
-    there = np.isfinite(away) & (near != np.arange(len(place))[:, None])
+    rows = np.arange(len(place)) if which is None else np.flatnonzero(which)
+    away, near = cKDTree(place).query(place[rows], k=_MOST + 1, distance_upper_bound=_NEAR)
+    there = np.isfinite(away) & (near != rows[:, None])
     start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    return overlap(place, start, near[there].astype(np.int64))
+    return overlap(place, rows, start, near[there].astype(np.int64))
 
 
-def residual(scene: Scene, slab: Slab) -> NDArray[np.float32]:
-    """Response of the residual divided by its error (photon noise and model error), for rows with margins."""
-    response, spread, light, halo = _wrong(scene, slab)
-    return response / np.sqrt(spread + (scene.wrong * light) ** 2 + (HALO_WRONG * halo) ** 2 + 1e-30)
+def survey(scene: Scene, low: float) -> NDArray[np.int64]:
+    """Measure the model's error and the spread of the residual; (n, 3) voxels of the residual's maxima.
 
+    A response is divided by its error, photon noise and model error. Maxima are above `low` times the spread.
+    """
 
-def _wrong(scene: Scene, slab: Slab) -> tuple[NDArray[np.float32], ...]:
-    """Response, variance, light and halos after the matched filter, on the host."""
-    response, spread = scene.filtered(slab)
-    light = scene.model[:, slab.wide] - scene.ground.rows(slab.first, slab.last)
-    there = scene.work.there
-    filtered = [to_host(correlate(there(values), scene.taps)) for values in (light, scene.halo(slab))]
-    return to_host(response), to_host(spread), filtered[0], filtered[1]
-
-
-def measure_wrong(scene: Scene) -> None:
-    """Relative error of the light of spots, from negative residuals in bright regions."""
-    products = np.zeros(3)
-    for slab in scene.parts:
-        response, spread, light, _ = (
-            values[:, slab.core].astype(np.float64) for values in _wrong(scene, slab)
+    def work(slab: Slab) -> tuple[NDArray[np.int64], Terms, NDArray[np.float64], Terms]:
+        terms = _terms(scene, slab)
+        voxel, _ = own_maxima(slab, _over_error(terms, LEAST_WRONG), low)
+        at = tuple((voxel - [0, slab.near.start, 0]).T)
+        own = [values[:, slab.core] for values in terms]
+        return (
+            voxel,
+            np.stack([values[at] for values in terms]),
+            negative(*own[:3]),
+            np.stack([values[:, ::_SAMPLED, ::_SAMPLED].ravel() for values in own]),
         )
-        low = (response < 0) & (light**2 > 4 * spread)
-        r, d, g = response[low] ** 2, spread[low], light[low] ** 2
-        weight = 1 / (d + 0.01 * g) ** 2
-        products += [(weight * (r - 0.9 * d) * g).sum(), (weight * g**2).sum(), len(r)]
-    if products[2] > _ENOUGH:
-        share = np.sqrt(max(products[0] / products[1], 0.0))
+
+    voxels, at, products, sample = zip(*scene.work.each(work, scene.parts), strict=True)
+    measured = np.sum(products, axis=0)
+    if measured[2] > _ENOUGH:
+        share = np.sqrt(max(measured[0] / measured[1], 0.0))
         scene.wrong = float(np.clip(share, LEAST_WRONG, _MOST_WRONG))
     scene.wrong = max(scene.wrong, LEAST_WRONG, _BLUR_TAKEN * (scene.optics.blur - _BLUR_FREE))
+    z = _over_error(np.concatenate(sample, axis=1), scene.wrong)
+    scene.spread = spread_below(z) / _RESIDUAL_SPREAD
+    z = _over_error(np.concatenate(at, axis=1), scene.wrong)
+    order = np.argsort(-z, kind="stable")
+    return np.concatenate(voxels)[order[z[order] > low * max(scene.spread, 1.0)]]
+
+
+def _over_error(terms: Terms, wrong: float) -> NDArray[np.float32]:
+    """Response over its error."""
+    response, spread, light, halo = terms
+    return response / np.sqrt(spread + np.float32(wrong**2) * light**2 + np.float32(HALO_WRONG**2) * halo**2)
+
+
+def _terms(scene: Scene, slab: Slab) -> list[NDArray[np.float32]]:
+    """Response, its variance by photons, and light and halos after the filter, for near rows."""
+    light = scene.model[:, slab.wide] - scene.ground.rows(slab.first, slab.last)
+    spread = scene.variances(slab) + np.float32(scene.noise.slope) * to_host(
+        scene.filtered(light, slab, squared=True)
+    )
+    halo = to_host(scene.filtered(scene.halo(slab), slab))
+    return [
+        to_host(scene.response(slab)),
+        np.maximum(spread, np.float32(1e-30)),
+        to_host(scene.filtered(light, slab)),
+        halo,
+    ]
 
 
 def peak_snr(scene: Scene) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .joint_cpu import LEVEL, LOG_SIZE, STEP, WINDOW, X, Y, Z, invert, paint, span
+from .joint_cpu import AMPLITUDE, LEVEL, STEP, WINDOW, X, Y, Z, box, chord, invert
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -25,32 +25,24 @@ def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
     image, model = frame
     light_of_halos, first = halo
     out = np.zeros((len(rows), 2))
-    wide = math.sqrt(WINDOW)
     for k in range(len(rows)):
-        j = rows[k]
-        s = spots[j]
-        paint(model, spots, j, optics, -1.0, 0.0)
-        size = math.exp(s[LOG_SIZE])
-        sz, sy, sx = optics.sigma[0] * size, optics.sigma[1] * size, optics.sigma[2] * size
-        z0, z1 = 0, 1
-        if not optics.flat:
-            z0, z1 = span(s[Z], wide * sz, image.shape[0])
-        y0, y1 = span(s[Y], wide * sy, image.shape[1])
-        x0, x1 = span(s[X], wide * sx, image.shape[2])
+        s = spots[rows[k]]
+        (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, image.shape, math.sqrt(WINDOW))
         total = cubed = squared = others = halos = 0.0
         for z in range(z0, z1):
-            dz = 0.0 if optics.flat else ((z - s[Z]) / sz) ** 2
+            dz = ((z - s[Z]) * nz) ** 2
             for y in range(y0, y1):
-                dy = dz + ((y - s[Y]) / sy) ** 2
+                dy = dz + ((y - s[Y]) * ny) ** 2
+                x0, x1 = chord(s, dy, WINDOW, nx, image.shape[2])
                 for x in range(x0, x1):
-                    q = dy + ((x - s[X]) / sx) ** 2
-                    if q >= WINDOW or not math.isfinite(image[z, y, x]):
+                    if not math.isfinite(image[z, y, x]):
                         continue
-                    q /= STEP
+                    q = (dy + ((x - s[X]) * nx) ** 2) / STEP
                     i = int(q)
                     p = optics.profile[i] + (optics.profile[i + 1] - optics.profile[i]) * (q - i)
-                    light = max(model[z, y, x] - s[LEVEL], 0.0)
-                    v = max(noise.base + noise.slope * model[z, y, x], noise.least)
+                    mean = model[z, y, x] - s[AMPLITUDE] * p
+                    light = max(mean - s[LEVEL], 0.0)
+                    v = max(noise.base + noise.slope * mean, noise.least)
                     w = p / (v + (optics.blur * light) ** 2)
                     total += p * w
                     others += light * w
@@ -63,21 +55,39 @@ def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
         wrong = (trust[0] * others / total) ** 2 + (trust[1] * halos / total) ** 2
         out[k, 0] = math.sqrt(1 / total + wrong)
         out[k, 1] = cubed / max(squared, 1e-12) ** 1.5
-        paint(model, spots, j, optics, 1.0, 0.0)
     return out
 
 
+@njit(nogil=True, cache=True)
+def negative(response, spread, light):  # pragma: no cover
+    """(3,) f8: sums for the model's error where the residual is negative in bright light, and their number.
+
+    response, spread, light (Z, y, X) f4: the residual after the filter, its variance, and the light of spots.
+    """
+    sums = np.zeros(3)
+    for z in range(response.shape[0]):
+        for y in range(response.shape[1]):
+            for x in range(response.shape[2]):
+                r, d, g = response[z, y, x], spread[z, y, x], light[z, y, x] ** 2
+                if r < 0 and g > 4 * d:
+                    w = 1 / (d + 0.01 * g) ** 2
+                    sums[0] += w * (r * r - 0.9 * d) * g
+                    sums[1] += w * g * g
+                    sums[2] += 1
+    return sums
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def overlap(place, start, near):  # pragma: no cover
+def overlap(place, rows, start, near):  # pragma: no cover
     """(n,) f8: factor by which the overlap with neighbours increases the variance of an amplitude.
 
-    place (n, d) f8 in widths; start (n+1,), near: the neighbours of each spot. The factor is 1 / (1 - c' G⁻¹
-    c), where G contains the overlaps of unit Gaussians and of their derivatives along each axis: the
-    amplitudes and positions of neighbours are free parameters.
+    place (m, d) f8 in widths; rows (n,): the spots; start (n+1,), near: the neighbours of each. The factor is
+    1 / (1 - c' G⁻¹ c), where G contains the overlaps of unit Gaussians and of their derivatives along each
+    axis: the amplitudes and positions of neighbours are free parameters.
     """
-    count, d = place.shape
-    out = np.ones(count)
-    for j in range(count):
+    d = place.shape[1]
+    out = np.ones(len(rows))
+    for j in range(len(rows)):
         m = start[j + 1] - start[j]
         if m == 0:
             continue
@@ -87,7 +97,7 @@ def overlap(place, start, near):  # pragma: no cover
             one = near[start[j] + u]
             q = 0.0
             for a in range(d):
-                away[a] = place[one, a] - place[j, a]
+                away[a] = place[one, a] - place[rows[j], a]
                 q += away[a] ** 2
             c[u] = math.exp(-q / 4)
             for a in range(d):

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from .background import Smoother, variance, whole
+from .background import Smoother, variance
 from .joint import begin
 from .joint_cpu import Noise
 from .profile import gaussian
-from .response import Slab, bell, correlate
+from .response import bell, correlate
 from .scene import Scene, Work
 
 _WINDOWS = 4.0 * 1.45 ** np.arange(12)  # voxels, of the background
@@ -82,10 +82,9 @@ def _flattened(image: NDArray[np.float32], window: float, noise: Noise) -> NDArr
     z, height, width = image.shape
     smoother = Smoother((z, height, width), (window, window))
 
-    def part(_: Slab) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        return image, np.ones(image.shape, bool)
-
-    smooth = smoother.fit(whole(image.shape), part, noise).rows(0, height)
+    sums = smoother.zeros(4)
+    smoother.add_up(image, image, np.inf, 0, sums)
+    smooth = smoother.fit(sums, noise).rows(0, height)
     values = np.nan_to_num((image - smooth) / np.sqrt(variance(smooth, noise)))
     edge = min(int(window), min(height, width) // 6)
     values = values[:, edge : height - edge, edge : width - edge]
