@@ -60,12 +60,11 @@ EXTENTS: dict[str, dict[str, tuple[Extent, ...]]] = {
 }
 """What is recorded, in some twelve minutes on an H100 and 32 cores, one after the other.
 
-By seconds: tables 2, 1, 3 (to 20,000) took 19, 53, 127, Roverso's figures 1 and 3 28 and 89, Figure 6 73 (of
-which five, cold, compile). Table 5 needs --seconds 240 for n = 10,000, Table 3 for 40,000. More does not fit:
-five instances of Table 3 at 40,000 take 105 s more, 65 of them to make the matrices, of roverso-figure2 at
-4,096 another 120, of Tables 4 and 5 ten minutes each. In these, shards that take turns on one GPU find the
-messages of 2, 4 and 8: searches of .2 (classical) and 2 to 4 seconds (tree), and nothing is kept before n is
-complete.
+Tables 2, 1 and 3 (to 20,000) took 19, 53 and 127 s, Roverso's figures 1 and 3 28 and 89 s, Figure 6 73 s.
+Table 5 needs --seconds 240 for n = 10,000, Table 3 for 40,000. More does not fit: five instances of Table 3
+at 40,000 take 105 s more, 65 of them to make the matrices, of roverso-figure2 at 4,096 another 120 s, of
+Tables 4 and 5 ten minutes each. In these, shards that take turns on one GPU find the messages of 2, 4 and 8:
+searches of .2 (classical) and 2 to 4 seconds (tree), and nothing is kept before n is complete.
 """
 GRACE = 1.3
 """Times its seconds after which a table is ended in the midst of a run."""

@@ -254,7 +254,7 @@ def test_reading_begins_while_the_record_is_made(movie, tmp_path, monkeypatch):
         reads.set()
         return detections_in_parts(*given)
 
-    def record():
+    def record(_used):
         assert reads.wait(20)
         return RECORD
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,14 +52,8 @@ def rows_for(gigabytes: float | None) -> int:
     return max(round((gigabytes * 1e9 - _OWN_BYTES) / _ROW_BYTES), _LEAST_ROWS)
 
 
-def settings_for(source: Path, output: Path, settings: TrackingSettings) -> TrackingSettings:
-    """Settings with the device chosen by the size of the file that will be streamed.
-
-    Raises
-    ------
-    SettingsError
-        If the files are no Parquet, or the settings ask for what needs the whole movie.
-    """
+def _refuse_what_is_no_stream(source: Path, output: Path, settings: TrackingSettings) -> None:
+    """Raise an error if the files are no Parquet, or the settings ask for what needs the whole movie."""
     if {source.suffix, output.suffix} != {".parquet"}:
         raise SettingsError(
             f"--stream reads and writes Parquet; got {source.name} and {output.name}. Convert the input "
@@ -70,9 +64,6 @@ def settings_for(source: Path, output: Path, settings: TrackingSettings) -> Trac
             "Frames that are streamed are linked one to the next: set --max-distance, and leave out "
             "--max-gap. Learning and gaps need the whole movie (no --stream)."
         )
-    used = replace(settings, device=device_for(settings.device, row_count(source), WORTH_A_GPU), max_gap=0)
-    lap("device")
-    return used
 
 
 def track_stream(
@@ -80,7 +71,7 @@ def track_stream(
     output: Path,
     settings: TrackingSettings,
     *,
-    record: Mapping[str, object] | Callable[[], Mapping[str, object]],
+    record: Mapping[str, object] | Callable[[TrackingSettings], Mapping[str, object]],
     columns: Mapping[str, str] = AS_NAMED,
     overwrite: bool = False,
     resume: bool = False,
@@ -101,7 +92,7 @@ def track_stream(
         A Parquet file.
     settings : TrackingSettings
         With a `max_distance`, and without gaps, which need frames far apart at the same time.
-    record : mapping, or callable that returns it
+    record : mapping, or callable that returns it for the settings that are used
         Goes into the output. What is kept of an earlier run is used only if its record is the same. It is
         asked for while the first detections are read, unless the run resumes another.
     columns : mapping of str to str
@@ -130,24 +121,28 @@ def track_stream(
     InputError
         If the source is not a table of detections, or its frames decrease.
     """
-    used = settings_for(source, output, settings)
+    _refuse_what_is_no_stream(source, output, settings)
     check_output(output, overwrite=overwrite, inputs=[source])
     total, done = row_count(source), 0
-
-    def begin() -> Parts:
-        given = record() if callable(record) else record
-        return Parts(output, given, overwrite=overwrite, resume=resume)
-
-    resumed = begin() if resume else None
     # Numbers of the tracks in the frame before, and how many there are.
     ended, count = np.empty(0, np.int64), 0
     twice: list[Future[Doubled]] = []
     frames = set[int]()
     # One thread reads, one joins frames to the piece before, one links, one looks for rows that are there
     # twice, one writes parts and one the output, while this one numbers tracks.
-    known, threads = resumed.done if resumed else 0, workers or os.cpu_count() or 1
-    pieces = Ahead(_linked(source, columns, rows, used, threads, known), "linking")
-    with closing(pieces), resumed or begin() as parts:
+    with ExitStack() as held:
+        joined = held.enter_context(closing(Ahead(_overlapping(source, columns, rows), "join")))
+        used = replace(settings, device=device_for(settings.device, total, WORTH_A_GPU), max_gap=0)
+        lap("device")
+
+        def begin() -> Parts:
+            given = record(used) if callable(record) else record
+            return Parts(output, given, overwrite=overwrite, resume=resume)
+
+        resumed = begin() if resume else None
+        links_of = _linked(joined, used, workers or os.cpu_count() or 1, resumed.done if resumed else 0)
+        pieces = held.enter_context(closing(Ahead(links_of, "linking")))
+        parts = held.enter_context(resumed or begin())
         for number, (seen, before, links) in enumerate(pieces):
             lap("linking")
             own = seen.take(slice(before, None))
@@ -178,17 +173,12 @@ def track_stream(
 
 
 def _linked(
-    source: Path, columns: Mapping[str, str], rows: int, used: TrackingSettings, workers: int, done: int
+    pieces: Iterator[tuple[Detections, int]], used: TrackingSettings, workers: int, done: int
 ) -> Generator[tuple[Detections, int, Links | None], None, None]:
-    """Read the detections piece by piece and yield them with their links.
-
-    Each part of the movie begins with the last frame of the part before, and states the number of
-    detections in that frame. The links of the first `done` pieces are left out, for they are known.
-    """
-    with closing(Ahead(_overlapping(source, columns, rows), "join")) as pieces:
-        for number, (seen, before) in enumerate(pieces):
-            lap("waiting")
-            yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
+    """Yield the pieces of `_overlapping` with their links; those of the first `done` are known."""
+    for number, (seen, before) in enumerate(pieces):
+        lap("waiting")
+        yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
 
 
 def _overlapping(

@@ -26,7 +26,7 @@ from .terminal import (
 
 if TYPE_CHECKING:
     from ..movies.jobs import TrackJob
-    from ..tracking import TrackingRun
+    from ..tracking import TrackingRun, TrackingSettings
 
 _LOG = logging.getLogger("outbid")
 _NOTHING = "Nothing could be learned, and nothing was linked. Is there something to link? Set --max-distance."
@@ -372,15 +372,14 @@ def _stream(
     from .._threads import begun
     from .._timing import lap
     from ..errors import SettingsError
-    from ..stream import rows_for, settings_for, track_stream
+    from ..stream import rows_for, track_stream
 
     if job.part:
         raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
     formats.check_input(source, columns=job.columns)
     hashed = begun(job.origin, str(source))
-    used = settings_for(source, output, job.settings)
 
-    def record() -> dict[str, object]:
+    def record(used: TrackingSettings) -> dict[str, object]:
         origin = hashed.result()
         lap("hash")
         _warn_of_other_input(origin)
@@ -388,7 +387,7 @@ def _stream(
 
     with compilation_reported(), progress_bar("Linking") as progress:
         stats = track_stream(
-            source, output, used, columns=job.columns, record=record, overwrite=overwrite,
+            source, output, job.settings, columns=job.columns, record=record, overwrite=overwrite,
             resume=resume, workers=job.workers, progress=progress, rows=rows_for(memory),
         )  # fmt: skip
     if "remark" in stats:

@@ -18,7 +18,7 @@ GROUP = 1 << 20
 """Rows of a row group."""
 _FLUSH = 1 << 28
 """Bytes of a file after which they are flushed to the disk, so that the end need not wait for all."""
-_THREADS = min(os.cpu_count() or 1, 4)
+_THREADS = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
 """Row groups that are compressed at the same time; each needs about 70 MB."""
 
 
