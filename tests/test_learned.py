@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outbid import Detections, Tracks, score
+from outbid import Detections, ResourceError, Tracks, score
 from outbid.calibrate.calibration import Calibration
+from outbid.learn import learn
+from outbid.learn.options import LearnOptions
 from outbid.learned import Asked, Engine, by_passes, by_posterior, learned_links
 from outbid.linking import Links
 from outbid.simulate.microscope import Microscope, observe
@@ -153,6 +155,31 @@ def test_errors_of_what_is_learned_are_those_between_movies() -> None:
     ):
         stated = np.mean([each.uncertainty[name] for each in shown])
         assert 0.4 < stated / np.std(value) < 2.5, name
+
+
+def test_progress_is_reported_on_the_way(truth: Tracks) -> None:
+    said: list[tuple[int, int]] = []
+    by_posterior(truth.detections, Asked(divisions=False, progress=lambda *now: said.append(now)))
+    done, total = np.array(said).T
+    assert len(said) > 20
+    assert (np.diff(done) >= 0).all()
+    assert done[-1] == total[-1] == len(truth.detections)
+
+
+@ENGINES
+def test_more_candidates_than_may_be_are_refused(engine: Engine, truth: Tracks) -> None:
+    with pytest.raises(ResourceError, match=r"pairs or more .* GB that may be used"):
+        engine(truth.detections, Asked(divisions=False, most_bytes=10_000))
+
+
+def test_the_motion_of_a_large_movie_comes_from_a_sample() -> None:
+    seen = movie(3).detections
+    found = learn(seen.position, seen.frame_start, LearnOptions(sample=1500))
+    part = found.motion_from
+    assert 1000 < len(part.movie) < 2500 < len(found.movie)
+    assert np.array_equal(part.model.motion.variance, found.model.motion.variance)
+    assert not np.array_equal(part.model.association.delay, found.model.association.delay)
+    assert found.motion_from.motion_from is part
 
 
 def test_track_asks_at_the_door(truth: Tracks) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ from .calibrate.calibration import Calibration
 from .calibrate.known import EACH_AXIS, Known
 from .calibrate.maximise import gate_of
 from .detections import Detections
+from .errors import ResourceError
 from .inference.decide import decide
 from .inference.passes import link_model, ornstein_uhlenbeck
 from .learn import Learned, learn
-from .learn.errors import Kinematics, standard_errors
+from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.field import OUTER
 from .learn.fixed import Fixed
 from .learn.options import LearnOptions
@@ -29,6 +31,8 @@ from .refine.movie import movie_of
 if TYPE_CHECKING:
     from .learned import Asked
 
+_PAIR_BYTES = 12
+"""Bytes of a candidate pair, of which `most_bytes` allows for nine times as much."""
 _ROOM = 1.5
 """Prior: distances to the nearest neighbour that a gate has at least, as far as steps allow."""
 _ASTRAY = 1e4
@@ -55,7 +59,9 @@ def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
     """
     reading = _without_strays(movie_of(detections, asked.spacing, holes=asked.max_gap is None))
     known = Known.of(asked.known or {}, reading.names)
-    found = learn(reading.position, reading.frame_start, _options(asked, known, reading), time=reading.time)
+    options = _options(asked, known, reading)
+    _refuse_more_than(asked.most_bytes, reading.frame_start, options.nearest)
+    found = learn(reading.position, reading.frame_start, options, time=reading.time)
     lap("learning")
     if asked.divisions:
         links, _ = with_divisions(
@@ -85,11 +91,37 @@ def _without_strays(reading: Reading) -> Reading:
     )  # fmt: skip
 
 
+def _refuse_more_than(most_bytes: int | None, frame_start: NDArray[np.int64], nearest: int) -> None:
+    """Refuse a movie whose candidate pairs to the nearest detections need more memory."""
+    count = np.diff(frame_start)
+    pairs = int((count[:-1] * np.minimum(count[1:], nearest)).sum())
+    if most_bytes is not None and pairs * _PAIR_BYTES > most_bytes:
+        raise ResourceError(
+            f"{pairs:,} pairs or more are candidates: {pairs * _PAIR_BYTES / 1e9:.1f} GB, more than the "
+            f"{most_bytes / 1e9:.1f} GB that may be used. Link the movie in ranges of frames: --cluster."
+        )
+
+
+def _telling(asked: Asked, detections: int, work: int) -> Callable[[int], None]:
+    """What reports sweeps as detections done; the last is reported when all is done."""
+    covered = 0
+
+    def tell(more: int) -> None:
+        nonlocal covered
+        covered += more
+        if asked.progress is not None:
+            asked.progress(min(detections * covered // work, detections - 1), detections)
+
+    return tell
+
+
 def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
     """Options of `learn` for the given options of linking."""
     each = {name: values for name, values in known.told.items() if name in EACH_AXIS}
     one = {name: value for name, (value, *_) in known.told.items() if name not in EACH_AXIS}
     options = LearnOptions(fixed=Fixed(**each, **one), workers=asked.workers)  # type: ignore[arg-type]
+    many = len(reading.frame)
+    options = replace(options, tell=_telling(asked, many, options.work(many)))
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if asked.max_gap is None:
@@ -111,7 +143,9 @@ def _as_given(links: Links, order: NDArray[np.int64]) -> Links:
 def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Calibration:
     """Summary of the learned model as a `Calibration`, the type that reports and records read."""
     shown = Kinematics.of(found.movie, found.model)
-    errors = standard_errors(found.movie, found.model, found.posterior, workers)
+    part = found.motion_from
+    errors = standard_errors(part.movie, part.model, part.posterior, workers)
+    errors |= errors_of_rates(found.movie, found.model) if errors else {}
     scale = found.model.motion.step_scale
     return Calibration(
         _link_model(found, shown, known),

@@ -53,11 +53,19 @@ class Learned:
         In the coordinates of the inference.
     model : Model
     posterior : LinkPosterior
+    sample : Learned, optional
+        The part of a large movie from which its motion was learned.
     """
 
     movie: Movie
     model: Model
     posterior: LinkPosterior
+    sample: Learned | None = None
+
+    @property
+    def motion_from(self) -> Learned:
+        """What the motion was learned from: the sample of a large movie, or the movie itself."""
+        return self.sample or self
 
 
 def learn(
@@ -99,8 +107,9 @@ def learn(
     # Many short parallel loops cost more than they bring: the sample takes one thread a direction.
     few = replace(options, workers=min(options.workers, 2))
     when = None if time is None else time[sample.frames]
-    movie, model, _ = _fitted(position[sample.rows], sample.frame_start, few, when)
-    return Learned(*spread((position, frame_start, time), sample, (movie, model), options))
+    part = Learned(*_fitted(position[sample.rows], sample.frame_start, few, when))
+    whole = spread((position, frame_start, time), sample, (part.movie, part.model), options)
+    return Learned(*whole, part)
 
 
 def _fitted(

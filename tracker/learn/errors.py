@@ -60,7 +60,7 @@ class Kinematics:
 def standard_errors(
     movie: Movie, model: Model, posterior: LinkPosterior, workers: int = 1
 ) -> dict[str, float]:
-    """Standard errors of step and noise (means over the axes), persistence, end and start.
+    """Standard errors of step and noise (means over the axes) and persistence.
 
     Parameters
     ----------
@@ -100,6 +100,12 @@ def standard_errors(
     mean = float(kept.mean())
     if 0 < mean < 1:  # of -1 / log(kept)
         errors["persistence"] = float(np.std(kept) * root / (mean * np.log(mean) ** 2))
+    return errors
+
+
+def errors_of_rates(movie: Movie, model: Model) -> dict[str, float]:
+    """Standard errors of end and start, as of shares of so many detections."""
+    errors = {}
     for name, delay in (("end", model.association.delay), ("start", model.association.delay_back)):
         rest = float(np.clip(1 - delay.sum(), 0, 1))
         errors[name] = float(np.sqrt(rest * (1 - rest) / len(movie)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .fixed import NOTHING_FIXED, Fixed
@@ -40,6 +41,8 @@ class LearnOptions:
         Parameters that are given instead of learned.
     workers : int
         Threads; they do not change the result.
+    tell : callable
+        Called after each sweep with the number of detections that it covered.
     """
 
     longest_lag: int = 6
@@ -56,3 +59,10 @@ class LearnOptions:
     least_step: tuple[float, ...] | None = None
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
+    tell: Callable[[int], None] = lambda _: None
+
+    def work(self, detections: int) -> int:
+        """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
+        learned, last = min(detections, self.sample), 4 if detections > self.sample else 0
+        tried = 4 * self.trial_rounds + 2 * self.first_rounds
+        return tried * min(learned, self.trial) + (2 * self.last_rounds) * learned + last * detections

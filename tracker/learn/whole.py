@@ -52,11 +52,14 @@ def spread(
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
-    posterior = swept(movie, model, narrowed(first.posterior), with_moments=False, workers=options.workers)
+
+    def once_more(posterior: LinkPosterior) -> LinkPosterior:
+        found = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+        options.tell(len(movie))
+        return found
+
+    posterior = once_more(narrowed(first.posterior))
     if options.gaps:
-        posterior = with_gaps(movie, model, posterior, options)
-        posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+        posterior = once_more(with_gaps(movie, model, posterior, options))
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
-    posterior = posterior.kept(posterior.probability > options.dropped)
-    posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
-    return movie, model, posterior
+    return movie, model, once_more(posterior.kept(posterior.probability > options.dropped))
