@@ -28,11 +28,9 @@ def _passes() -> Record:
 
 @cache
 def _measured(linker: str) -> Record | None:
-    """The record over the whole list; or that of the developed movies; or none."""
-    for name in (linker, f"{linker}_developed"):
-        if (ACCURACY / f"{name}.npz").exists():
-            return Record.load(ACCURACY / f"{name}.npz")
-    return None
+    """The record of a linker, or none."""
+    path = ACCURACY / f"{linker}.npz"
+    return Record.load(path) if path.exists() else None
 
 
 @cache
@@ -119,20 +117,6 @@ def posterior_decision() -> str:
     lacking = "" if lineage else " Kinds that divide are left out: no record holds them."
     counted = f"{len(_rows()):,} of the {len(_passes().rows):,} movies, of {len(verdict.kinds)} kinds."
     return f"{_table(('met', 'condition'), rows)}\n\n{counted} {said}{lacking}\n\n{_origin()}"
-
-
-def posterior_newest() -> str:
-    """The newest record of the movies on which changes are tried, without kinds that divide."""
-    record = Record.load(ACCURACY / "posterior_developed.npz")
-    verdict = _compared([row for row in record.rows if row.movie.kind not in _dividing()])
-    mean = mean_of("", verdict.kinds).scores
-    gains = ", ".join(f"{name} {mean[name].gain:+.4f} ± {mean[name].error:.4f}" for name in _SCORES)
-    unmet = [
-        text.replace("_", " ") for text, met in verdict.conditions if not met and "divisions" not in text
-    ]
-    counted = f"{mean['link F1'].movies} movies on which changes are tried"
-    origin = f"Commit {_short(record.about['commit'])}, {record.about['date']}"
-    return f"{origin}, over the {counted}: {gains}. Not met: {'; '.join(unmet) or 'none'}."
 
 
 def posterior_behind() -> str:
