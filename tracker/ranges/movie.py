@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +39,7 @@ ROWS = 1_000_000
 """Rows of a range: a task then needs about a gigabyte of memory and some seconds."""
 _WORTH_A_GPU = 200_000_000
 """Voxels of a movie below which `auto` stays on the CPU, as in `outbid.detect`."""
+_WRITERS = 4
 _GRAPH = ".geff"
 _VOXELS = 100_000_000
 """Voxels in a detection task: some seconds of work."""
@@ -269,12 +271,17 @@ def _done(
     """Run the tasks whose files are missing, and record which worker ran each; call `beside` after each."""
     left = [task for task in tasks if not task.output.exists()]
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
-    for account_of in how.run(left):
-        _write_account(folder, account_of)
-        done += 1
-        beside()
-        if how.progress is not None:
-            how.progress(min(done, total), total)
+    # Each account waits for the disk, so that workers would wait for one thread.
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        writing = []
+        for account_of in how.run(left):
+            writing.append(pool.submit(_write_account, folder, account_of))
+            done += 1
+            beside()
+            if how.progress is not None:
+                how.progress(min(done, total), total)
+        for each in writing:
+            each.result()
 
 
 def _write_account(folder: Path, account_of: Mapping[str, Any]) -> None:
