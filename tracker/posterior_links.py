@@ -102,17 +102,17 @@ def _refuse_more_than(most_bytes: int | None, frame_start: NDArray[np.int64], ne
         )
 
 
-def _telling(asked: Asked, detections: int, work: int) -> Callable[[int], None]:
+def _reporting(asked: Asked, detections: int, work: int) -> Callable[[int], None]:
     """What reports sweeps as detections done; the last is reported when all is done."""
     covered = 0
 
-    def tell(more: int) -> None:
+    def report(more: int) -> None:
         nonlocal covered
         covered += more
         if asked.progress is not None:
             asked.progress(min(detections * covered // work, detections - 1), detections)
 
-    return tell
+    return report
 
 
 def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
@@ -121,7 +121,7 @@ def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
     one = {name: value for name, (value, *_) in known.told.items() if name not in EACH_AXIS}
     options = LearnOptions(fixed=Fixed(**each, **one), workers=asked.workers)  # type: ignore[arg-type]
     many = len(reading.frame)
-    options = replace(options, tell=_telling(asked, many, options.work(many)))
+    options = replace(options, on_sweep=_reporting(asked, many, options.work(many)))
     if reading.slices.any():
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if asked.max_gap is None:

@@ -43,7 +43,7 @@ def fit(
     noises, model = [], options.fixed.held(movie, model)
     for turn in range(rounds):
         posterior = swept(movie, model, posterior, workers=options.workers)
-        options.tell(len(movie))
+        options.on_sweep(len(movie))
         if turn >= _FEWEST and posterior.change < options.still:
             break
         renewing_fields = turn < 2 or turn % 3 == 2  # they change little in between

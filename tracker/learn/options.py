@@ -41,7 +41,7 @@ class LearnOptions:
         Parameters that are given instead of learned.
     workers : int
         Threads; they do not change the result.
-    tell : callable
+    on_sweep : callable
         Called after each sweep with the number of detections that it covered.
     """
 
@@ -59,7 +59,7 @@ class LearnOptions:
     least_step: tuple[float, ...] | None = None
     fixed: Fixed = NOTHING_FIXED
     workers: int = 1
-    tell: Callable[[int], None] = lambda _: None
+    on_sweep: Callable[[int], None] = lambda _: None
 
     def work(self, detections: int) -> int:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""

@@ -55,7 +55,7 @@ def spread(
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
         found = swept(movie, model, posterior, with_moments=False, workers=options.workers)
-        options.tell(len(movie))
+        options.on_sweep(len(movie))
         return found
 
     posterior = once_more(narrowed(first.posterior))
