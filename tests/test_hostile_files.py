@@ -27,6 +27,7 @@ REFUSED = {
     "row_of_a_fraction.xlsx": "'1.' is no number of a row",  # was left out
     "row_that_goes_back.xlsx": "row 1 follows row 4",  # was left out
     "open_quote-spots.csv": "a quotation mark is opened and never closed",  # its rows are one field
+    "name_of_two_lines.csv": "line 1: a quotation mark is opened",  # the names were those of line 3
     "unit_separator/particles": "unknown format",  # two readers of it split lines in two ways
     "mark_before_the_first_row.csv": "line 2: a byte order mark",  # was left out, but in no other row
 }

@@ -102,9 +102,11 @@ def layout_of(text: bytes, path: Path, columns: Mapping[str, str]) -> Layout:
         separator = _separator_of(line)
         names = fields_of(line, separator)
         if _is_header(names, columns):
-            if not _is_closed(line):
+            # A field that goes on in the next line would hold a part of the table.
+            opened = [n for n, (_, above) in enumerate(lines[: number + 1]) if not _is_closed(above)]
+            if opened:
                 raise InputError(
-                    f"{path}, line {number + 1}: a quotation mark is opened and never closed. Close it, "
+                    f"{path}, line {opened[0] + 1}: a quotation mark is opened and never closed. Close it, "
                     "or remove it."
                 )
             return _below_header(text, lines, number, names, separator)
