@@ -78,6 +78,20 @@ def test_what_is_given_is_held(engine: Engine, truth: Tracks) -> None:
     assert f1(links, truth) > 0.93
 
 
+def test_a_given_persistence_leaves_room_for_turns() -> None:
+    """Particles that fly straight turn now and then, which none of one Gaussian class would."""
+    rng, many, frames = np.random.default_rng(2), 300, 20
+    heading, places = rng.normal(0, 0.12, (many, 3)), [rng.uniform(0, 7, (many, 3))]
+    for _ in range(frames - 1):
+        turns = rng.random(many) < 0.05
+        heading[turns] = rng.normal(0, 0.12, (turns.sum(), 3))
+        places.append(places[-1] + heading)
+    place = np.array(places) + rng.normal(0, 0.01, (frames, many, 3))
+    seen = Detections.from_table(np.repeat(np.arange(frames), many), place.reshape(-1, 3))
+    truth = Tracks.from_track_ids(seen, np.tile(np.arange(many), frames))
+    assert f1(by_posterior(seen, Asked(divisions=False, known={"persistence": 20.0}))[1], truth) > 0.99
+
+
 @ENGINES
 def test_a_narrow_gate_and_no_gaps_are_kept(engine: Engine, truth: Tracks) -> None:
     seen = truth.detections

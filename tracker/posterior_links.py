@@ -71,7 +71,7 @@ def linked(detections: Detections, asked: Asked) -> tuple[Calibration, Links]:
         some = found.posterior
         links = decide(some.candidates, some.probability, solver=asked.solver, exact=asked.exact_margins)
     lap("deciding")
-    summary = _summary(reading, known, found, asked.workers)
+    summary = _summary(reading, known, found, asked)
     lap("errors of what is learned")
     if asked.progress is not None:
         asked.progress(len(detections), len(detections))
@@ -140,15 +140,15 @@ def _as_given(links: Links, order: NDArray[np.int64]) -> Links:
     )  # fmt: skip
 
 
-def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Calibration:
+def _summary(reading: Reading, known: Known, found: Learned, asked: Asked) -> Calibration:
     """Summary of the learned model as a `Calibration`, the type that reports and records read."""
     shown = Kinematics.of(found.movie, found.model)
     part = found.motion_from
-    errors = standard_errors(part.movie, part.model, part.posterior, workers)
+    errors = standard_errors(part.movie, part.model, part.posterior, asked.workers)
     errors |= errors_of_rates(found.movie, found.model) if errors else {}
     scale = found.model.motion.step_scale
     return Calibration(
-        _link_model(found, shown, known),
+        _link_model(found, shown, known, asked.max_gap),
         _neighbours(found),
         known.step(shown.step),
         {name: error for name, error in errors.items() if name not in known.told},
@@ -162,13 +162,31 @@ def _summary(reading: Reading, known: Known, found: Learned, workers: int) -> Ca
     )
 
 
-def _link_model(found: Learned, shown: Kinematics, known: Known) -> LinkModel:
-    """Motion model of one velocity and diffusion whose steps have the same correlations, in given units."""
+def _link_model(found: Learned, shown: Kinematics, known: Known, asked: int | None) -> LinkModel:
+    """Motion model of one velocity and diffusion whose steps have the same correlations, in given units.
+
+    The longest gap is the one asked for, or the longest that occurs.
+    """
     moved = np.maximum(np.square(shown.step) - 2 * np.square(shown.noise), 0.0)
     kept = max(shown.kept, 0.0), max(shown.later, 0.0)
     motion = ornstein_uhlenbeck(moved, kept, tuple(shown.noise.tolist()))
     spacing = float(np.sqrt(found.movie.variance_given(np.ones(found.movie.axes)).mean()))
-    return known.held(link_model(found.model, motion, gate_of(shown.step, _ROOM * spacing)))
+    whole = known.held(link_model(found.model, motion, gate_of(shown.step, _ROOM * spacing)))
+    return whole if asked is not None else replace(whole, follow=_shown(whole.follow, len(found.movie)))
+
+
+def _shown(follow: tuple[float, ...], detections: int) -> tuple[float, ...]:
+    """Probabilities of the next detection after 1, 2, … frames, without late ones that occur in no link.
+
+    Examples
+    --------
+    >>> [round(rate, 4) for rate in _shown((0.9, 0.05, 0.002, 1e-6), 1000)]
+    [0.9, 0.05, 0.002]
+    """
+    often = np.flatnonzero(np.asarray(follow) * detections >= 1)
+    many = int(often[-1]) + 1 if len(often) else 1
+    kept = np.asarray(follow[:many])
+    return tuple((kept * sum(follow) / max(kept.sum(), 1e-300)).tolist())
 
 
 def _neighbours(found: Learned) -> int | None:

@@ -104,10 +104,10 @@ def standard_errors(
 
 
 def errors_of_rates(movie: Movie, model: Model) -> dict[str, float]:
-    """Standard errors of end and start, as of shares of so many detections."""
+    """Standard errors of end and start, as of shares of so many detections; clutter has no track."""
     errors = {}
     for name, delay in (("end", model.association.delay), ("start", model.association.delay_back)):
-        rest = float(np.clip(1 - delay.sum(), 0, 1))
+        rest = float(np.clip(1 - (1 - model.association.clutter) * delay.sum(), 0, 1))
         errors[name] = float(np.sqrt(rest * (1 - rest) / len(movie)))
     return errors
 

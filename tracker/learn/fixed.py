@@ -84,10 +84,11 @@ class Fixed:
         motion = replace(motion, noise=noise, variance=variance)
         if self.persistence is None:
             return motion
-        one, time = np.ones(motion.classes), self.persistence
-        kept = math.exp(-1 / time) if time > 0 else 0.0
-        # What is kept is kept by the class: none is left but for one in a million.
-        return replace(motion, correlation=min(kept, 1 - _LEAST) * one, renewal=_LEAST * one)
+        time = self.persistence
+        kept = min(math.exp(-1 / time), 1 - _LEAST) if time > 0 else 0.0
+        # A class is left less often than that, and keeps the rest: turns and jumps stay possible.
+        renewal = np.minimum(motion.renewal, 1 - kept)
+        return replace(motion, correlation=np.minimum(kept / (1 - renewal), 1 - _LEAST), renewal=renewal)
 
     def _rates(self, rates: AssociationModel) -> AssociationModel:
         clutter = rates.clutter if self.clutter is None else max(self.clutter, _LEAST)
