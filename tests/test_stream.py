@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -295,3 +296,23 @@ def test_flushing_changes_no_byte_and_a_full_disk_is_said(tmp_path, monkeypatch)
     monkeypatch.setattr(parquet_write.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write("full")
+
+
+def test_a_kill_while_the_parts_are_removed_does_not_stop_the_next_run(movie, tmp_path, monkeypatch):
+    path, out = movie[0], tmp_path / "out.parquet"
+    remove = shutil.rmtree
+
+    def killed(folder, **named):
+        if not (run := Path(folder) / "run.json").exists():
+            return remove(folder, **named)
+        run.unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        track_stream(path, out, SETTINGS, record=RECORD, rows=100)
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    whole = out.read_bytes()
+    track_stream(path, out, SETTINGS, record=RECORD, rows=100, overwrite=True)
+    assert out.read_bytes() == whole
+    assert sorted(tmp_path.iterdir()) == sorted([out, path])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -28,7 +27,7 @@ from .outputs import refuse_output
 from .parquet import RECORD
 from .parquet_write import packed
 from .records import record_bytes
-from .staged import held_here, remove_leftovers
+from .staged import held_here, remove_folder, remove_leftovers
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
@@ -83,8 +82,8 @@ class Parts:
             self._hand_over(None)
         self._pool.shutdown()  # first, for its threads use the others
         self._files.shutdown()
-        if not self._path(0).is_file():  # for example, after an input was refused at once
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder.exists() and not self._path(0).is_file():  # for example, an input was refused at once
+            remove_folder(self.folder)
         self._held.close()
 
     def add(self, number: int, tracks: Tracks, track_id: NDArray[np.int64], facts: Mapping[str, Any]) -> None:
@@ -123,7 +122,7 @@ class Parts:
         self._hand_over({**self._record, **report})
         self._writing.result()
         move_whole(self.folder / _WHOLE, self.output, overwrite=self.overwrite)
-        shutil.rmtree(self.folder)
+        remove_folder(self.folder)
 
     def _hand_over(self, what: pa.Table | Mapping[str, object] | None) -> None:
         """Pass rows, the record or an end mark to the thread that writes the output."""

@@ -121,6 +121,16 @@ def held_here(file: Path) -> Iterator[None]:
             os.close(handle)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of parts; it loses its name first, so that a kill leaves it whole or as a leftover."""
+    gone = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        folder.replace(gone)
+    except OSError:  # a system where open files cannot be moved
+        gone = folder
+    shutil.rmtree(gone, ignore_errors=True)  # another run may remove what it takes for a leftover
+
+
 def remove_leftovers(final: Path) -> None:
     """Remove and report leftovers of killed runs beside `final`; restore an output moved away by one."""
     if not _LOCKS:

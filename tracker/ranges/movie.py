@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from ..formats.atomic import write_whole, write_whole_folder
 from ..formats.geff_parts import write_parts
 from ..formats.parts import begin_folder
 from ..formats.records import record_bytes
+from ..formats.staged import remove_folder
 from ..movies.jobs import DetectJob, TrackJob
 from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks
@@ -262,7 +262,7 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
     with ExitStack() as held:
         begin_folder(folder, record, held, resume=how.resume)
         yield folder
-        shutil.rmtree(folder)
+        remove_folder(folder)
 
 
 def _done(
