@@ -123,7 +123,7 @@ def null_of(settings: DetectionSettings) -> str:
 
 def _say_where_it_is_wider(everything: Sequence[Found]) -> None:
     """Log in how many frames the residual, and not the noise of the camera, is the null."""
-    from .joint import WIDE
+    from .significance import WIDE
 
     wide = [found.spread for found in everything if found.spread > WIDE]
     if wide:

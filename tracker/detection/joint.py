@@ -14,7 +14,7 @@ from .background import variance
 from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, sweep
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
-from .significance import significance, survey
+from .significance import JOINT, WIDE, significance, survey
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
 _QUIET = 2.5  # standard deviations above which a voxel is no background
@@ -24,7 +24,6 @@ _PAIR, _PAIR_LOW, _PAIR_APART = (0.5, 0.8), 2.5, 0.7  # widths of the sharper fi
 ROUNDS = 3
 """Of fit, prune and add."""
 _NEW_LOW, _NEW_APART = 3.3, 0.8  # standard deviations of a residual; widths from the next spot
-_KEEP = 0.85  # of LOW: a spot whose joint significance is below that goes
 _CLOSE = 3.0  # widths within which the weaker of two goes first
 _TOUCHING = 2 * NEAREST  # widths within which spots are fitted to the same voxels
 _ENOUGH = 0.02  # squared standard deviations: a seventh of the errors, and what is left is far less
@@ -32,7 +31,6 @@ _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
 _CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
 _LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
-WIDE = 1.15  # standard deviations of a residual above which its spread is the null
 
 
 def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float64]:
@@ -115,7 +113,7 @@ def find(
             scene.background()
             fit(scene, 2)
         measure_blur(scene, most_blur)
-        prune(scene, _KEEP * LOW)
+        prune(scene, JOINT)
         new = survey(scene, _NEW_LOW)
         if turn < rounds - 1:
             if len(new) and len(scene.spots):

@@ -27,6 +27,10 @@ HALO_WRONG = 0.2  # share of halos, which are measured on few voxels
 _BLUR_FREE, _BLUR_TAKEN = 0.1, 2.0  # a profile that misfits by more than .1 is wrong by twice the rest
 _NEAR, _MOST = 4.0, 6  # widths, and how many neighbours count for overlap
 _SHAPES = 0.15  # spread of the logarithm of a width along one direction: moving or tilted spots are longer
+WIDE = 1.15  # standard deviations of a residual above which its spread is the null
+JOINT = 2.38  # standard errors: a spot beside others is at least so significant, where spots are sparse
+_LEAST_JOINT = 0.3  # standard errors of any spot beside others
+_TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots that are counted; how many say how crowded a frame is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
@@ -40,12 +44,27 @@ def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArra
         return np.empty(0)
     which = np.ones(len(scene.spots), bool) if which is None else which
     error, skew = _absent(scene, which).T
+    error *= np.sqrt(1 - _kept_by_background(scene) * (1 - scene.weight()[which]))
     more = inflation(scene, which)
-    shape = _SHAPES * _by_shape(scene)[which] * more
-    z = scene.spots[which, AMPLITUDE] / np.sqrt(error**2 * more + shape**2)
-    z /= np.sqrt(1 - _kept_by_background(scene) * (1 - scene.weight()[which]))
+    joint = np.sqrt(error**2 * more + (_SHAPES * _by_shape(scene)[which] * more) ** 2)
+    z = scene.spots[which, AMPLITUDE] / np.maximum(error, joint * _demanded(scene, joint) / JOINT)
     # Poisson counts are skewed: the first term of Cornish and Fisher.
     return z - np.clip(skew, -0.6, 0.6) * (np.minimum(z, 6.0) ** 2 - 1) / 6
+
+
+def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,): standard errors at which one more spot is as probable as not, where light is sure.
+
+    A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
+    """
+    sure = scene.snr > _TYPICAL
+    if sure.sum() < _FEWEST or scene.spread > WIDE:
+        return np.full(len(error), JOINT)
+    deep = scene.optics.sigma[scene.optics.sigma > 0]
+    number = sure.sum() * np.prod(np.sqrt(2 * np.pi) * deep) / scene.image.size
+    typical = float(np.median(scene.spots[sure, AMPLITUDE]))
+    odds = typical / error / (np.sqrt(2 * np.pi) * number)
+    return np.clip(np.sqrt(2 * np.log(np.maximum(odds, 1.0))), _LEAST_JOINT, JOINT)
 
 
 def _absent(scene: Scene, which: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -102,7 +121,7 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     A response is divided by its error, photon noise and model error. Maxima are above `low` times the spread.
     """
 
-    def work(slab: Slab) -> tuple[NDArray[np.int64], Terms, NDArray[np.float64], Terms]:
+    def work(slab: Slab) -> tuple[NDArray[np.int64], Terms, NDArray[np.float64], Terms, NDArray[np.float32]]:
         terms = _terms(scene, slab)
         voxel, _ = own_maxima(slab, _over_error(terms, LEAST_WRONG), low)
         at = tuple((voxel - [0, slab.near.start, 0]).T)
@@ -112,9 +131,10 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
             np.stack([values[at] for values in terms]),
             negative(*own[:3]),
             np.stack([values[:, ::_SAMPLED, ::_SAMPLED].ravel() for values in own]),
+            _rough(scene, slab),
         )
 
-    voxels, at, products, sample = zip(*scene.work.each(work, scene.parts), strict=True)
+    voxels, at, products, sample, rough = zip(*scene.work.each(work, scene.parts), strict=True)
     measured = np.sum(products, axis=0)
     if measured[2] > _ENOUGH:
         share = np.sqrt(max(measured[0] / measured[1], 0.0))
@@ -122,9 +142,29 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     scene.wrong = max(scene.wrong, LEAST_WRONG, _BLUR_TAKEN * (scene.optics.blur - _BLUR_FREE))
     z = _over_error(np.concatenate(sample, axis=1), scene.wrong)
     scene.spread = spread_below(z) / _RESIDUAL_SPREAD
+    if 1 / WIDE < (noise := _spread_of(np.concatenate(rough))) < WIDE:
+        scene.spread = min(scene.spread, noise)  # voxels vary as expected: what is wider is light of a crowd
     z = _over_error(np.concatenate(at, axis=1), scene.wrong)
     order = np.argsort(-z, kind="stable")
     return np.concatenate(voxels)[order[z[order] > low * max(scene.spread, 1.0)]]
+
+
+def _rough(scene: Scene, slab: Slab) -> NDArray[np.float32]:
+    """Sizes of mixed second differences of the residual over two voxels, for every fourth row and column."""
+    rows = slice(slab.start, slab.stop)
+    values = (scene.image[:, rows] - scene.model[:, rows]) / np.sqrt(
+        variance(scene.model[:, rows], scene.noise)
+    )
+    for _ in range(2):
+        count = max(values.shape[1] - 4, 0)
+        low, middle = values[:, :count:4], values[:, 2 : count + 2 : 4]
+        values = (low - 2 * middle + values[:, 4::4]).swapaxes(1, 2)
+    return np.abs(values[np.isfinite(values)])
+
+
+def _spread_of(rough: NDArray[np.float32]) -> float:
+    """Spread of noise by its mixed second differences; 0 without any."""
+    return float(np.median(rough)) / (6 * 0.6745) if len(rough) else 0.0
 
 
 def _over_error(terms: Terms, wrong: float) -> NDArray[np.float32]:
