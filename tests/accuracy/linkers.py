@@ -36,30 +36,34 @@ def a8344a6(frame: NDArray[np.int32], position: NDArray[np.float64]) -> Linked:
 
 def posterior(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
     """The posterior over links that `outbid.learn` finds; `change` varies one of its options."""
-    from outbid import Detections
     from outbid.inference.decide import decide
-    from outbid.learn import learn
-    from outbid.learn.options import LearnOptions
 
-    seen = Detections.from_table(frame, position)
-    axes = np.ptp(position, axis=0) > 0
-    found = learn(seen.position[:, axes], seen.frame_start, varied(LearnOptions(), change)).posterior
-    links = decide(found.candidates, found.probability)
-    return links.pairs, links.probability
+    found, order = _found(frame, position, change)
+    links = decide(found.posterior.candidates, found.posterior.probability)
+    return order[links.pairs], links.probability
 
 
 def lineage(frame: NDArray[np.int32], position: NDArray[np.float64], change: str = "") -> Linked:
     """The same with divisions, by `outbid.lineage`."""
+    from outbid.lineage import with_divisions
+
+    found, order = _found(frame, position, change)
+    links, _ = with_divisions(found.movie, found.model, found.posterior)
+    return order[links.pairs], links.probability
+
+
+def _found(
+    frame: NDArray[np.int32], position: NDArray[np.float64], change: str
+) -> tuple[Any, NDArray[np.int64]]:
+    """What is learned, as `track` reads the movie: with the times of its frames; and the row of each."""
     from outbid import Detections
     from outbid.learn import learn
     from outbid.learn.options import LearnOptions
-    from outbid.lineage import with_divisions
+    from outbid.refine.movie import movie_of
 
-    seen = Detections.from_table(frame, position)
-    axes = np.ptp(position, axis=0) > 0
-    found = learn(seen.position[:, axes], seen.frame_start, varied(LearnOptions(), change))
-    links, _ = with_divisions(found.movie, found.model, found.posterior)
-    return links.pairs, links.probability
+    seen = movie_of(Detections.from_table(frame, position), (1, 1, 1), holes=True)
+    options = varied(LearnOptions(), change)
+    return learn(seen.position, seen.frame_start, options, time=seen.time), seen.order
 
 
 def _of(tracks: Any) -> Linked:
