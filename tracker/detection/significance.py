@@ -31,6 +31,7 @@ WIDE = 1.15  # standard deviations of a residual above which its spread is the n
 JOINT = 2.38  # standard errors: a spot beside others is at least so significant, where spots are sparse
 _LEAST_JOINT = 0.3  # standard errors of any spot beside others
 _TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots that are counted; how many say how crowded a frame is
+_COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
@@ -57,14 +58,19 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
     """
-    sure = scene.snr > _TYPICAL
-    if sure.sum() < _FEWEST or scene.spread > WIDE:
+    number = _density(scene)
+    if number == 0 or scene.spread > WIDE:
         return np.full(len(error), JOINT)
-    deep = scene.optics.sigma[scene.optics.sigma > 0]
-    number = sure.sum() * np.prod(np.sqrt(2 * np.pi) * deep) / scene.image.size
-    typical = float(np.median(scene.spots[sure, AMPLITUDE]))
+    typical = float(np.median(scene.spots[scene.snr > _TYPICAL, AMPLITUDE]))
     odds = typical / error / (np.sqrt(2 * np.pi) * number)
     return np.clip(np.sqrt(2 * np.log(np.maximum(odds, 1.0))), _LEAST_JOINT, JOINT)
+
+
+def _density(scene: Scene) -> float:
+    """Number of sure spots in the area of one, or in its volume; 0 if there are hardly any."""
+    count = int((scene.snr > _TYPICAL).sum())
+    deep = scene.optics.sigma[scene.optics.sigma > 0]
+    return count * float(np.prod(np.sqrt(2 * np.pi) * deep)) / scene.image.size if count >= _FEWEST else 0.0
 
 
 def _absent(scene: Scene, which: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -143,7 +149,9 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     z = _over_error(np.concatenate(sample, axis=1), scene.wrong)
     scene.spread = spread_below(z) / _RESIDUAL_SPREAD
     if 1 / WIDE < (noise := _spread_of(np.concatenate(rough))) < WIDE:
-        scene.spread = min(scene.spread, noise)  # voxels vary as expected: what is wider is light of a crowd
+        # Voxels vary as expected: what is wider is the light of a crowd, or a background where spots are few.
+        free = max(1 - _COVERED * _density(scene), 0.0)
+        scene.spread = min(scene.spread, noise + free * max(scene.spread - noise, 0.0))
     z = _over_error(np.concatenate(at, axis=1), scene.wrong)
     order = np.argsort(-z, kind="stable")
     return np.concatenate(voxels)[order[z[order] > low * max(scene.spread, 1.0)]]
