@@ -70,9 +70,10 @@ def _sharp(scene: Scene, slab: Slab, where: NDArray[np.bool_]) -> NDArray[np.flo
         float(np.prod([(a * b).sum() for a, b in zip(left, right, strict=True)]))
         for left, right in ((longer, two), (longer, longer), (two, two))
     )
-    values = correlate(light, (one[0], one[1], one[2])) - correlate(light, (two[0], two[1], two[2]))
-    spread = variance(scene.model[:, slab.near] + slab.inside(np.maximum(light, 0)), scene.noise)
-    return np.where(where, slab.inside(values) / np.sqrt((narrow + broad - 2 * cross) * spread), -9)
+    values = correlate(light, (one[0], one[1], one[2]), slab.inside)
+    values -= correlate(light, (two[0], two[1], two[2]), slab.inside)
+    spread = variance(scene.model[:, slab.near] + np.maximum(light[:, slab.inside], 0), scene.noise)
+    return np.where(where, values / np.sqrt((narrow + broad - 2 * cross) * spread), -9)
 
 
 def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
@@ -86,9 +87,15 @@ def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
     pairs = np.argsort(np.concatenate([i, j]), kind="stable")
     near = np.concatenate([j, i])[pairs]
     start = np.concatenate([[0], np.cumsum(np.bincount(np.concatenate([i, j]), minlength=len(order)))])
-    which = order, scene.active, start, near
+
+    def work(some: NDArray[np.int64]) -> NDArray[np.float64]:
+        curvature = np.zeros((2, 3))
+        which, limits = (some, scene.active, start, near), (_STEP, enough)
+        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, limits, curvature)
+        return curvature
+
     for _ in range(sweeps):
-        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, (_STEP, enough), scene.curvature)
+        scene.curvature = np.sum(scene.in_bands(work, order), axis=0)
 
 
 def find(
@@ -115,10 +122,11 @@ def find(
         measure_blur(scene, most_blur)
         prune(scene, JOINT)
         new = survey(scene, _NEW_LOW)
-        if turn < rounds - 1:
-            if len(new) and len(scene.spots):
-                new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
-            scene.add(new)
+        if len(new) and len(scene.spots):
+            new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
+        if turn == rounds - 1 or not (len(new) or (scene.active & (scene.snr > _TYPICAL)).any()):
+            break
+        scene.add(new)
     z = significance(scene)
     return scene, z / scene.spread if scene.spread > WIDE else z
 

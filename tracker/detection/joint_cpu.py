@@ -29,6 +29,7 @@ _PLACE_PRIOR = 4.0  # a step of half a voxel costs 1/2: it damps steps, not esti
 _BEYOND = 0.5  # voxels that a spot may be beyond the centre of the last one
 _DIM = 8.0  # standard errors below which the size of a spot is not its own
 _DIM_SIZE = 0.02
+_NOTHING = 0.05  # of the gain at which a spot rests, below which it does not even move
 
 
 class Noise(NamedTuple):
@@ -342,6 +343,8 @@ def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cove
         if math.isfinite(move[0] + move[1] + move[2] + move[3] + move[4]) and own[0, 0] > 0:
             variance = own[0, 0]
             gain = move @ pull
+            if gain < _NOTHING * limits[1]:
+                return gain
             s[AMPLITUDE] = min(
                 max(amplitude + move[0], 0.2 * amplitude), 5 * amplitude + 5 / math.sqrt(alone)
             )
@@ -364,14 +367,13 @@ def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cove
 
 @njit(nogil=True, cache=True)
 def sweep(frame, noise, optics, spots, which, limits, curvature):  # pragma: no cover
-    """Update the active spots once; curvature (2, 3) f8 is that of this sweep.
+    """Update the active spots once; curvature (2, 3) f8 is added to.
 
     which: order (n,) of visits, active (n,) bool, and the neighbours of spot j, near[start[j]:start[j + 1]],
     which a spot wakes when its step is expected to lessen the squared deviations by limits[1]; limits[0]:
     largest move, in widths.
     """
     order, active, start, near = which
-    curvature[:] = 0.0
     for j in order:
         if not active[j]:
             continue

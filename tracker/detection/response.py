@@ -41,9 +41,10 @@ class Slab(NamedTuple):
         """The rows, with one more on either side."""
         return slice(max(self.start - 1, self.first), min(self.stop + 1, self.last))
 
-    def inside(self, values: NDArray) -> NDArray:
-        """Of values of the wide rows, those of the near ones."""
-        return values[:, self.near.start - self.first : self.near.stop - self.first]
+    @property
+    def inside(self) -> slice:
+        """The near rows, relative to the wide ones."""
+        return slice(self.near.start - self.first, self.near.stop - self.first)
 
     @property
     def core(self) -> slice:
@@ -85,29 +86,34 @@ def bells(sigma: NDArray[np.float64]) -> Taps:
     return z, y, x
 
 
-def correlate(values: NDArray, taps: Taps) -> NDArray:
-    """Correlate along each axis, with zeros beyond the borders."""
-    for axis, weights in enumerate(taps):
+def correlate(values: NDArray, taps: Taps, rows: slice | None = None) -> NDArray:
+    """Correlate along each axis, with zeros beyond the borders; of all rows y or some."""
+    rows = rows or slice(0, values.shape[1])
+    for axis in (1, 0, 2):
+        weights = taps[axis]
         if len(weights) > 1:
-            values = _along(values, weights, axis)
-        elif weights[0] != 1:
+            values = _along(values, weights, axis, rows if axis == 1 else slice(0, values.shape[1]))
+        elif axis == 1 and rows != slice(0, values.shape[1]):
+            values = values[:, rows]
+        if len(weights) == 1 and weights[0] != 1:
             values = values * values.dtype.type(weights[0])
     return values
 
 
-def _along(values: NDArray, weights: NDArray[np.float64], axis: int) -> NDArray:
+def _along(values: NDArray, weights: NDArray[np.float64], axis: int, rows: slice) -> NDArray:
     """Correlate along one axis; on the host with kernels several times as fast as SciPy's."""
     if on_device(values):
         xp, ndimage = array_module(values), ndimage_module(values)
-        return ndimage.correlate1d(values, xp.asarray(weights), axis, mode="constant")
-    values = np.ascontiguousarray(values)
-    out, taps = np.empty_like(values), weights.astype(values.dtype)
+        return ndimage.correlate1d(values, xp.asarray(weights), axis, mode="constant")[:, rows]
+    values, taps = np.ascontiguousarray(values), weights.astype(values.dtype)
+    depth, _, width = values.shape
+    out = np.empty((depth, rows.stop - rows.start, width), values.dtype)
     if axis == 2:
-        width = values.shape[2]
         along_rows(values.reshape(-1, width), taps, out.reshape(-1, width))
+    elif axis == 1:
+        along(values, taps, out, rows.start)
     else:
-        shape = (1, values.shape[0], -1) if axis == 0 else values.shape
-        along(values.reshape(shape), taps, out.reshape(shape))
+        along(values.reshape(1, depth, -1), taps, out.reshape(1, depth, -1), 0)
     return out
 
 

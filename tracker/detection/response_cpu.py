@@ -14,12 +14,12 @@ _QUICK = {"contract", "reassoc", "nsz"}  # sums in any order; values that are no
 
 
 @njit(nogil=True, cache=True, fastmath=_QUICK)
-def along(values, taps, out):  # pragma: no cover
-    """Correlate along the middle axis: values, out (k, n, m) and taps (2r+1,), f4 or f8."""
+def along(values, taps, out, first):  # pragma: no cover
+    """Correlate along the middle axis: values (k, n, m), out (k, n', m) from row `first` on, taps (2r+1,)."""
     reach, size = len(taps) // 2, values.shape[1]
     for k in range(values.shape[0]):
-        for i in range(size):
-            row = out[k, i]
+        for i in range(first, first + out.shape[1]):
+            row = out[k, i - first]
             row[:] = 0
             for t in range(max(0, i - reach), min(size, i + reach + 1)):
                 weight, source = taps[t - i + reach], values[k, t]

@@ -36,11 +36,13 @@ HALO = NEAREST**2  # squared widths beyond which light is halo
 _RESOLVED = 4.2  # standard errors at which a spot counts half in the background
 _STEEP = 3.0
 _RISE = 0.1  # of the background under a spot, in standard errors of its amplitude, that wakes it
-_FAINT = 0.01  # weight below which a spot is background
+_CLEAR = 0.1  # weight below which a spot is background
+_FARTHEST, _MANY = 18.0, 500  # widths to which a spot of the largest size shines; spots that bands are worth
 _LEFT = np.float32(1e-3)  # share of a response's variance, below which too few of its voxels are measured
 _NARROWEST = 0.55  # voxels; a narrower Gaussian is not sampled any more
 _ALONE = np.ones(1)
 
+_Part = TypeVar("_Part")
 _Made = TypeVar("_Made")
 Maxima = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -52,8 +54,8 @@ class Work:
     pool: Executor | None = None
     on_gpu: bool = False
 
-    def each(self, work: Callable[[Slab], _Made], parts: Iterable[Slab]) -> list[_Made]:
-        """Apply a function to all slabs; results are in the order of the slabs."""
+    def each(self, work: Callable[[_Part], _Made], parts: Iterable[_Part]) -> list[_Made]:
+        """Apply a function to all parts; results are in the order of the parts."""
         return list(self.pool.map(work, parts) if self.pool else map(work, parts))
 
     def there(self, values: NDArray) -> Any:
@@ -96,6 +98,7 @@ class Scene:
         self.ground = Ground(self.smoother, self.smoother.zeros())
         self.wrong = 0.0  # share of the spots' light by which the model may be wrong as a whole
         self.spread = 1.0  # of the residual, in standard deviations of the noise
+        self.surveyed: dict[Slab, Any] = {}  # what is known of the residual where no spot is resolved
         self.curvature = np.zeros((2, 3))
 
     def see(self, optics: Optics) -> None:
@@ -178,8 +181,21 @@ class Scene:
         sums = self.measured.copy()
         weight = self.weight()
         blocks = tuple(np.repeat(np.arange(len(edges) - 1), np.diff(edges)) for edges in self.smoother.edges)
-        shade(sums[1], self.frame, self.noise, self.optics, self.spots, weight * (weight > _FAINT), blocks)
+
+        def work(some: NDArray[np.int64]) -> None:
+            shade(sums[1], self.frame, self.noise, self.optics, self.spots[some], weight[some], blocks)
+
+        self.in_bands(work, np.flatnonzero(weight > _CLEAR))
         self.rest_on(self.smoother.fit(sums, self.noise))
+
+    def in_bands(self, work: Callable[[NDArray[np.int64]], _Made], rows: NDArray[np.int64]) -> list[_Made]:
+        """Apply a function to spots of bands along y; those of every second band share no block or voxel."""
+        if len(rows) < _MANY:
+            return [work(rows)]
+        wide = 2 * (_FARTHEST * float(self.optics.sigma[1]) + self.smoother.wide[0])
+        band = ((self.spots[rows, Y] + 1) / wide).astype(np.int64)
+        parts = [rows[band == number] for number in range(int(band.max()) + 1)]
+        return self.work.each(work, parts[::2]) + self.work.each(work, parts[1::2])
 
     def rest_on(self, ground: Ground) -> None:
         """Replace the background below the spots."""
@@ -204,13 +220,16 @@ class Scene:
             self.model[:, slab.start : slab.stop] = self.ground.rows(slab.start, slab.stop)
         paint_all(self.model, self.spots, self.optics, np.ones(len(self.spots)), 0.0)
 
+    def shining(self, slab: Slab) -> NDArray[np.bool_]:
+        """(n,): which spots shine into the wide rows of a slab."""
+        reach = self.spots[:, REACH] * np.exp(self.spots[:, LOG_SIZE]) * self.optics.sigma[1]
+        y = self.spots[:, Y]
+        return (y + reach >= slab.first) & (y - reach < slab.last)
+
     def halo(self, slab: Slab) -> NDArray[np.float32]:
         """(Z, y, X): light of the spots beyond their cores, in the wide rows of a slab."""
         light = np.zeros((self.image.shape[0], slab.last - slab.first, self.image.shape[2]), np.float32)
-        reach = self.spots[:, REACH] * np.exp(self.spots[:, LOG_SIZE]) * self.optics.sigma[1]
-        y = self.spots[:, Y]
-        near = (self.spots[:, REACH] ** 2 > HALO) & (y + reach >= slab.first) & (y - reach < slab.last)
-        moved = self.spots[near]
+        moved = self.spots[(self.spots[:, REACH] ** 2 > HALO) & self.shining(slab)]
         moved[:, Y] -= slab.first
         paint_all(light, moved, self.optics, np.ones(len(moved)), HALO)
         return light
@@ -227,8 +246,7 @@ class Scene:
     def filtered(self, values: NDArray[np.float32], slab: Slab, *, squared: bool = False) -> Any:
         """Values of wide rows after the filter or its square, for near rows, on the filters' device."""
         z, y, x = (taps**2 for taps in self.taps) if squared else self.taps
-        rows = slab.inside(correlate(self.work.there(values), (_ALONE, y, _ALONE)))
-        return correlate(rows, (z, _ALONE, x))
+        return correlate(self.work.there(values), (z, y, x), slab.inside)
 
     @cached_property
     def _errors(self) -> tuple[Ground, NDArray[np.float32]]:

@@ -7,6 +7,7 @@ of a spot. So it accumulates in a filter as light does and cannot be described b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,10 +34,13 @@ _LEAST_JOINT = 0.3  # standard errors of any spot beside others
 _TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots that are counted; how many say how crowded a frame is
 _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
+_RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
+_ENOUGH_SAMPLED = 300_000  # voxels that say so
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
 Terms = Sequence[NDArray[np.float32]] | NDArray[np.float32]
+Seen = tuple[NDArray[np.int64], Terms, NDArray[np.float64], Terms, NDArray[np.float32]]
 
 
 def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -125,20 +129,25 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     """Measure the model's error and the spread of the residual; (n, 3) voxels of the residual's maxima.
 
     A response is divided by its error, photon noise and model error. Maxima are above `low` times the spread.
+    Slabs without resolved spots are looked at once.
     """
+    resolved = scene.weight() > _RESOLVED
+    step = max(_SAMPLED, math.isqrt(scene.image.size // _ENOUGH_SAMPLED))
 
-    def work(slab: Slab) -> tuple[NDArray[np.int64], Terms, NDArray[np.float64], Terms, NDArray[np.float32]]:
-        terms = _terms(scene, slab)
+    def work(slab: Slab) -> Seen:
+        lit = bool((resolved & scene.shining(slab)).any())
+        if not lit and slab in scene.surveyed:
+            return scene.surveyed[slab]
+        terms = _terms(scene, slab, lit=lit)
         voxel, _ = own_maxima(slab, _over_error(terms, LEAST_WRONG), low)
-        at = tuple((voxel - [0, slab.near.start, 0]).T)
+        at = tuple((voxel - np.array([0, slab.near.start, 0])).T)
         own = [values[:, slab.core] for values in terms]
-        return (
-            voxel,
-            np.stack([values[at] for values in terms]),
-            negative(*own[:3]),
-            np.stack([values[:, ::_SAMPLED, ::_SAMPLED].ravel() for values in own]),
-            _rough(scene, slab),
-        )
+        sample = np.stack([values[:, ::step, ::step].ravel() for values in own])
+        gathered = np.stack([values[at] for values in terms])
+        seen = voxel, gathered, negative(*own[:3]), sample, _rough(scene, slab)
+        if not lit:
+            scene.surveyed[slab] = seen
+        return seen
 
     voxels, at, products, sample, rough = zip(*scene.work.each(work, scene.parts), strict=True)
     measured = np.sum(products, axis=0)
@@ -159,10 +168,9 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
 
 def _rough(scene: Scene, slab: Slab) -> NDArray[np.float32]:
     """Sizes of mixed second differences of the residual over two voxels, for every fourth row and column."""
-    rows = slice(slab.start, slab.stop)
-    values = (scene.image[:, rows] - scene.model[:, rows]) / np.sqrt(
-        variance(scene.model[:, rows], scene.noise)
-    )
+    planes = slice(None, None, 1 + scene.image.size // (_ENOUGH_SAMPLED * _SAMPLED**2))
+    model = scene.model[planes, slab.start : slab.stop]
+    values = (scene.image[planes, slab.start : slab.stop] - model) / np.sqrt(variance(model, scene.noise))
     for _ in range(2):
         count = max(values.shape[1] - 4, 0)
         low, middle = values[:, :count:4], values[:, 2 : count + 2 : 4]
@@ -181,19 +189,17 @@ def _over_error(terms: Terms, wrong: float) -> NDArray[np.float32]:
     return response / np.sqrt(spread + np.float32(wrong**2) * light**2 + np.float32(HALO_WRONG**2) * halo**2)
 
 
-def _terms(scene: Scene, slab: Slab) -> list[NDArray[np.float32]]:
+def _terms(scene: Scene, slab: Slab, *, lit: bool) -> list[NDArray[np.float32]]:
     """Response, its variance by photons, and light and halos after the filter, for near rows."""
-    light = scene.model[:, slab.wide] - scene.ground.rows(slab.first, slab.last)
-    spread = scene.variances(slab) + np.float32(scene.noise.slope) * to_host(
-        scene.filtered(light, slab, squared=True)
-    )
-    halo = to_host(scene.filtered(scene.halo(slab), slab))
-    return [
-        to_host(scene.response(slab)),
-        np.maximum(spread, np.float32(1e-30)),
-        to_host(scene.filtered(light, slab)),
-        halo,
-    ]
+    response = to_host(scene.response(slab))
+    if not lit:
+        nothing = np.zeros_like(response)
+        return [response, scene.variances(slab), nothing, nothing]
+    model = scene.model[:, slab.wide]
+    spread = variance(model, scene.noise) * np.isfinite(scene.image[:, slab.wide])
+    spread = to_host(scene.filtered(spread, slab, squared=True)) + np.float32(1e-30)
+    beyond = model - scene.ground.rows(slab.first, slab.last), scene.halo(slab)
+    return [response, spread, *(to_host(scene.filtered(values, slab)) for values in beyond)]
 
 
 def peak_snr(scene: Scene) -> NDArray[np.float64]:
