@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
@@ -30,7 +29,6 @@ WIDER = 1.75
 .86 of the best threshold's Jaccard index at 1.4, in textured bodies."""
 _ANSWERS = 1.4  # width of the filter over that of a body, by which its answer is
 _REACH = 5.0  # widths of an answer that are drawn: 3e-5 of it is beyond
-_TURNS, _DAMPED = 20, 0.7  # of the heights, in steps that converge
 _ALIKE, _UPPER = 3.0, 0.84  # standard deviations of the brightness of bodies; the quantile one above
 _ABOUT, _EVERYWHERE = 4.0, 0.05  # widths of the window of a local spread; share of that of all
 _WITHIN = 1.5  # widths about the middle of a body in which a minimum is its texture
@@ -83,16 +81,14 @@ def find_bodies(
     values, at = to_host(response), tuple(to_host(voxel).T)
     answer = _answer(sigma)
     top = values[at].astype(np.float64)
-    light = _overlaps(place, answer)
     scale = _local(values, sigma)
     bodies, unit = place[:0], _unit(answer)
     quality, keep = _judged(top, scale[at], _depths(values, scale, bodies, unit), fdr)
     if keep:
         chosen = quality >= np.sort(quality)[-keep]
-        alone = _solved(light, np.where(chosen, top, 0.0), chosen)
-        values = values - _painted(values.shape, place, alone, answer)
+        values = values - _painted(values.shape, place[chosen], top[chosen], answer)
         scale, bodies = _local(values, sigma), place[chosen] / unit
-        left = top - light @ alone + alone
+        left = values[at] + np.where(chosen, top, 0.0)
         quality, keep = _judged(left, scale[at], _depths(values, scale, bodies, unit), fdr)
     order = np.argsort(-quality, kind="stable")
     best = quality[order]
@@ -135,27 +131,6 @@ def _answer(sigma: NDArray[np.float64]) -> Optics:
 
 def _unit(answer: Optics) -> NDArray[np.float64]:
     return np.where(answer.sigma > 0, answer.sigma, 1.0)
-
-
-def _overlaps(place: NDArray[np.float64], answer: Optics) -> sparse.csr_array:
-    """(n, n): response to each body at the position of each other body; 1 at its own position."""
-    i, j = cKDTree(place / _unit(answer)).query_pairs(_REACH, output_type="ndarray").T
-    square = (((place[i] - place[j]) / _unit(answer)) ** 2).sum(axis=1) / STEP
-    share = np.interp(square, np.arange(ENTRIES), answer.profile)
-    one = np.arange(len(place))
-    entries = np.concatenate([share, share, np.ones(len(place))])
-    both = np.concatenate([i, j, one]), np.concatenate([j, i, one])
-    return sparse.csr_array((entries, both), shape=(len(place), len(place)))
-
-
-def _solved(
-    light: sparse.csr_array, start: NDArray[np.float64], chosen: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """(n,): heights of the chosen bodies whose responses add up to the observed heights; 0 for the others."""
-    alone = start
-    for _ in range(_TURNS):
-        alone = np.where(chosen, np.maximum(alone + _DAMPED * (start - light @ alone), 0.0), 0.0)
-    return alone
 
 
 def _painted(
