@@ -45,8 +45,8 @@ def test_nuclei_of_drosophila(real_data: Path) -> None:
         found_in_the_layer += int(found[layer].sum())
         in_the_layer += int(layer.sum())
     assert len(seen) <= 1.15 * total
-    assert hits / (len(seen) + total - hits) >= 0.66
-    assert found_in_the_layer >= 0.98 * in_the_layer
+    assert hits / (len(seen) + total - hits) >= 0.67
+    assert found_in_the_layer >= 0.99 * in_the_layer
 
 
 @pytest.mark.parametrize("name", ["faketracks/FakeTracks.tif", "colloids_png/pims_stuck.tif"])
@@ -62,7 +62,7 @@ def test_real_movies_run(name: str, real_data: Path) -> None:
             ).mean()
             for t in range(50)
         ]
-        assert np.mean(found) > 0.9
+        assert np.mean(found) == 1
         assert len(seen) < 1.05 * len(reference)
 
 
