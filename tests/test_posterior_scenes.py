@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_flown import carried, over_gaps
-from test_lost_frames import lost
+from test_lost_frames import lost, stuck
 from test_odd_movies import diffusing, film
 
 from outbid import Tracks, score
@@ -61,3 +61,10 @@ def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
     assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
     assert across.sum() > 0.9 * 300
     assert shown.pace is None
+
+
+def test_a_pause_in_the_middle_is_no_sample() -> None:
+    """Bursts of frames far apart, of which the middle of the movie shows nothing."""
+    when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
+    _, links = by_posterior(stuck(when), Asked(divisions=False))
+    assert len(links.pairs) == 700 * (len(when) - 4)

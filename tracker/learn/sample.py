@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 LEAST_FRAMES = 12
 """Prior: least number of consecutive frames: a gap of five with frames before and after it."""
+_ENOUGH = 0.1
+"""Guard: share of the detections that may be chosen, below which frames are left out as a pause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,7 @@ class Sample:
 def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], most: int) -> Sample:
     """About `most` detections: those in the middle frames and, if these are too many, near the centre.
 
+    If hardly any detection is in the middle frames, as in a pause, the frames with most are chosen.
     All detections in a ball around the centre are taken, not a random share, so that neighbours are kept.
 
     Parameters
@@ -46,10 +49,16 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     >>> found = sample_of(np.arange(40.0)[:, None], np.array([0, 20, 40]), 10)
     >>> found.rows.tolist(), found.frame_start.tolist()
     ([15, 16, 17, 18, 19, 20, 21, 22, 23, 24], [0, 5, 10])
+    >>> pause = np.concatenate([np.arange(0, 60, 3), np.full(40, 60), np.arange(60, 120, 3), [120]])
+    >>> sample_of(np.arange(120.0)[:, None], pause, 30).rows[[0, -1]].tolist()
+    [15, 44]
     """
     frames, count = len(frame_start) - 1, len(position)
     wanted = min(frames, max(LEAST_FRAMES, int(np.ceil(most * frames / max(count, 1)))))
+    held = frame_start[wanted:] - frame_start[: frames - wanted + 1]
     first = (frames - wanted) // 2
+    if held[first] < _ENOUGH * min(most, int(held.max())):
+        first = int(held.argmax())
     chosen = slice(first, first + wanted)
     rows = np.arange(frame_start[first], frame_start[first + wanted])
     if len(rows) > most:
