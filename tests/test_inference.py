@@ -108,9 +108,28 @@ def test_the_evidence_of_a_single_track_is_that_of_a_kalman_filter() -> None:
     inverse, steps = np.linalg.inv(chain.of_seen), chain.frames - 1
     quadratic = np.einsum("td,ts,sd", chain.seen, inverse, chain.seen)
     determinant = np.linalg.slogdet(2 * np.pi * chain.of_seen)[1]
-    exact = -0.5 * (quadratic + 3 * determinant) - steps * np.log(0.5)
+    # Where nothing is linked, one track begins in each frame in the mean; here none after the first.
+    exact = -0.5 * (quadratic + 3 * determinant) - steps * np.log(0.5) + steps
     assert chain.posterior.probability.min() > 0.999
     assert chain.posterior.log_evidence == pytest.approx(exact, abs=0.02)
+
+
+def test_the_evidence_is_greatest_at_the_share_of_tracks_that_go_on() -> None:
+    rng = np.random.default_rng(2)
+    place = 10 * np.stack(np.meshgrid(*[np.arange(20.0)] * 2), axis=-1).reshape(-1, 2)
+    later = place + rng.normal(size=place.shape) * 0.1
+    later[::2] += 5  # every second track ends, and another one begins
+    movie = movie_of(np.concatenate([place, later]), np.array([0, len(place), 2 * len(place)]))
+    found = {}
+    for share in (0.3, 0.5, 0.7):
+        model = model_of(movie, 1e-4, 0.0, 1e-6, [share])
+        near = LinkPosterior.unknown(
+            candidates_of(pairs_near(movie, Search(1, 2, movie.position)), movie.frame)
+        )
+        for _ in range(3):
+            near = swept(movie, model, near)
+        found[share] = near.log_evidence
+    assert max(found, key=found.__getitem__) == 0.5
 
 
 def test_the_moments_of_a_single_track_are_those_of_exact_smoothing() -> None:

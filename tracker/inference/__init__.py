@@ -22,7 +22,7 @@ from ..model.advection import advected
 from ..model.gate import CHANCE, reaches
 from ..model.movie import Movie
 from .candidates import Search, candidates_of, distinct, pairs_near
-from .posterior import LinkPosterior, swept
+from .posterior import LinkPosterior, settled
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,8 @@ class Jpda:
 
     def posterior(self, movie: Movie, model: Model) -> LinkPosterior:
         """The probability of each candidate link of a movie, and of each birth, death and clutter."""
-        found = self.candidates(movie, model)
-        for _ in range(self.sweeps):
-            found = swept(movie, model, found, with_moments=False, workers=self.workers)
-            if found.change < self.still:
-                break
-        return found
+        start = self.candidates(movie, model)
+        return settled(movie, model, start, sweeps=self.sweeps, still=self.still, workers=self.workers)
 
 
 class Solver(Protocol):

@@ -7,7 +7,7 @@ r"""JPDA: one sweep, which is one E-step.
 .. math:: R_f = n_i^{1/\omega} + \sum_{f' \ne f} G R^{1-\omega} / C^\omega, \quad
           odds_f = G_f / (R_f C_f)^\omega
 
-with C likewise over columns. With the power 1 it is that of Williams and Lau (2014).
+with C likewise over columns. The exponent 1 is belief propagation as Williams and Lau (2014) have it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from .smoother_cpu import future_as_observations, smooth_rows
 _Made = TypeVar("_Made")
 
 OMEGA = 0.843
-"""Weight of the row and column entropies, for which four equivalent tails and heads have 4! matchings.
+"""Weight of the row and column entropies of results: four equivalent tails and heads have 4! matchings.
 
 For two tails it is .75, for ten .918: more rivals cause more loops. Four was chosen on the movies used for
-development."""
+development. With 1 the evidence of a crowd is not too large: `learn.em` moves towards 1 where links are
+doubtful."""
 ROUNDS, TOLERANCE = 8, 1e-3
 """Guard and error level of belief propagation: rounds per sweep, and relative change at which they end."""
 _BLOCK = 2048
@@ -87,6 +88,7 @@ def sweep(
     candidates: Candidates,
     rivals: NDArray[np.float64],
     *,
+    omega: float = 1.0,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
@@ -95,7 +97,7 @@ def sweep(
     none, steps = _nones(movie, model), _steps(movie, model)
     places = _places(movie, model, candidates, workers)
     death, birth = none
-    behind, ahead = directions = _directions(candidates, none, rivals)
+    behind, ahead = directions = _directions(candidates, none, rivals, omega)
     past, future = _filtered(movie, steps, places, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
     factor = np.empty_like(future.weight)
@@ -112,7 +114,7 @@ def sweep(
     _in_blocks(smooth, len(movie), workers)
     odds = model.association.clutter_odds
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
-    propagate(candidates, ratio, (row_none, column_none), rivals, workers=workers)
+    propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
     return Sweep(
         ratio,
         *sums,
@@ -132,7 +134,7 @@ def by_either(
     movie: Movie, model: Model, candidates: Candidates, rivals: NDArray[np.float64], *, workers: int = 1
 ) -> NDArray[np.float64]:
     """(E,) likelihood ratios by the past alone or by the future alone, whichever is more: half a sweep."""
-    directions = _directions(candidates, _nones(movie, model), rivals)
+    directions = _directions(candidates, _nones(movie, model), rivals, OMEGA)
     places = _places(movie, model, candidates, workers)
     past, future = _filtered(movie, _steps(movie, model), places, directions, workers)
     return np.maximum(past.likelihood.sum(axis=1), future.likelihood.sum(axis=1))
@@ -144,6 +146,7 @@ def propagate(
     none: tuple[NDArray[np.float64], NDArray[np.float64]],
     rivals: NDArray[np.float64],
     *,
+    omega: float = 1.0,
     rounds: int = ROUNDS,
     workers: int = 1,
 ) -> None:
@@ -158,53 +161,50 @@ def propagate(
         Weights of no successor and of no predecessor.
     rivals : (2, E) float64 array
         Initial values; overwritten by the weights of the competitors in rows and columns.
+    omega : float
+        Exponent of the weights of rivals.
     rounds : int
         Largest number of these.
     workers : int
         Threads; they do not change the result.
     """
     rows, columns = rivals
-    count, alone = len(candidates.row_start) - 1, [weight ** (1 / OMEGA) for weight in none]
-    by_row = partial(_half_round, (candidates.row_start, candidates.row_link, ratio, alone[0], rows, columns))
-    by_column = partial(
-        _half_round,
-        (candidates.column_start, candidates.column_link, ratio, alone[1], columns, rows),
-    )
+    count, (last, first) = len(candidates.row_start) - 1, [weight ** (1 / omega) for weight in none]
+    of_rows, of_columns = candidates[3:5], candidates[5:]
+    by_row = partial(_half_round, (*of_rows, ratio, last, rows, columns, 1 - omega))
+    by_column = partial(_half_round, (*of_columns, ratio, first, columns, rows, 1 - omega))
     for _ in range(rounds):
         _in_blocks(by_row, count, workers)
         if max(_in_blocks(by_column, count, workers)) < TOLERANCE:
             break
 
 
-def _half_round(arrays: tuple[NDArray, ...], block: tuple[int, int]) -> float:
+def _half_round(arrays: tuple, block: tuple[int, int]) -> float:
     """The largest relative change over a block of segments."""
-    return float(compete(*(*block, *arrays, 1 - OMEGA)))
+    return float(compete(*block, *arrays))
 
 
-def marginals(ratio: NDArray[np.float64], rivals: NDArray[np.float64]) -> NDArray[np.float64]:
+def marginals(
+    ratio: NDArray[np.float64], rivals: NDArray[np.float64], omega: float = 1.0
+) -> NDArray[np.float64]:
     """(E,) link probabilities from likelihood ratios (E,) and rivals (2, E)."""
-    return ratio / (ratio + (rivals[0] * rivals[1]) ** OMEGA)
+    return ratio / (ratio + (rivals[0] * rivals[1]) ** omega)
 
 
-def log_evidence(candidates: Candidates, found: Sweep) -> float:
-    r"""Log likelihood of a movie relative to 'no two detections are linked': fractional Bethe approximation.
+def log_evidence(candidates: Candidates, found: Sweep, clutter: float) -> float:
+    r"""Log likelihood of a movie relative to 'no two detections are linked', from a sweep with exponent 1.
 
-    .. math:: \omega \sum (\log row + \log column) - (2 \omega - 1) \sum \log(1 + odds) + (1 - \omega) \sum p
-              \log(F / G)
+    .. math:: \sum (\log row + \log column) - \sum \log(1 + odds) + \sum (\log(1 - c) + (1 - c)(1 - q'))
 
-    The last term, in which F is the likelihood from the past alone, makes the result exact for a chain
-    without rivals, in which the evidence of each link must count once.
+    This is the Bethe approximation, whose columns are those of the filter of the past. Tracks that begin and
+    clutter, of probability c, are Poisson processes; the last term is for their expected numbers. Without it
+    the model would win under which most tracks begin anew.
     """
-    odds = found.ratio / (found.rivals[0] * found.rivals[1]) ** OMEGA
-    row = found.row_none ** (1 / OMEGA) + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
-    seen = (found.past > 0) & (found.ratio > 0)
-    p, gain = odds[seen] / (1 + odds[seen]), found.past[seen] / found.ratio[seen]
-    both_ways = OMEGA * float(np.log(row).sum() + np.log(found.total).sum())
-    return (
-        both_ways
-        - (2 * OMEGA - 1) * float(np.log1p(odds).sum())
-        + (1 - OMEGA) * float((p * np.log(gain)).sum())
-    )
+    odds = found.ratio / (found.rivals[0] * found.rivals[1])
+    row = found.row_none + summed(candidates.tail, odds * found.rivals[0], len(found.row_none))
+    both_ways = float(np.log(row).sum() + np.log(found.total).sum())
+    apart = np.log1p(-clutter) + (1 - clutter) * (1 - found.birth)
+    return both_ways - float(np.log1p(odds).sum()) + float(apart.sum())
 
 
 def _steps(movie: Movie, model: Model) -> Steps:
@@ -236,14 +236,15 @@ def _directions(
     candidates: Candidates,
     none: tuple[NDArray[np.float64], NDArray[np.float64]],
     rivals: NDArray[np.float64],
+    omega: float,
 ) -> tuple[Direction, Direction]:
     """Forward and backward; none (N,) of a successor, of a predecessor; rivals (2, E) of rows and columns."""
     death, birth = none
-    return _direction(candidates, 1, birth, rivals), _direction(candidates, -1, death, rivals)
+    return _direction(candidates, 1, birth, rivals, omega), _direction(candidates, -1, death, rivals, omega)
 
 
 def _direction(
-    candidates: Candidates, way: int, none: NDArray[np.float64], rivals: NDArray[np.float64]
+    candidates: Candidates, way: int, none: NDArray[np.float64], rivals: NDArray[np.float64], omega: float
 ) -> Direction:
     """The forward (1) or the backward (-1) direction; rivals (2, E) of rows and of columns."""
     rows = (candidates.row_start, candidates.row_link)
@@ -252,7 +253,7 @@ def _direction(
     own, rival = (rivals[1], rivals[0]) if way > 0 else (rivals[0], rivals[1])
     far = candidates.head if way > 0 else candidates.tail
     most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, none ** (1 / OMEGA), 1 - OMEGA, own, rival, most)
+    return Direction(*incoming, *outgoing, far, way, none ** (1 / omega), 1 - omega, own, rival, most)
 
 
 def _filtered(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import log_evidence, marginals, sweep
+from .jpda import OMEGA, log_evidence, marginals, sweep
 from .records import Moments
 
 
@@ -32,7 +32,8 @@ class LinkPosterior:
     fresh : (N,) float64 array
         Probability, from the past alone, that a detection has no predecessor.
     log_evidence : float
-        Log likelihood of the movie, relative to 'no two detections are linked'.
+        Log likelihood of the movie, relative to 'no two detections are linked'; known after a sweep with the
+        exponent 1.
     change : float
         Change of the marginals in the last sweep, per detection.
     moments : Moments or None
@@ -85,7 +86,13 @@ class LinkPosterior:
 
 
 def swept(
-    movie: Movie, model: Model, posterior: LinkPosterior, *, with_moments: bool = True, workers: int = 1
+    movie: Movie,
+    model: Model,
+    posterior: LinkPosterior,
+    *,
+    omega: float = 1.0,
+    with_moments: bool = True,
+    workers: int = 1,
 ) -> LinkPosterior:
     """The posterior after one more sweep.
 
@@ -95,14 +102,17 @@ def swept(
     model : Model
     posterior : LinkPosterior
         Provides the candidates and the initial rivals.
+    omega : float
+        Exponent of the weights of rivals. Only with 1 is there evidence.
     with_moments : bool
         Whether the M-steps need them.
     workers : int
         Threads; they do not change the result.
     """
-    candidates = posterior.candidates
-    found = sweep(movie, model, candidates, posterior.rivals, with_moments=with_moments, workers=workers)
-    probability = marginals(found.ratio, found.rivals)
+    candidates, rivals = posterior.candidates, posterior.rivals
+    found = sweep(movie, model, candidates, rivals, omega=omega, with_moments=with_moments, workers=workers)
+    probability = marginals(found.ratio, found.rivals, omega)
+    evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
     alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
     alone = np.maximum(alone, 0)
     before = summed(candidates.head, probability, len(movie))
@@ -110,7 +120,24 @@ def swept(
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
-        log_evidence=log_evidence(candidates, found),
+        log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
     )  # fmt: skip
+
+
+def settled(
+    movie: Movie,
+    model: Model,
+    posterior: LinkPosterior,
+    *,
+    sweeps: int = 4,
+    still: float = 0.0,
+    workers: int = 1,
+) -> LinkPosterior:
+    """The posterior under a model that stays as it is, with the exponent of results."""
+    for _ in range(sweeps):
+        posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=workers)
+        if posterior.change < still:
+            break
+    return posterior

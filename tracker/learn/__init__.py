@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior
+from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.movie import Movie
 from .em import expecting_gaps, fit, with_gaps
@@ -132,7 +132,7 @@ def _fitted(
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
     found = _with_classes(movie, found, start, fields, options)
-    return movie, found.model, found.posterior
+    return movie, found.model, settled(movie, found.model, found.posterior, workers=options.workers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class _Fit:
     @property
     def criterion(self) -> float:
         """The Bayesian information criterion: log evidence minus the penalty for parameters."""
-        motion, detections = self.model.motion, len(self.posterior.clutter)
+        motion, detections = self.model.motion, len(self.model.surroundings.survival)
         return self.posterior.log_evidence - 0.5 * motion.classes * (len(motion.noise) + 3) * np.log(
             detections
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import by_either
+from ..inference.jpda import OMEGA, by_either
 from ..inference.posterior import LinkPosterior, swept
 from ..model import Model
 from ..model.advection import advected
@@ -22,6 +22,8 @@ _FEWEST = 5
 """Guard: least number of rounds of EM."""
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
+_DOUBTFUL = 0.25
+"""Prior: share of wrong links from which EM takes the exponent 1, which does not favour crowds."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _OPEN = 0.02
@@ -42,7 +44,7 @@ def fit(
     """EM until the marginals converge; candidates with negligible marginals are dropped on the way."""
     noises, model = [], options.fixed.held(movie, model)
     for turn in range(rounds):
-        posterior = swept(movie, model, posterior, workers=options.workers)
+        posterior = swept(movie, model, posterior, omega=_omega(posterior), workers=options.workers)
         options.on_sweep(len(movie))
         if turn >= _FEWEST and posterior.change < options.still:
             break
@@ -58,9 +60,17 @@ def fit(
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
             model = replace(model, motion=replace(model.motion, noise=noise))
             model = options.fixed.held(movie, model)
-    for left in reversed(range(_SETTLE)):
-        posterior = swept(movie, model, posterior, with_moments=left == 0, workers=options.workers)
-    return model, posterior
+    settled = posterior
+    for _ in range(_SETTLE):
+        settled = swept(movie, model, settled, with_moments=False, workers=options.workers)
+    return model, replace(posterior, log_evidence=settled.log_evidence)
+
+
+def _omega(posterior: LinkPosterior) -> float:
+    """The exponent of rivals: that of results while links are sure, and 1 where many are doubtful."""
+    p = posterior.probability
+    wrong = float((p * (1 - p)).sum() / max(p.sum(), 1.0))
+    return OMEGA + (1 - OMEGA) * min(wrong / _DOUBTFUL, 1.0)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -91,7 +101,7 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
     either = by_either(movie, model, posterior.candidates, posterior.rivals, workers=options.workers)
     posterior = posterior.kept(_explaining(model, posterior.candidates, either))
-    posterior = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+    posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=options.workers)
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))
 

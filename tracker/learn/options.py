@@ -52,7 +52,7 @@ class LearnOptions:
     first_rounds: int = 7
     last_rounds: int = 10
     still: float = 5e-4
-    dropped: float = 5e-4
+    dropped: float = 1e-4
     trial: int = 4_000
     sample: int = 20_000
     gaps: bool = True

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
-from ..inference.jpda import marginals, propagate
+from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.movie import Movie, movie_of
@@ -121,9 +121,9 @@ def _propagated(
     likely = ratio > _HOPELESS
     some, rivals = posterior.candidates.kept(likely), np.ascontiguousarray(posterior.rivals[:, likely])
     none = np.where(movie.left == 0, 1.0, 1 - linked), np.where(movie.frame == 0, 1.0, 1 - linked)
-    propagate(some, ratio[likely], none, rivals, rounds=_FEW_ROUNDS, workers=workers)
+    propagate(some, ratio[likely], none, rivals, omega=OMEGA, rounds=_FEW_ROUNDS, workers=workers)
     probability, all_rivals = np.zeros(len(ratio)), posterior.rivals.copy()
-    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals), rivals
+    probability[likely], all_rivals[:, likely] = marginals(ratio[likely], rivals, OMEGA), rivals
     return replace(posterior, probability=probability, rivals=all_rivals)
 
 

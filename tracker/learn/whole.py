@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior import LinkPosterior, swept
+from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.movie import Movie, movie_of
 from .em import with_gaps
@@ -54,7 +54,7 @@ def spread(
     model = Model(motion, known.association, Surroundings.uniform(first.flow))
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
-        found = swept(movie, model, posterior, with_moments=False, workers=options.workers)
+        found = settled(movie, model, posterior, sweeps=1, workers=options.workers)
         options.on_sweep(len(movie))
         return found
 
