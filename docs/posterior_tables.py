@@ -176,7 +176,8 @@ def _changes(name: str) -> str:
             "" if score not in row else f"{row[score][0]:+.4f} ± {row[score][1]:.4f}" for score in _SCORES
         ]
         worst, lost = row["worst"]
-        rows.append((f"{row['name']}", row["movies"], *gains, f"{_name(worst)} {lost:+.4f}", row["time"]))
+        lost_most = f"{_name(worst)} {lost:+.4f}"
+        rows.append((f"{row['name']}", row["movies"], *gains, lost_most, row.get("time", "")))
     heads = ("change", "movies", "link F1", "IDF1", "calibration error", "worst kind", "time")
     return _table(heads, rows)
 
