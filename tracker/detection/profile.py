@@ -146,6 +146,8 @@ def core_and_halo(
     rest = np.where(weight > 0, rest**3 / (rest**2 + 4 * error**2 + 1e-8), 0)
     smooth = np.convolve(np.concatenate([rest[:1], rest, rest[-1:]]), [0.25, 0.5, 0.25], "valid")
     p = np.maximum(p + np.interp(np.sqrt(q), r / s, smooth), 0)
+    if p[0] == 0:  # a hole in the middle is no spot
+        return 1.0, table
     p = p / p[0]
     p = np.minimum(p, np.minimum.accumulate(p) + 0.03)
     return s, p * np.clip((49 - q) / 13, 0, 1)

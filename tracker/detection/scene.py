@@ -38,9 +38,7 @@ _STEEP = 3.0
 _RISE = 0.1  # of the background under a spot, in standard errors of its amplitude, that wakes it
 _CLEAR = 0.1  # weight below which a spot is background
 _FARTHEST, _MANY = 18.0, 500  # widths to which a spot of the largest size shines; spots that bands are worth
-_LEFT = np.float32(1e-3)  # share of a response's variance, below which too few of its voxels are measured
 _NARROWEST = 0.55  # voxels; a narrower Gaussian is not sampled any more
-_ALONE = np.ones(1)
 
 _Part = TypeVar("_Part")
 _Made = TypeVar("_Made")
@@ -110,8 +108,7 @@ class Scene:
         )
         z, height, width = self.image.shape
         self.smoother = Smoother((z, height, width), (y, x))
-        for stale in ("_errors", "measured"):
-            self.__dict__.pop(stale, None)
+        self.__dict__.pop("measured", None)
         self.taps = bells(self.optics.sigma)
         reach = max(len(self.taps[1]) // 2 + 1, 2)
         self.parts = list(slabs(self.image.shape, reach, self.smoother.edges[0]))
@@ -200,7 +197,6 @@ class Scene:
     def rest_on(self, ground: Ground) -> None:
         """Replace the background below the spots."""
         before, self.ground = self.ground, ground
-        self.__dict__.pop("_errors", None)
         changes = [Ground(before.smoother, -before.grid), ground]
         if before.smoother is ground.smoother:
             changes = [Ground(ground.smoother, ground.grid - before.grid)]
@@ -248,37 +244,16 @@ class Scene:
         z, y, x = (taps**2 for taps in self.taps) if squared else self.taps
         return correlate(self.work.there(values), (z, y, x), slab.inside)
 
-    @cached_property
-    def _errors(self) -> tuple[Ground, NDArray[np.float32]]:
-        """Variance of the response to noise far from walls in a plane, and (Y, X) shares of it near them."""
-        taps = [taps**2 for taps in self.taps]
-        inside = correlate(
-            variance(self.ground.grid, self.noise), (taps[0], *(t.sum(keepdims=True) for t in taps[1:]))
-        )
-        y, x = (
-            np.convolve(np.ones(n), t)[len(t) // 2 :][:n] / t.sum()
-            for n, t in zip(self.image.shape[1:], taps[1:], strict=True)
-        )
-        return Ground(self.ground.smoother, inside), np.outer(y, x).astype(np.float32)
-
-    def variances(self, slab: Slab) -> NDArray[np.float32]:
-        """(Z, y, X): variance of the response in a frame without spots, for near rows."""
-        inside, share = self._errors
-        values = inside.rows(slab.near.start, slab.near.stop)
-        np.maximum(values, inside.grid.min(), out=values)
-        values *= share[slab.near]
+    def variances(self, slab: Slab) -> Any:
+        """The variance of the response, for near rows, on the filters' device."""
+        spread = variance(self.model[:, slab.wide], self.noise)
         if self.damaged:
-            dead = np.isnan(self.image[:, slab.wide])
-            if dead.any():
-                lost = dead * variance(self.ground.rows(slab.first, slab.last), self.noise)
-                least = _LEFT * values
-                values -= to_host(self.filtered(lost, slab, squared=True))
-                np.maximum(values, least, out=values)
-        return values
+            spread *= np.isfinite(self.image[:, slab.wide])
+        return self.filtered(spread, slab, squared=True) + np.float32(1e-30)
 
     def significance(self, slab: Slab) -> Any:
         """Response of the residual in standard deviations of a spot-free frame, for near rows."""
-        return self.response(slab) / self.work.there(np.sqrt(self.variances(slab)))
+        return self.response(slab) / self.variances(slab) ** 0.5
 
     def maxima(self, responses: Callable[[Slab], Iterable[Any]], *low: float) -> list[Maxima]:
         """For each response: voxels (n, 3) of its maxima above `low`, and their heights, highest first."""

@@ -191,15 +191,11 @@ def _over_error(terms: Terms, wrong: float) -> NDArray[np.float32]:
 
 def _terms(scene: Scene, slab: Slab, *, lit: bool) -> list[NDArray[np.float32]]:
     """Response, its variance by photons, and light and halos after the filter, for near rows."""
-    response = to_host(scene.response(slab))
+    terms = [to_host(scene.response(slab)), to_host(scene.variances(slab))]
     if not lit:
-        nothing = np.zeros_like(response)
-        return [response, scene.variances(slab), nothing, nothing]
-    model = scene.model[:, slab.wide]
-    spread = variance(model, scene.noise) * np.isfinite(scene.image[:, slab.wide])
-    spread = to_host(scene.filtered(spread, slab, squared=True)) + np.float32(1e-30)
-    beyond = model - scene.ground.rows(slab.first, slab.last), scene.halo(slab)
-    return [response, spread, *(to_host(scene.filtered(values, slab)) for values in beyond)]
+        return [*terms, *[np.zeros_like(terms[0])] * 2]
+    light = scene.model[:, slab.wide] - scene.ground.rows(slab.first, slab.last)
+    return terms + [to_host(scene.filtered(values, slab)) for values in (light, scene.halo(slab))]
 
 
 def peak_snr(scene: Scene) -> NDArray[np.float64]:
