@@ -66,6 +66,7 @@ def test_every_format_that_is_read_has_an_entry() -> None:
 def test_the_record_holds_no_fault(repository: Path) -> None:
     record = json.loads((repository / "tests" / "fuzz_record.json").read_text("utf-8"))
     assert record["finds"] == []
+    assert record["hours"] >= 1
     assert None not in record["planted"].values()
     assert record["branches"]["all"] >= BRANCHES
     assert record["sources"] == fuzzed_sources(), "Readers have changed. Run `make fuzz`."
