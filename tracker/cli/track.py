@@ -15,14 +15,7 @@ from .config import config_option
 from .parts import part_options
 from .piped import InputFile, OutputFile, default_output, refuse_json_beside_data, shown
 from .several import Several, only_one, run_several, several_options
-from .terminal import (
-    Stopwatch,
-    columns_option,
-    common_options,
-    compilation_reported,
-    progress_bar,
-    say,
-)
+from .terminal import Stopwatch, columns_option, common_options, compilation_reported, progress_bar, say
 
 if TYPE_CHECKING:
     from ..movies.jobs import TrackJob
