@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .motion import MotionModel
 from .movie import Movie
@@ -50,9 +52,7 @@ def reaches(movie: Movie, motion: MotionModel, lag: int, chance: float) -> NDArr
         In frames.
     chance : float
     """
-    between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    each = np.array([radius(motion, int(many), chance) for many in between])
-    return np.asarray(each[index][movie.frame])
+    return _by_interval(movie, lag, lambda between: radius(motion, between, chance))
 
 
 def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,6 +67,10 @@ def predicted(movie: Movie, motion: MotionModel, lag: int, step: NDArray[np.floa
     step : (N, D) float64 array
         Displacement beside the flow over the interval before; 0 if it is not known.
     """
+    return _by_interval(movie, lag, motion.continued) * step
+
+
+def _by_interval(movie: Movie, lag: int, value: Callable[[int], ArrayLike]) -> NDArray[np.float64]:
+    """(N, …) a value for each detection, from the number of intervals to the frame `lag` later."""
     between, index = np.unique(movie.lasting(lag), return_inverse=True)
-    each = np.array([motion.continued(int(many)) for many in between])
-    return np.asarray(each[index][movie.frame] * step)
+    return np.array([value(int(many)) for many in between])[index][movie.frame]
