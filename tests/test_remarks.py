@@ -113,6 +113,18 @@ def test_a_million_rows_are_compared_in_no_time():
     assert time.perf_counter() - start < 1
 
 
+def test_rows_that_are_there_twice_are_counted_alike_in_blocks(monkeypatch):
+    from outbid import remarks
+
+    rng = np.random.default_rng(1)
+    frame = np.sort(rng.integers(0, 40, 3000)).astype(np.int32)
+    seen = Detections(frame, rng.integers(0, 9, (3000, 3)).astype(float))
+    found = remarks.doubled(seen)
+    assert found.count > 100
+    monkeypatch.setattr(remarks, "_COMPARED", 50)
+    assert remarks.doubled(seen) == found
+
+
 @pytest.mark.parametrize("option", ["--divisions", "--merges", "--forward-only"])
 def test_what_is_learned_is_refused_beside_a_max_distance(option, tmp_path):
     words = written(tmp_path, [0, 1], GRID[:2])

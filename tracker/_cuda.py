@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from ._arrays import cupy_module
@@ -76,6 +79,33 @@ def shared_memory() -> tuple[int, int]:
 @cache
 def _attribute(name: str, device: int) -> int:
     return int(cupy_module().cuda.Device(device).attributes[name])
+
+
+@contextmanager
+def driver_starting(*, wanted: bool) -> Iterator[None]:
+    """Start the CUDA driver on the first GPU in a thread, since it takes a second; ends with that thread.
+
+    CuPy then finds the driver started. An error is ignored here: CuPy meets it again and explains it.
+    """
+    starting = Thread(target=_start_driver)
+    if wanted:
+        starting.start()
+    try:
+        yield
+    finally:  # a process that ends while the driver starts may crash
+        if wanted:
+            starting.join()
+
+
+def _start_driver() -> None:
+    """Create the context that CuPy uses, by the C library, which needs no interpreter's lock."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), 0) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
 def launch(function: Any, threads: int, arguments: tuple, *, block: int = 256) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread
@@ -9,6 +10,8 @@ from typing import Generic, Self, TypeVar, TypeVarTuple, cast
 
 from ._timing import lap, timed_beside
 
+FEW = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
+"""Threads for work that moves memory or compresses; with more, it would wait for the memory."""
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 _Arguments = TypeVarTuple("_Arguments")

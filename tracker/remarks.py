@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._threads import FEW, in_threads
 from .detections import Detections
 
 _MANY_MISSING = 100
 """Gap length in frames from which on a gate made for one step hardly distinguishes particles."""
+_COMPARED = 500_000
+"""Detections, or those of one frame, that a thread compares with each other."""
 _FIRST_LOOK = 1000
 """Detections that are checked for equality with the first one before all are."""
 
@@ -121,7 +125,14 @@ def doubled(detections: Detections) -> Doubled:
     """
     if len(detections) == 0 or _at_one_place(detections.position):  # which is said at first sight
         return Doubled()
-    # Rows that are alike have the same hash; few others have.
+    frame = detections.frame
+    cuts = np.unique(np.searchsorted(frame, frame[::_COMPARED])).tolist()
+    blocks = [detections.take(slice(*ends)) for ends in pairwise([*cuts, len(frame)])]
+    return sum(in_threads(_doubled_among, blocks, min(FEW, len(blocks))), Doubled())
+
+
+def _doubled_among(detections: Detections) -> Doubled:
+    """See `doubled`; rows that are alike have the same hash, and few others have."""
     code = _hashed(detections)
     ordered = np.sort(code)
     rows = np.nonzero(np.isin(code, ordered[1:][ordered[1:] == ordered[:-1]]))[0]

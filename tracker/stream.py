@@ -25,7 +25,7 @@ from .formats.parquet import detections_in_parts, row_count
 from .formats.parts import Parts
 from .linking import Links
 from .remarks import Doubled, doubled, on_one_frame
-from .tracking import WORTH_A_GPU, TrackingSettings, gated_links, run_of
+from .tracking import WORTH_A_GPU, TrackingRun, TrackingSettings, gated_links, run_of
 from .tracks import Tracks
 
 _ROWS = 4_000_000
@@ -128,8 +128,8 @@ def track_stream(
     ended, count = np.empty(0, np.int64), 0
     twice: list[Future[Doubled]] = []
     frames = set[int]()
-    # One thread reads, one joins frames to the piece before, one links, one looks for rows that are there
-    # twice, one writes parts and one the output, while this one numbers tracks.
+    # One thread decodes, one reads, one joins frames to the piece before, one links, one makes tracks, one
+    # looks for rows that are there twice, some write parts and the output; this one numbers the tracks.
     with ExitStack() as held:
         joined = held.enter_context(closing(Ahead(_overlapping(source, columns, rows), "join")))
         used = replace(settings, device=device_for(settings.device, total, WORTH_A_GPU), max_gap=0)
@@ -141,20 +141,20 @@ def track_stream(
 
         resumed = begin() if resume else None
         links_of = _linked(joined, used, workers or os.cpu_count() or 1, resumed.done if resumed else 0)
-        pieces = held.enter_context(closing(Ahead(links_of, "linking")))
+        linked = held.enter_context(closing(Ahead(links_of, "linking")))
+        pieces = held.enter_context(closing(Ahead(_in_tracks(linked, used), "tracks")))
         parts = held.enter_context(resumed or begin())
-        for number, (seen, before, links) in enumerate(pieces):
+        for number, (seen, before, run) in enumerate(pieces):
             lap("linking")
             own = seen.take(slice(before, None))
             if twice:
                 twice[-1].result()  # it would fall behind, and keep all pieces in memory
                 lap("waiting")
             twice.append(begun(_doubled, own))
-            if links is None:
+            if run is None:
                 track_id = parts.repeat(number, own)
             else:
-                run = run_of(seen, links, 0, used)
-                track_id = _numbered(run.tracks, ended, count)[before:]
+                track_id = _numbered(run.tracks, ended, count)
                 lap("tracks")
                 parts.add(number, run.tracks, track_id, run.stats)
             lap("write")
@@ -179,6 +179,15 @@ def _linked(
     for number, (seen, before) in enumerate(pieces):
         lap("waiting")
         yield seen, before, gated_links(seen, used, workers)[0] if number >= done else None
+
+
+def _in_tracks(
+    pieces: Iterator[tuple[Detections, int, Links | None]], used: TrackingSettings
+) -> Generator[tuple[Detections, int, TrackingRun | None], None, None]:
+    """Yield the pieces of `_linked` with their tracks, numbered by themselves."""
+    for seen, before, links in pieces:
+        lap("waiting")
+        yield seen, before, run_of(seen, links, 0, used) if links is not None else None
 
 
 def _overlapping(
@@ -230,10 +239,10 @@ def _joined(before: Detections, after: Detections) -> Detections:
 
 
 def _numbered(tracks: Tracks, ended: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Track numbers of a piece in the whole movie: continued from the frame before; new ones follow.
+    """Track numbers in the whole movie of a piece without its first frame, as `ended` has those of that.
 
     The first frame of a piece is the last frame of the piece before; it has no links within itself, so
     its detections begin the first tracks.
     """
     number = np.concatenate([ended, np.arange(count, count + tracks.track_count - len(ended))])
-    return number[tracks.track_id]
+    return number[tracks.track_id[len(ended) :]]

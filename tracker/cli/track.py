@@ -202,11 +202,10 @@ def track(
 ) -> None:
     """Link detections to tracks."""
     from .. import formats
+    from .._cuda import driver_starting
     from .._timing import stages_timed
     from ..extent import Part
     from ..movies.jobs import TrackJob
-    from ..movies.pooled import read_model
-    from ..ranges.movie import track_in_ranges
     from ..tracking import TrackingSettings as Settings
     from ..tracking import cost_at_gate
 
@@ -214,6 +213,8 @@ def track(
     if max_distance is not None:
         _refuse_what_is_learned()
     if model is not None:
+        from ..movies.pooled import read_model
+
         known = {**read_model(model), **known}
     settings = Settings(
         max_distance=max_distance, cost=cost,
@@ -237,6 +238,8 @@ def track(
         return
     source = Path(only_one(sources))
     if cluster or scheduler:
+        from ..ranges.movie import track_in_ranges
+
         output = output or source.with_name(f"{source.stem}_tracks.parquet")
         with on_a_cluster(
             cluster, scheduler, workers, overwrite=overwrite, resume=resume, gpus=device == "gpu"
@@ -250,7 +253,7 @@ def track(
     if dry_run:
         _estimate(source, output, job, as_json)
         return
-    with stages_timed() as (stages, beside):
+    with stages_timed() as (stages, beside), driver_starting(wanted=device == "gpu"):
         files = source, output, job, overwrite
         summary = _stream(*files, resume, memory) if stream or resume else _in_memory(*files)
     _LOG.info("Seconds: %s; beside these, in other threads: %s", json.dumps(stages), json.dumps(beside))
@@ -317,9 +320,9 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     from ..remarks import at_first_sight, doubled
 
     settings = job.settings
+    hashed = begun(job.origin, str(source))
     detections = formats.read_detections(source, columns=job.columns)
     lap("read")
-    hashed = begun(job.origin, str(source))
     _LOG.info("%d detections in %d frames, %s", len(detections), detections.frame_count, detections.unit)
     twice = begun(doubled, detections)
     for remark in at_first_sight(detections, max_distance=settings.max_distance, max_gap=settings.max_gap):
@@ -369,8 +372,8 @@ def _stream(
 
     if job.part:
         raise SettingsError("--stream links the whole movie: leave --region, --frames and --mask out.")
-    formats.check_input(source, columns=job.columns)
     hashed = begun(job.origin, str(source))
+    formats.check_input(source, columns=job.columns)
 
     def record(used: TrackingSettings) -> dict[str, object]:
         origin = hashed.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from .._threads import Ahead
+from .._timing import lap
 from ..detections import Detections
 from ..errors import InputError
 from ..tracks import Tracks
@@ -154,12 +157,14 @@ def detections_in_parts(path: Path, rows: int, columns: Mapping[str, str] = AS_N
             wanted = _wanted(schema, path, columns)
             declared += file.metadata.num_rows
             try:
-                for batch in file.iter_batches(rows, columns=wanted):
-                    piece = pa.Table.from_batches([batch])
-                    kept = pa.concat_tables([kept, piece]) if len(kept) else piece
-                    part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
-                    if part is not None:
-                        yield part
+                with closing(Ahead(file.iter_batches(rows, columns=wanted), "decode")) as batches:
+                    for batch in batches:
+                        lap("waiting")
+                        piece = pa.Table.from_batches([batch])
+                        kept = pa.concat_tables([kept, piece]) if len(kept) else piece
+                        part, kept, seen = _whole_frames(path, schema, columns, kept, seen)
+                        if part is not None:
+                            yield part
             except InputError:
                 raise
             except (pa.ArrowException, OSError, ValueError) as error:

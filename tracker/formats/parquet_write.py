@@ -12,14 +12,13 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
+from .._threads import FEW
 from .parquet_footer import MAGIC, footer_of
 
 GROUP = 1 << 20
-"""Rows of a row group."""
+"""Rows of a row group; each that is compressed, `FEW` at the same time, needs about 70 MB."""
 _FLUSH = 1 << 28
 """Bytes of a file after which they are flushed to the disk, so that the end need not wait for all."""
-_THREADS = min(os.cpu_count() or 1, 4) if (os.cpu_count() or 1) < 16 else 8
-"""Row groups that are compressed at the same time; each needs about 70 MB."""
 
 
 @contextmanager
@@ -51,7 +50,7 @@ class Packer:
     def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
         self._footer, _ = footer_of(_file_of(None, schema))
-        self._pack, self._disk = ThreadPoolExecutor(_THREADS), ThreadPoolExecutor(1)
+        self._pack, self._disk = ThreadPoolExecutor(FEW), ThreadPoolExecutor(1)
         self._flush = ThreadPoolExecutor(1)
         self._flushed: Future[None] | None = None
         self._unflushed = 0
@@ -62,7 +61,7 @@ class Packer:
     def add(self, rows: pa.Table) -> None:
         """Add rows, in groups of `GROUP` and a last, smaller one."""
         for begin in range(0, len(rows), GROUP):
-            while len(self._waiting) > _THREADS or (self._waiting and self._waiting[0].done()):
+            while len(self._waiting) > FEW or (self._waiting and self._waiting[0].done()):
                 self._waiting.popleft().result()
             packing = self._pack.submit(_file_of, rows[begin : begin + GROUP], self._schema)
             self._waiting.append(self._disk.submit(self._write, packing))

@@ -70,6 +70,7 @@ class Parts:
         self._ready: Queue[pa.Table | Mapping[str, object] | None] = Queue(1)
         self._pool, self._files = ThreadPoolExecutor(2), ThreadPoolExecutor(1)
         self._adding: Future[None] | None = None
+        self._keeping: Future[None] | None = None
 
     def __enter__(self) -> Parts:
         write = partial(write_whole, self.folder / _WHOLE, self._write, overwrite=True)
@@ -117,8 +118,9 @@ class Parts:
 
     def join(self, report: Mapping[str, object]) -> None:
         """Complete the output and remove the parts; the report of the run is added to its record."""
-        if self._adding is not None:
-            self._adding.result()
+        for last in (self._adding, self._keeping):
+            if last is not None:
+                last.result()
         self._hand_over({**self._record, **report})
         self._writing.result()
         move_whole(self.folder / _WHOLE, self.output, overwrite=self.overwrite)
@@ -149,9 +151,10 @@ class Parts:
             lap("parts")
 
         lap("table")
-        written = self._files.submit(timed_beside(write_part))
+        if self._keeping is not None:
+            self._keeping.result()  # at most one part waits for the disk while the next is made
+        self._keeping = self._files.submit(timed_beside(write_part))
         self._hand_over(rows)
-        written.result()
         lap("waiting")
 
     def _write(self, file: BinaryIO) -> None:

@@ -14,6 +14,8 @@ from ..errors import InputError
 _MARK = {"written_by": "outbid"}
 """A mark in every record that is a separate file, so that no other file is taken for one and replaced."""
 _LONGEST = 1 << 24
+_HASHED = 1 << 24
+"""Bytes that are hashed at a time. Many: before each step a thread may wait for the interpreter's lock."""
 _IN_ALL_COMMANDS = {"command", "version", "input"}
 """Keys of the records of version 0.1, which have no mark."""
 
@@ -103,8 +105,11 @@ def sha256_of(path: Path) -> str:
         files = sorted(file for file in path.rglob("*") if file.is_file())
         lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest, piece = hashlib.sha256(), memoryview(bytearray(_HASHED))
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(piece):
+            digest.update(piece[:count])
+    return digest.hexdigest()
 
 
 def _plain(value: object) -> object:

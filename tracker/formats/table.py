@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .. import tables
-from .._threads import in_threads
+from .._threads import FEW, in_threads
 from ..detections import Detections
 from ..errors import InputError
 from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
@@ -27,7 +26,6 @@ _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
-_THREADS = min(os.cpu_count() or 1, 4)
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
@@ -245,7 +243,7 @@ def _positions(rows: Rows) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(block.sum()))
 
-    threads = _THREADS if count > _BLOCK * _THREADS else 1
+    threads = FEW if count > _BLOCK * FEW else 1
     if not all(list(in_threads(fill, range(0, count, _BLOCK), threads))):
         for name in axes.values():
             _coordinate(rows, name)  # says which is not finite

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .._arrays import kernels
-from .._threads import in_threads
+from .._threads import FEW, begun, in_threads
 from ..errors import ResourceError
 from .arrow import column_of, feature_column, packed_column
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..tracks import Tracks
 
 Columns = dict[str, pa.Array]
+_BLOCK = 1 << 16
+"""Rows that a thread copies at a time."""
 
 
 def table_of_detections(detections: Detections) -> pa.Table:
@@ -55,9 +57,8 @@ def table_of_tracks(tracks: Tracks) -> pa.Table:
 
 def place_columns(detections: Detections) -> Columns:
     """Columns frame, z, y, x, without features."""
-    position = np.ascontiguousarray(detections.position.T)
-    place = {axis: column_of(values) for axis, values in zip("zyx", position, strict=True)}
-    return {"frame": column_of(detections.frame), **place}
+    columns = zip("zyx", map(column_of, _transposed(detections.position)), strict=True)
+    return {"frame": column_of(detections.frame), **dict(columns)}
 
 
 def track_columns(tracks: Tracks) -> tuple[Columns, Columns]:
@@ -72,8 +73,9 @@ def track_columns(tracks: Tracks) -> tuple[Columns, Columns]:
             parents["parent" + suffix] = column_of(parent, parent < 0)
         for name, of_link in tracks.measures.items():
             of_links[name + suffix] = tracks, chosen, of_link
+    place = begun(place_columns, tracks.detections)
     columns = in_threads(lambda given: _at_targets(*given), of_links.values(), len(of_links))
-    own = {"track_id": column_of(tracks.track_id)} | place_columns(tracks.detections) | parents
+    own = {"track_id": column_of(tracks.track_id)} | place.result() | parents
     return own, dict(zip(of_links, columns, strict=True))
 
 
@@ -111,6 +113,19 @@ def rank_among_incoming(tracks: Tracks) -> NDArray[np.int64]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - first
     return rank
+
+
+def _transposed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(C, N) float64, contiguous: the columns of `rows`, (N, C), copied in threads if they are many."""
+    if len(rows) <= _BLOCK or rows.T.flags.c_contiguous:
+        return np.ascontiguousarray(rows.T)
+    columns = np.empty(rows.shape[::-1])
+
+    def copy(begin: int) -> None:
+        columns[:, begin : begin + _BLOCK] = rows[begin : begin + _BLOCK].T
+
+    list(in_threads(copy, range(0, len(rows), _BLOCK), FEW))
+    return columns
 
 
 def _at_targets(tracks: Tracks, chosen: NDArray[np.bool_] | slice, of_link: NDArray[np.float64]) -> pa.Array:
