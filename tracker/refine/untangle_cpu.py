@@ -79,8 +79,8 @@ def untangle(
                 )  # fmt: skip
         if not found:
             break
-        active[:] = later
-        later[:] = False
+        for i in range(len(active)):  # an array assigned to a slice takes two seconds to compile
+            active[i], later[i] = later[i], False
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
