@@ -132,8 +132,10 @@ def frames_in(
             if name is None:
                 raise InputError(f"{path} has no column of frames. Name it: --columns frame=NAME.")
             for batch in file.iter_batches(GROUP, columns=[name]):
-                frame, count = np.unique(batch[0].to_numpy(zero_copy_only=False), return_counts=True)
-                decreasing = pc.any(pc.less(batch[0][1:], batch[0][:-1])).as_py()
+                each = batch[0].to_numpy(zero_copy_only=False)
+                begin = np.flatnonzero(np.concatenate([[True] * min(len(each), 1), each[1:] != each[:-1]]))
+                frame, count = each[begin], np.diff(np.append(begin, len(each)))
+                decreasing = (frame[1:] < frame[:-1]).any()
                 if decreasing or (len(frames[-1]) and len(frame) and frame[0] < frames[-1][-1]):
                     raise InputError(f"{path}: frames must not decrease from row to row. Sort the rows.")
                 frames.append(frame.astype(np.int64))
