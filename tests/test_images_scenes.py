@@ -118,6 +118,20 @@ def test_a_plane_that_declares_another_size(tmp_path: Path) -> None:
         open_movie(path)
 
 
+def test_an_ome_header_that_is_cut_is_refused_beside_one_of_tifffile(tmp_path: Path) -> None:
+    """What tifffile adds has the shape, but neither the axes nor the size of a voxel."""
+    path = tmp_path / "a.tif"
+    cut = '<?xml version="1.0"?><OME xmlns="x"><Image><Pixels SizeT="12"'
+    tifffile.imwrite(path, PLANES, description=cut, **GREY)
+    with tifffile.TiffFile(path) as file:
+        assert file.is_shaped
+        assert not file.is_ome
+    with pytest.raises(InputError, match="its OME header is cut short"):
+        open_movie(path)
+    tifffile.imwrite(path, PLANES, **GREY)
+    np.testing.assert_array_equal(frames(open_movie(path, axes="TYX"))[:, 0], PLANES)
+
+
 def test_smaller_copies_are_no_scenes(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     with tifffile.TiffWriter(path) as file:

@@ -77,8 +77,9 @@ def look_at_tiff(path: Path, number: int | None = None) -> Header:
             return _with_ome(header, tiff, scene, path)
         if tiff.is_imagej:
             return _with_imagej(header, tiff)
-        for name, mark in (("OME", "<OME "), ("tifffile", '"shape": [')):
-            if mark in tiff.pages[0].description and not tiff.is_shaped:
+        marks = {"OME": "<OME "} | ({} if tiff.is_shaped else {"tifffile": '"shape": ['})
+        for name, mark in marks.items():
+            if mark in tiff.pages[0].description:
                 raise InputError(
                     f"{path}: its {name} header is cut short, so axes are unknown. Save the file again."
                 )
