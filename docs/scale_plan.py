@@ -112,15 +112,24 @@ def _run(row: dict[str, Any]) -> tuple[int, str, str]:
 
 def _of_images(found: dict[str, Any]) -> str:
     """What was measured of raw voxels, and what fifty gigabytes would take at that rate."""
-    speed = found["voxels"] / found["detect_seconds"]
+    seconds, threads = found["detect_seconds"] + found["track_seconds"], found["threads"]
+    speed = found["voxels"] / seconds
     hours = 50e9 / VOXEL_BYTES / speed / 3600
-    peaks = f"{found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB after an eighth of the frames"
-    return (
-        f" {found['bytes'] / 1e9:.2g} GB of raw voxels, rendered as they are asked for, were detected and "
-        f"tracked by {found['threads']} threads at {speed / 1e6:.3g} million voxels a second; the peak of "
-        f"memory was {peaks} and {found['peak_bytes'] / 1e9:.2f} GB after all. At that rate 50 GB take "
-        f"{hours:.2g} hours; that is extrapolated."
+    said = (
+        f" {found['bytes'] / 1e9:.2g} GB of raw voxels, rendered as they are asked for and never on a disk, "
+        f"were detected and tracked in {seconds / 3600:.2g} hours by {threads} threads, {speed / 1e6:.3g} "
+        f"million voxels a second; the peak of memory was {found['peak_bytes_at_an_eighth'] / 1e9:.2f} GB "
+        f"after an eighth of the ranges and {found['peak_bytes'] / 1e9:.2f} GB after all."
     )
+    if found["lanes"] > 1:
+        said += (
+            f" {found['lanes']} ranges of frames were done at the same time, each by a process on {threads} "
+            "cores of its own; seconds are those of all added up, and memory is that of one and of the "
+            "process that gives out the work."
+        )
+    if found["bytes"] < 5e10:
+        said += f" At that rate 50 GB take {hours:.2g} hours; that is extrapolated."
+    return said
 
 
 def main() -> None:

@@ -34,9 +34,15 @@ def test_time_is_shared_but_for_what_one_process_does() -> None:
     both = RECORD | {"linking": [*older, again], "commit": "c" * 40}
     assert scale_plan.rates(both)["serial"] == 0  # of the run of the record's own commit
     assert "| 166,667 | 1.00 | 1.00 GB | 1.00 GB | cccccccccc ¹ |" in scale_plan.measured(both)
-    images = {"voxels": 10**9, "bytes": 2 * 10**9, "threads": 2, "detect_seconds": 500.0,
-              "peak_bytes": 7 * 10**8, "peak_bytes_at_an_eighth": 6 * 10**8}  # fmt: skip
+    images = {"voxels": 10**9, "bytes": 2 * 10**9, "threads": 2, "detect_seconds": 499.0,
+              "track_seconds": 1.0, "lanes": 1, "peak_bytes": 7 * 10**8,
+              "peak_bytes_at_an_eighth": 6 * 10**8}  # fmt: skip
     assert "50 GB take 3.5 hours" in scale_plan.measured(RECORD | {"images": images})
+    whole = images | {"voxels": 25 * 10**9, "bytes": 50 * 10**9, "detect_seconds": 9999.0, "lanes": 8}
+    said = scale_plan.measured(RECORD | {"images": whole})
+    assert "in 2.8 hours by 2 threads, 2.5 million voxels a second" in said
+    assert "8 ranges of frames were done at the same time" in said
+    assert "extrapolated" not in said
 
 
 def test_the_record_is_whole() -> None:

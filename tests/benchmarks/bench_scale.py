@@ -5,10 +5,8 @@ density^(-1/3)), is written as Parquet and linked by `track_in_ranges` into part
 thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on one GPU that all workers
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
 the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
-images are found, which is rendered as it is asked for and never on a disk. `--gigabytes` of such images, in
-voxels of two bytes, are also detected by two threads and tracked with a gate: the rate without rendering, and
-the peak of this process after an eighth of the frames and after all. `--record` writes
-tests/scale_record.json, from which docs/scale_plan.py makes its tables.
+images are found, which is rendered as it is asked for and never on a disk (more of them: bench_voxels.py).
+`--record` writes tests/scale_record.json, from which docs/scale_plan.py makes its tables.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from outbid import DetectionSettings, TrackingSettings, detect, open_images, track
+from outbid import DetectionSettings, TrackingSettings, detect
 from outbid.formats import parquet
 from outbid.formats.records import sha256_of
-from outbid.movies.jobs import DetectJob, TrackJob
+from outbid.movies.jobs import TrackJob
 from outbid.ranges.cluster import Workers, connected
 from outbid.ranges.files import Place
 from outbid.ranges.movie import How, track_in_ranges
@@ -142,28 +140,6 @@ class Rendered:
         return made
 
 
-def from_images(gigabytes: float) -> dict[str, object]:
-    """Detect and track raw voxels that are never on a disk, by two threads."""
-    frames = max(round(gigabytes * 1e9 / (2 * 64 * 512 * 512)), 8)
-    images, peaks = Rendered(frames), {}
-
-    def look(done: int, _total: int) -> None:
-        peaks[done] = peak()
-
-    movie = open_images(images, axes="TZYX", spacing=(1.0, 1.0, 1.0))
-    begin = time.perf_counter()
-    seen, _ = DetectJob(DetectionSettings(radius=3.5), workers=2).detect(movie, look)
-    detected = time.perf_counter()
-    run = track(seen, TrackingSettings(max_distance=6.0), workers=2)
-    voxels = int(np.prod(images.shape))
-    return {
-        "voxels": voxels, "bytes": 2 * voxels, "threads": 2, "render_seconds": images.seconds,
-        "detect_seconds": detected - begin - images.seconds, "track_seconds": time.perf_counter() - detected,
-        "spots": len(seen), "links": len(run.tracks.links), "peak_bytes": peak(),
-        "peak_bytes_at_an_eighth": next(of for done, of in sorted(peaks.items()) if done >= frames / 8),
-    }  # fmt: skip
-
-
 def detected(frames: int) -> dict[str, object]:
     """Voxels a second on one thread, without the time that rendering takes."""
     images = Rendered(frames)
@@ -249,7 +225,6 @@ def main() -> None:
     parser.add_argument(
         "--frames", type=int, default=4, help="of images; 0 keeps what the record has of them"
     )
-    parser.add_argument("--gigabytes", type=float, help="of images; nothing else is measured then")
     parser.add_argument("--why", action="store_true", help="what each stage uses; nothing is recorded")
     parser.add_argument("--record", type=Path, nargs="?", const=RECORD)
     given = parser.parse_args()
@@ -258,17 +233,10 @@ def main() -> None:
         for found in why(int(given.rows[-1]), given.workers, given.devices[0]):
             print(json.dumps(found), flush=True)
         return
-    if given.gigabytes:
-        kept = json.loads(given.record.read_text()) if given.record and given.record.exists() else {}
-        found = kept | origin() | {"images": from_images(given.gigabytes)}
-        print(found["images"], flush=True)
-        if given.record:
-            given.record.write_text(json.dumps(found, indent=1) + "\n")
-        return
     rows: list[dict[str, object]] = []
     kept = json.loads(RECORD.read_text())
     record = origin() | {"detection": detected(given.frames) if given.frames else kept["detection"]}
-    record |= {"linking": rows}
+    record |= {"linking": rows} | {name: kept[name] for name in ("images",) if name in kept}
     print(record["detection"], flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
