@@ -102,7 +102,7 @@ def speckled(seed: int = 0) -> NDArray:
 
 
 @pytest.mark.parametrize("radius", [3.0, None])
-@pytest.mark.parametrize("threshold", [None, 4.0, 8.0, 20.0, -1.0])
+@pytest.mark.parametrize("threshold", [None, 4.0, 8.0, 10.0, -1.0])
 def test_a_preview_shows_what_will_be_found(radius: float | None, threshold: float | None) -> None:
     movie = [speckled(0)[:, ::2, ::2], speckled(1)[:, ::2, ::2]]
     found, used = detect(movie, DetectionSettings(radius, threshold=threshold, spacing=(2, 1, 1)))

@@ -6,6 +6,7 @@
 `model`                  what is learned of a movie first: noise, width and profile, spots or bodies
 `profile`, `width`       profile of a spot, from the brightest ones; its width if it is not given
 `joint`, `bodies`        joint fit of all spots in a frame; bodies without a common profile
+`crowd`                  merged spots, divided by their brightness
 `decision`               which candidates are kept, and the probability of each one
 `significance`, `null`   significance of spots; the expected number of maxima of noise
 `scene`                  a frame as spots on a background, processed slab by slab

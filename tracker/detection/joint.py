@@ -11,10 +11,11 @@ from scipy.spatial import cKDTree
 
 from .._arrays import to_host
 from .background import variance
+from .crowd import CROWDED, brightness, resolve
 from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, sweep
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
-from .significance import JOINT, WIDE, significance, survey
+from .significance import JOINT, WIDE, crowding, significance, survey
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
 _QUIET = 2.5  # standard deviations above which a voxel is no background
@@ -27,6 +28,7 @@ _NEW_LOW, _NEW_APART = 3.3, 0.8  # standard deviations of a residual; widths fro
 _CLOSE = 3.0  # widths within which the weaker of two goes first
 _TOUCHING = 2 * NEAREST  # widths within which spots are fitted to the same voxels
 _ENOUGH = 0.02  # squared standard deviations: a seventh of the errors, and what is left is far less
+_PARTINGS = 8  # times that merged spots are divided
 _STEP = 0.35  # widths that a spot moves at most in a visit
 _SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
 _CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
@@ -91,7 +93,7 @@ def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
     def work(some: NDArray[np.int64]) -> NDArray[np.float64]:
         curvature = np.zeros((2, 3))
         which, limits = (some, scene.active, start, near), (_STEP, enough)
-        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, limits, curvature)
+        sweep(scene.frame, scene.noise, scene.optics, scene.spots, which, limits, scene.bright, curvature)
         return curvature
 
     for _ in range(sweeps):
@@ -108,9 +110,9 @@ def find(
 ) -> tuple[Scene, NDArray[np.float64]]:
     """Fit a frame; returns the scene and the significance of each spot.
 
-    There are three rounds of fitting, pruning and adding, with the measured blur up to `most_blur`. If the
-    residual is wider than the expected noise, the noise model is too small, and significances are divided by
-    the ratio.
+    There are three rounds of fitting, pruning and adding, with the measured blur up to `most_blur`; in a
+    crowd, merged spots are divided in the first one, if there are several. If the residual is wider than the
+    expected noise, the noise model is too small, and significances are divided by the ratio.
     """
     scene = Scene(image, noise, optics, work)
     begin(scene, LOW, pairs=True)
@@ -121,6 +123,10 @@ def find(
             fit(scene, 2)
         measure_blur(scene, most_blur)
         prune(scene, JOINT)
+        if turn == 0 and rounds > 1 and (density := crowding(scene)) > CROWDED:
+            _part(scene, min(density, 1.0))
+            measure_blur(scene, most_blur)
+            prune(scene, JOINT)
         new = survey(scene, _NEW_LOW)
         if len(new) and len(scene.spots):
             new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
@@ -129,6 +135,22 @@ def find(
         scene.add(new)
     z = significance(scene)
     return scene, z / scene.spread if scene.spread > WIDE else z
+
+
+def _part(scene: Scene, density: float) -> None:
+    """Fit a crowd and divide merged spots: the spots of a crowd are about as bright as each other."""
+    for turn in range(_PARTINGS):
+        if crowding(scene) == 0:
+            break
+        scene.bright = brightness(scene)
+        fit(scene, 4)
+        if turn % 2:
+            scene.background()
+        if resolve(scene, density) == 0:
+            break
+    fit(scene, 4)
+    scene.background()
+    fit(scene, 2)
 
 
 def misfit(scene: Scene, *, typical: bool = True) -> float | None:

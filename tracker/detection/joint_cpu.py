@@ -311,13 +311,13 @@ def _shared(information, score, curvature):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cover
+def visit(frame, noise, optics, spots, j, limits, bright, curvature):  # pragma: no cover
     """One Fisher scoring step for spot j, with the others fixed; the model is updated.
 
-    frame: image and model (Z, Y, X) f4, with all spots in the model; limits: largest move of a spot, in
-    widths, and whether it ever rests; curvature (2, 3) f8: information and score on the shared ln widths, to
-    which those of a spot that never rests are added. Returns by how much the step was expected to lessen the
-    squared deviations.
+    frame: image and model (Z, Y, X) f4; limits: largest move of a spot, in widths, and whether it ever rests;
+    bright: normal prior of the amplitude, its mean and weight; curvature (2, 3) f8: information and score on
+    the shared ln widths, to which those of a spot that never rests are added. Returns by how much the step
+    was expected to lessen the squared deviations.
     """
     s = spots[j]
     information, score, sums = np.empty((6, 6)), np.empty(6), np.empty(5)
@@ -327,14 +327,14 @@ def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cove
         s[AMPLITUDE], s[ERROR] = 0.0, 1e9
         paint(frame[1], before, 0, optics, -1.0, 0.0)
         return 0.0
-    amplitude, alone = s[AMPLITUDE], information[0, 0]
-    variance = 1 / alone
+    amplitude, alone, variance = s[AMPLITUDE], information[0, 0], 1 / information[0, 0]
     if amplitude == 0:
         s[AMPLITUDE] = max(score[0] / alone, 0.0)
         gain = s[AMPLITUDE] * score[0]
     else:
         prior = min(optics.sizes, _DIM_SIZE) if amplitude < _DIM * s[ERROR] else optics.sizes
         own, pull = _own(information, score, optics, prior, s[LOG_SIZE])
+        own[0, 0], pull[0] = own[0, 0] + bright[1], pull[0] + bright[1] * (bright[0] - amplitude)
         for u in range(5):
             own[u, u] = own[u, u] * (1 + 1e-6) + 1e-12 + _PLACE_PRIOR * (0 < u < 4)
         _hold_at_walls(own, pull, s, frame[0].shape)
@@ -345,9 +345,8 @@ def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cove
             gain = move @ pull
             if gain < _NOTHING * limits[1]:
                 return gain
-            s[AMPLITUDE] = min(
-                max(amplitude + move[0], 0.2 * amplitude), 5 * amplitude + 5 / math.sqrt(alone)
-            )
+            most = 5 * amplitude + 5 / math.sqrt(alone)
+            s[AMPLITUDE] = min(max(amplitude + move[0], 0.2 * amplitude), most)
             size = math.exp(s[LOG_SIZE])
             for axis in range(1 if optics.flat else 0, 3):
                 most = limits[0] * max(optics.sigma[axis] * size, 0.5)
@@ -366,18 +365,19 @@ def visit(frame, noise, optics, spots, j, limits, curvature):  # pragma: no cove
 
 
 @njit(nogil=True, cache=True)
-def sweep(frame, noise, optics, spots, which, limits, curvature):  # pragma: no cover
+def sweep(frame, noise, optics, spots, which, limits, bright, curvature):  # pragma: no cover
     """Update the active spots once; curvature (2, 3) f8 is added to.
 
     which: order (n,) of visits, active (n,) bool, and the neighbours of spot j, near[start[j]:start[j + 1]],
-    which a spot wakes when its step is expected to lessen the squared deviations by limits[1]; limits[0]:
-    largest move, in widths.
+    which a spot wakes when its step is expected to lessen the squared deviations by limits[1]; limits and
+    bright as for `visit`, the latter for spots that have neighbours.
     """
     order, active, start, near = which
     for j in order:
         if not active[j]:
             continue
-        active[j] = visit(frame, noise, optics, spots, j, limits, curvature) >= limits[1]
+        prior = bright if start[j] < start[j + 1] else (0.0, 0.0)
+        active[j] = visit(frame, noise, optics, spots, j, limits, prior, curvature) >= limits[1]
         if active[j]:
             for k in range(start[j], start[j + 1]):
                 active[near[k]] = True

@@ -98,6 +98,7 @@ class Scene:
         self.spread = 1.0  # of the residual, in standard deviations of the noise
         self.surveyed: dict[Slab, Any] = {}  # what is known of the residual where no spot is resolved
         self.curvature = np.zeros((2, 3))
+        self.bright = (0.0, 0.0)  # typical amplitude in a crowd, and the weight of this prior
 
     def see(self, optics: Optics) -> None:
         """Replace the widths or the profile."""
@@ -148,6 +149,21 @@ class Scene:
         more[:, Z : X + 1], more[:, REACH] = voxel, NEAREST
         self.spots = np.ascontiguousarray(np.vstack([self.spots, more]))
         self.active = np.append(self.active, np.ones(len(voxel), bool))
+        self._levels()
+
+    def halve(self, rows: NDArray[np.int64], shift: NDArray[np.float64]) -> None:
+        """Divide spots in two of half the amplitude, moved by a shift (n, 3) and against it."""
+        paint_all(self.model, self.spots[rows], self.optics, -np.ones(len(rows)), 0.0)
+        self.spots[rows, AMPLITUDE] /= 2
+        more = self.spots[rows]
+        more[:, Z : X + 1] += shift
+        self.spots[rows, Z : X + 1] -= shift
+        self.spots = np.ascontiguousarray(np.vstack([self.spots, more]))
+        high = np.array(self.image.shape) - 0.5
+        self.spots[:, Z : X + 1] = np.clip(self.spots[:, Z : X + 1], -0.5, high)
+        self.active = np.ones(len(self.spots), bool)
+        both = np.concatenate([rows, np.arange(len(self.spots) - len(rows), len(self.spots))])
+        paint_all(self.model, self.spots[both], self.optics, np.ones(len(both)), 0.0)
         self._levels()
 
     def keep(self, rows: NDArray[np.bool_]) -> None:

@@ -24,6 +24,8 @@ from .significance_cpu import absent, negative, overlap
 
 LEAST_WRONG = 0.02  # share of a fitted spot's light by which its model is wrong at least
 _MOST_WRONG = 0.5
+FAINT = 0.35
+"""Of the typical amplitude in a crowd: a fainter spot may be none."""
 HALO_WRONG = 0.2  # share of halos, which are measured on few voxels
 _BLUR_FREE, _BLUR_TAKEN = 0.1, 2.0  # a profile that misfits by more than .1 is wrong by twice the rest
 _NEAR, _MOST = 4.0, 6  # widths, and how many neighbours count for overlap
@@ -52,7 +54,10 @@ def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArra
     error *= np.sqrt(1 - _kept_by_background(scene) * (1 - scene.weight()[which]))
     more = inflation(scene, which)
     joint = np.sqrt(error**2 * more + (_SHAPES * _by_shape(scene)[which] * more) ** 2)
-    z = scene.spots[which, AMPLITUDE] / np.maximum(error, joint * _demanded(scene, joint) / JOINT)
+    error = np.maximum(error, joint * _demanded(scene, joint) / JOINT)
+    if scene.bright[1] > 0:  # in a crowd a spot as bright as others is one, whatever is sure of its light
+        error = np.minimum(error, FAINT * scene.bright[0] / JOINT)
+    z = scene.spots[which, AMPLITUDE] / error
     # Poisson counts are skewed: the first term of Cornish and Fisher.
     return z - np.clip(skew, -0.6, 0.6) * (np.minimum(z, 6.0) ** 2 - 1) / 6
 
@@ -62,7 +67,7 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
     """
-    number = _density(scene)
+    number = crowding(scene)
     if number == 0 or scene.spread > WIDE:
         return np.full(len(error), JOINT)
     typical = float(np.median(scene.spots[scene.snr > _TYPICAL, AMPLITUDE]))
@@ -70,7 +75,7 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(np.sqrt(2 * np.log(np.maximum(odds, 1.0))), _LEAST_JOINT, JOINT)
 
 
-def _density(scene: Scene) -> float:
+def crowding(scene: Scene) -> float:
     """Number of sure spots in the area of one, or in its volume; 0 if there are hardly any."""
     count = int((scene.snr > _TYPICAL).sum())
     deep = scene.optics.sigma[scene.optics.sigma > 0]
@@ -159,8 +164,10 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     scene.spread = spread_below(z) / _RESIDUAL_SPREAD
     if 1 / WIDE < (noise := _spread_of(np.concatenate(rough))) < WIDE:
         # Voxels vary as expected: what is wider is the light of a crowd, or a background where spots are few.
-        free = max(1 - _COVERED * _density(scene), 0.0)
+        free = max(1 - _COVERED * crowding(scene), 0.0)
         scene.spread = min(scene.spread, noise + free * max(scene.spread - noise, 0.0))
+    if scene.bright[1] > 0:  # light of spots that are not told apart
+        scene.spread = 1.0
     z = _over_error(np.concatenate(at, axis=1), scene.wrong)
     order = np.argsort(-z, kind="stable")
     return np.concatenate(voxels)[order[z[order] > low * max(scene.spread, 1.0)]]

@@ -1,0 +1,79 @@
+"""Crowds: merged spots are divided by their brightness, and lone ones are left alone."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from outbid import match
+from outbid.detection import detect
+from outbid.detection.crowd_cpu import moments
+from outbid.detection.joint_cpu import AMPLITUDE, COLUMNS, REACH, Noise, X, Y, Z
+from outbid.detection.profile import gaussian
+from outbid.detection.spots import DetectionSettings
+
+
+def drawn(place: NDArray, amplitude: NDArray, shape: tuple[int, int, int], sigma: tuple) -> NDArray:
+    image = np.zeros(shape)
+    axes = np.ogrid[tuple(slice(0, n) for n in shape)]
+    for at, light in zip(place, amplitude, strict=True):
+        away = sum(((a - c) / max(s, 1e-9)) ** 2 for a, c, s in zip(axes, at, sigma, strict=True))
+        image += light * np.exp(-away / 2)
+    return image
+
+
+def crowd(flat: bool, seed: int, spread: float) -> tuple[NDArray, NDArray]:
+    """Spots at random, .3 in the area or volume of one, whose brightness varies by `spread`."""
+    rng = np.random.default_rng(seed)
+    shape, sigma = ((1, 90, 90), (0.0, 2.0, 2.0)) if flat else ((16, 48, 48), (1.5, 1.8, 1.8))
+    area = np.prod([np.sqrt(2 * np.pi) * s for s in sigma if s > 0])
+    place = rng.uniform(0, np.array(shape) - 1, (int(0.3 * np.prod(shape) / area), 3))
+    light = drawn(place, 100 * np.exp(spread * rng.standard_normal(len(place))), shape, sigma)
+    return rng.poisson(50 + light), place
+
+
+def jaccard(image: NDArray, truth: NDArray, workers: int = 1) -> float:
+    seen, _ = detect([image], DetectionSettings(), workers=workers)
+    right = len(match(seen.position, truth, 1.5).source)
+    return right / (len(seen) + len(truth) - right)
+
+
+@pytest.mark.parametrize(
+    ("flat", "spread", "least"), [(True, 0.0, 0.75), (True, 0.4, 0.6), (False, 0.2, 0.6)]
+)
+def test_most_spots_of_a_crowd_are_told_apart(flat: bool, spread: float, least: float) -> None:
+    score = [jaccard(*crowd(flat, seed, spread)) for seed in (0, 1)]
+    assert np.mean(score) > least
+
+
+def test_threads_do_not_change_a_crowd() -> None:
+    image, _ = crowd(True, 2, 0.2)
+    one, two = (detect([image], DetectionSettings(), workers=n)[0] for n in (1, 3))
+    np.testing.assert_array_equal(one.position, two.position)
+
+
+def test_bright_spots_by_themselves_stay_single() -> None:
+    """Those twice as bright as most are no pairs if there is room for all."""
+    place = np.stack(np.meshgrid([0], np.arange(8, 120, 14), np.arange(8, 120, 14), indexing="ij"), -1)
+    place = place.reshape(-1, 3).astype(float)
+    amplitude = np.where(np.arange(len(place)) % 4 == 0, 300.0, 120.0)
+    image = np.random.default_rng(0).poisson(30 + drawn(place, amplitude, (1, 120, 120), (0, 2, 2)))
+    seen, _ = detect([image], DetectionSettings())
+    assert len(seen) == len(place)
+
+
+def test_moments_of_a_residual_by_their_definition() -> None:
+    rng = np.random.default_rng(1)
+    optics = gaussian(np.array([1.2, 1.6, 1.6]), False)._replace(blur=0.0)
+    image, model = rng.normal(10, 2, (2, 9, 15, 17)).astype(np.float32)
+    spots = np.zeros((1, COLUMNS))
+    spots[0, [AMPLITUDE, Z, Y, X, REACH]] = 5.0, 4.2, 7.1, 8.4, 2.6
+    noise = Noise(2.0, 0.3, 0.1, np.inf)
+    seen = moments((image, model), noise, optics, spots, np.array([0]))[0]
+    grid = np.stack(np.meshgrid(*(np.arange(n) for n in image.shape), indexing="ij"), axis=-1)
+    d = (grid - [4.2, 7.1, 8.4]) / optics.sigma
+    square = (d**2).sum(axis=-1)
+    p = np.where(square < 6.75, np.exp(-square / 2), 0)
+    w = p / np.maximum(2.0 + 0.3 * model, 0.1)
+    wanted = np.einsum("zyx,zyxa,zyxb->ab", w * (image - model), d, d)
+    np.testing.assert_allclose(seen[:9].reshape(3, 3), wanted, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(seen[9], (w * p).sum(), rtol=2e-3)
