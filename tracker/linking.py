@@ -36,6 +36,9 @@ NO_LIMIT = 2**62
 RUN = 30_000
 """Detections in a run of frames: enough to amortise a call, few enough to stay in the cache."""
 
+_LARGE = 1_000_000
+"""Links from which on threads concatenate them."""
+
 CANDIDATE_SHARE = 1 / 3
 """Share of main memory for candidates; costs and solver need about twice as much in addition."""
 
@@ -290,8 +293,11 @@ def joined(parts: list[Links], *more: Batches) -> Links:
     parts = [part for part in parts if len(part.pairs)] or parts[:1]
     if len(parts) == 1:
         return replace(parts[0], gap=gap, batches=batches)
-    pairs = np.concatenate([part.pairs for part in parts])
-    cost, margin = (np.concatenate([getattr(part, of) for part in parts]) for of in ("cost", "margin"))
+    names = ("pairs", "cost", "margin")
+    threads = len(names) if sum(len(part.pairs) for part in parts) > _LARGE else 1
+    pairs, cost, margin = in_threads(
+        lambda name: np.concatenate([getattr(part, name) for part in parts]), names, threads
+    )
     if (pairs[1:, 0] < pairs[:-1, 0]).any():
         order = np.argsort(pairs[:, 0], kind="stable")
         pairs, cost, margin = pairs[order], cost[order], margin[order]

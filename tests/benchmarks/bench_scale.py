@@ -6,7 +6,8 @@ thread and by workers of one thread each, on the CPU or (`--devices cpu gpu`) on
 share. Start of the cluster, of CUDA, and compilation are not timed. Bytes are those of the files. Memory is
 the peak of this process in a run, and of the largest of its workers. Before that the spots of a movie of
 images are found, which is rendered as it is asked for and never on a disk (more of them: bench_voxels.py).
-`--record` writes tests/scale_record.json, from which docs/scale_plan.py makes its tables.
+`--record` writes tests/scale_record.json, from which docs/scale_plan.py makes its tables, and keeps what that
+has of other devices.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def linked(source: Path, rows: int, workers: int, folder: Path, device: str) -> 
         "rows": rows, "workers": workers, "device": device, "ranges": stats["ranges"], "seconds": seconds,
         "links_seconds": spent["links"], "parts_seconds": spent["part"],
         "bytes_in": size_of(source), "bytes_out": size_of(output), "tracks": stats["tracks"],
-        "peak_bytes": max(peaks), "own_peak_bytes": peak(),
+        "peak_bytes": max(peaks), "own_peak_bytes": peak(), "commit": measure.commit(),
     }  # fmt: skip
     shutil.rmtree(output)
     return row
@@ -235,8 +236,9 @@ def main() -> None:
         return
     rows: list[dict[str, object]] = []
     kept = json.loads(RECORD.read_text())
+    older = [row for row in kept["linking"] if row["device"] not in given.devices]
     record = origin() | {"detection": detected(given.frames) if given.frames else kept["detection"]}
-    record |= {"linking": rows} | {name: kept[name] for name in ("images",) if name in kept}
+    record |= {name: kept[name] for name in ("images",) if name in kept}
     print(record["detection"], flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -249,7 +251,8 @@ def main() -> None:
                 rows.append(linked(source, count, workers, folder, device))
                 print(rows[-1], flush=True)
                 if given.record:  # as far as it is, for a run may be ended
-                    given.record.write_text(json.dumps(record, indent=1) + "\n")
+                    whole = record | {"linking": [*rows, *older]}
+                    given.record.write_text(json.dumps(whole, indent=1) + "\n")
             source.unlink()
 
 
