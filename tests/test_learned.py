@@ -13,6 +13,7 @@ from outbid.learned import Asked, Engine, by_passes, by_posterior, learned_links
 from outbid.linking import Links
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
+from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
 
 BOX, NOISE, MISS, CLUTTER = (7.0, 7.0, 7.0), 0.04, 0.05, 0.05
@@ -90,6 +91,16 @@ def test_a_given_persistence_leaves_room_for_turns() -> None:
     seen = Detections.from_table(np.repeat(np.arange(frames), many), place.reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(many), frames))
     assert f1(by_posterior(seen, Asked(divisions=False, known={"persistence": 20.0}))[1], truth) > 0.99
+
+
+def test_a_given_persistence_is_not_taken_for_turns() -> None:
+    """Slow changes of direction stay so: straight flights with turns would be too sure of themselves."""
+    truth = Scene(0.12, 8.0, miss=0.1, clutter=0.05, particles=300, frames=30).film(10)
+    free, given = (
+        f1(by_posterior(truth.detections, Asked(divisions=False, known=known))[1], truth)
+        for known in ({}, {"persistence": 8.0})
+    )
+    assert given > free - 0.001 > 0.98
 
 
 @ENGINES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +14,10 @@ from ..model.movie import Movie
 
 _LEAST = 1e-6
 """Guard: least share of motion in the step variance, if more noise is given; rates that count as zero."""
+_TURNS = 0.2
+"""Prior: share of the loss of correlation that is due to renewals, if the persistence is given."""
+_ROUNDS = 8
+"""Guard: rounds in which the exponent of correlations is found; the first is exact for one class."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,19 @@ class Fixed:
         motion = replace(motion, noise=noise, variance=variance)
         if self.persistence is None:
             return motion
-        time = self.persistence
-        kept = min(math.exp(-1 / time), 1 - _LEAST) if time > 0 else 0.0
-        # A class is left less often than that, and keeps the rest: turns and jumps stay possible.
-        renewal = np.minimum(motion.renewal, 1 - kept)
-        return replace(motion, correlation=np.minimum(kept / (1 - renewal), 1 - _LEAST), renewal=renewal)
+        if self.persistence <= 0:
+            return replace(motion, correlation=np.zeros_like(motion.correlation))
+        # One exponent for the correlations of all classes; of what is lost, a part is lost in turns: were
+        # this learned as well, straight flights with many turns would take the place of slow changes.
+        lost = -np.log(np.clip(motion.correlation * (1 - motion.renewal), _LEAST, 1 - _LEAST))
+        weight = motion.share * motion.variance.sum(axis=1)
+        wanted = np.clip(1 / self.persistence, _LEAST, -np.log(_LEAST))
+        power = 1.0
+        for _ in range(_ROUNDS):
+            kept = np.exp(-power * lost)
+            power *= wanted / -np.log((weight * kept) @ kept / (weight @ kept))
+        lost *= power
+        return replace(motion, correlation=np.exp((_TURNS - 1) * lost), renewal=-np.expm1(-_TURNS * lost))
 
     def _rates(self, rates: AssociationModel) -> AssociationModel:
         clutter = rates.clutter if self.clutter is None else max(self.clutter, _LEAST)
