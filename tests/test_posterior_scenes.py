@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_flown import carried, over_gaps
+from test_longer_gaps import blinking
 from test_lost_frames import lost, stuck
 from test_odd_movies import diffusing, film
 
@@ -70,3 +71,23 @@ def test_a_pause_in_the_middle_is_no_sample() -> None:
     _, links = by_posterior(seen, Asked(divisions=False))
     assert (np.diff(links.pairs, axis=1) == 700).sum() > 0.99 * 700 * (len(when) - 4)
     assert np.diff(seen.frame[links.pairs], axis=1).max() < 20
+
+
+@pytest.mark.parametrize(("missed", "longest", "least"), [(0.1, 6, 0.98), (0.4, 8, 0.98), (0.6, 12, 0.97)])
+def test_gaps_are_as_long_as_particles_are_missed(missed: float, longest: int, least: float) -> None:
+    truth = blinking(missed)
+    shown, tracks, f1 = linked(truth)
+    frame = tracks.detections.frame
+    assert (len(shown.model.follow) >= longest) == (missed > 0.1)
+    assert np.diff(frame[tracks.links], axis=1).max() >= longest - 2
+    assert f1 > 0.98
+    assert score(tracks, truth, gate=1e-6, families=("identity",)).values["idf1"] > least
+    assert shown.model.end < 0.01
+
+
+@pytest.mark.parametrize("max_gap", [1, 9])
+def test_a_gap_that_is_given_is_neither_longer_nor_shorter(max_gap: int) -> None:
+    truth = blinking(0.6)
+    shown, tracks, _ = linked(truth, max_gap)
+    assert np.diff(tracks.detections.frame[tracks.links], axis=1).max() == max_gap + 1
+    assert len(shown.model.follow) == max_gap + 1

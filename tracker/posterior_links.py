@@ -126,7 +126,8 @@ def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
         options = replace(options, least_step=tuple((_SLICE * reading.slices).tolist()))
     if asked.max_gap is None:
         return options
-    return replace(options, longest_lag=asked.max_gap + 1, gaps=asked.max_gap > 0)
+    lag = asked.max_gap + 1
+    return replace(options, longest_lag=lag, most_lag=lag, gaps=asked.max_gap > 0)
 
 
 def _as_given(links: Links, order: NDArray[np.int64]) -> Links:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, with_gaps
+from .em import expecting_gaps, fit, longer, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .options import LearnOptions
@@ -131,6 +131,7 @@ def _fitted(
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
+        found, start = _with_longer_gaps(movie, found, start, fields, options)
     found = _with_classes(movie, found, start, fields, options)
     return movie, found.model, settled(movie, found.model, found.posterior, workers=options.workers)
 
@@ -196,3 +197,22 @@ def _with_classes(
             break
         found = other
     return found
+
+
+def _with_longer_gaps(
+    movie: Movie, found: _Fit, start: LinkPosterior, fields: Fields, options: LearnOptions
+) -> tuple[_Fit, LinkPosterior]:
+    """The fit with links over longer gaps and its candidates, while such links are expected.
+
+    They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
+    """
+    most = min(options.most_lag, movie.frames - 1)
+    while True:
+        model = replace(found.model, association=longer(found.model.association, most))
+        if model.association.longest == found.model.association.longest:
+            return found, start
+        candidates = with_gaps(movie, model, found.posterior, options)
+        other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
+        if other.criterion <= found.criterion:
+            return found, start
+        found, start = other, candidates

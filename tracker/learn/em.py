@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
 from ..inference.jpda import OMEGA, by_either
 from ..inference.posterior import LinkPosterior, swept
-from ..model import Model
+from ..model import AssociationModel, Model
 from ..model.advection import advected
 from ..model.gate import predicted, reaches
 from ..model.movie import Movie, summed
@@ -34,6 +34,8 @@ _CHANCE = 0.02
 """Prior: odds of a gap link against chance, from which its gate is computed."""
 _LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
+_BEYOND = 1e-3
+"""Error level: share of the links that may be over longer gaps than those searched."""
 _MISSED = 0.2
 """Prior: initial probability of one more missed frame in the search for gaps."""
 
@@ -128,3 +130,32 @@ def expecting_gaps(model: Model) -> Model:
         for delay in (association.delay, association.delay_back)
     ]
     return replace(model, association=replace(association, delay=later[0], delay_back=later[1]))
+
+
+def longer(association: AssociationModel, most: int) -> AssociationModel:
+    """Delays up to the lag beyond which hardly a link is expected, if each missed frame is as likely.
+
+    Parameters
+    ----------
+    association : AssociationModel
+    most : int
+        Largest lag.
+
+    Examples
+    --------
+    >>> delay = 0.6 * 0.4 ** np.arange(6)
+    >>> longer(AssociationModel(delay, delay, 0.0), 18).longest
+    8
+    >>> longer(AssociationModel(delay[:5], delay[:5], 0.0), 6).longest
+    6
+    """
+    delay, lags = association.delay, association.longest
+    if lags < 3 or not delay[-1] > 0:
+        return association
+    fall = min(float(delay[-1] / delay[-2]), 1 - _BEYOND)
+    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), _BEYOND)
+    more = int(np.ceil(np.log(max(beyond, _BEYOND) / _BEYOND) / -np.log(fall)))
+    more = max(min(more, most - lags), 0)
+    tail = fall ** np.arange(1, more + 1)
+    ahead, back = (np.append(each, each[-1] * tail) for each in (association.delay, association.delay_back))
+    return replace(association, delay=ahead, delay_back=back)

@@ -15,7 +15,9 @@ class LearnOptions:
     Parameters
     ----------
     longest_lag : int
-        Largest lag of a link in frames.
+        Largest lag of a link in frames, at first.
+    most_lag : int
+        Largest lag up to which it grows, if particles are missed in so many frames.
     nearest : int
         Number of candidates per detection and lag, in each direction of time.
     classes : int
@@ -46,6 +48,7 @@ class LearnOptions:
     """
 
     longest_lag: int = 6
+    most_lag: int = 18
     nearest: int = 10
     classes: int = 3
     trial_rounds: int = 4
