@@ -115,15 +115,46 @@ def test_tasks_done_twice_in_any_order_and_resumed(
         other = TrackJob(TrackingSettings(max_distance=1.0, max_gap=gap))
         with pytest.raises(SettingsError, match="other settings"):
             track_in_ranges(source, out, other, How(rows=150, resume=True))
-        counted: list[Task] = []
+        counted: list[dict[str, Any]] = []
 
-        def count(tasks: Sequence[Task], counted: list[Task] = counted) -> Iterator[dict[str, Any]]:
-            counted.extend(tasks)
-            yield from here(tasks)
+        def count(tasks: Sequence[Task], counted: list = counted) -> Iterator[dict[str, Any]]:
+            for account in here(tasks):
+                counted.append(account)
+                yield account
 
         stats = track_in_ranges(source, out, job, How(count, rows=150, resume=True))
         assert len(counted) == 2 * stats["ranges"] - after
         assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_rows_are_written_while_later_ranges_are_linked(
+    gap: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless gaps are closed, for which all ranges must be linked; the bytes are the same."""
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    write(source, movie(2))
+    job = TrackJob(TrackingSettings(max_distance=1.5, max_gap=gap, device="cpu"))
+    kinds: list[str] = []
+
+    def newest_first(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        """Tasks of the first ranges before those of later ones; what was added last goes first."""
+        left, known = list(tasks[::-1]), len(tasks)
+        while left:
+            account = left.pop()()
+            kinds.append(account["file"].split("-")[0])
+            yield account
+            left += tasks[known:]
+            known = len(tasks)
+
+    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
+    track_in_ranges(source, out, job, How(newest_first, rows=150))
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    ranges = kinds.count("links")
+    assert kinds.count("part") == ranges > 3
+    in_turn = ["links", "part"] * ranges
+    assert kinds == (sorted(in_turn) if gap else in_turn)
 
 
 def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ class Joining:
         self._ranges, self._folder = ranges, folder
         self._found: list[_OfRange] = []
         self._facts: list[dict[str, Any]] = []
-        self._count = 0
+        self._count = self._saved = 0
         self._last, self._reached = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def go_on(self) -> None:
@@ -109,8 +109,25 @@ class Joining:
                 self._last = self._found[-1].chains(held["onto_origin"])
                 self._reached = held["onto"][:, 1]
 
+    def numbered(self) -> range:
+        """Go on, and write the track numbers of the ranges that are new: their indices are returned.
+
+        Only without gaps to close: then a range that is joined has its numbers, whatever comes later.
+        """
+        self.go_on()
+        new = range(self._saved, len(self._found))
+        for of in self._found[self._saved :]:
+            self._save(of, of.first, np.arange(of.base, of.end))
+        self._saved = len(self._found)
+        return new
+
+    def _save(self, of: _OfRange, first: NDArray[np.int64], later: NDArray[np.int64]) -> None:
+        """Write the track numbers of a range: of chains of its first frame, and of those that begin later."""
+        held = {"first": first, "later": later, "into": of.into, "into_values": of.into_values}
+        _save(numbers_file(self._folder, of.range.number), held)
+
     def number_tracks(self, settings: TrackingSettings) -> Chains:
-        """Write the track numbers of each range, all of which are linked.
+        """Write the track numbers of each range that has none yet; all ranges are linked.
 
         Numbers are 0, 1, 2, … in the order of the tracks' first detections.
 
@@ -128,15 +145,9 @@ class Joining:
         number = (np.cumsum(begins) - 1)[roots(before)]
 
         def save(of: _OfRange) -> None:
-            held = {
-                "first": number[of.first],
-                "later": number[of.base : of.end],
-                "into": of.into,
-                "into_values": of.into_values,
-            }
-            _save(numbers_file(self._folder, of.range.number), held)
+            self._save(of, number[of.first], number[of.base : of.end])
 
-        list(in_threads(save, found, _SAVING))
+        list(in_threads(save, found[self._saved :], _SAVING))
         return Chains(int(begins.sum()), self._facts, links, gap)
 
 

@@ -92,12 +92,15 @@ class Cluster:
         """
         from distributed import KilledWorker, wait
 
-        left = {self._submit(task): task for task in tasks}
+        left: dict[Any, Task] = {}
+        submitted = 0
         often: dict[str, int] = {}
         full: dict[str, list[str]] = {}
         heard = time.monotonic()
         try:
-            while left:
+            while left or submitted < len(tasks):
+                left |= {self._submit(task): task for task in tasks[submitted:]}
+                submitted = len(tasks)
                 try:
                     done = wait(list(left), timeout=_LOOK, return_when="FIRST_COMPLETED").done
                 except TimeoutError:

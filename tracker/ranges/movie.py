@@ -116,7 +116,18 @@ def track_in_ranges(
         place = _place(source, folder, job, how)
         link = [LinkRange(place, each, used) for each in ranges]
         joining = Joining(ranges, folder)
-        _done(link, folder, how, 2 * len(ranges), joining.go_on)
+        # On the CPU and without gaps, the rows of a range are final when all ranges before it are linked.
+        at_once = used.device == "cpu" and not used.max_gap
+        known = _recorded(record, _stats([], used.solver, "cpu", exact_margins=used.exact_margins))
+        early = [WriteRange(place, each, record_bytes(known)) for each in ranges] if at_once else []
+
+        def joined() -> Sequence[Task]:
+            if at_once:
+                return [early[each] for each in joining.numbered()]
+            joining.go_on()
+            return ()
+
+        _done(link, folder, how, 2 * len(ranges), joined)
         chains = joining.number_tracks(used)
         stats = _stats(chains.facts, used.solver, used.device, exact_margins=used.exact_margins) | {
             "tracks": chains.tracks,
@@ -124,7 +135,7 @@ def track_in_ranges(
         }
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
-        whole = record | {name: stats[name] for name in RECORDED if name in stats}
+        whole = _recorded(record, stats)
         write = [WriteRange(place, each, record_bytes(whole)) for each in ranges]
         _done(write, folder, how, 2 * len(ranges))
         files = [task.output for task in write]
@@ -265,23 +276,43 @@ def _folder(output: Path, record: Mapping[str, object], how: How, *, parts: bool
         remove_folder(folder)
 
 
+def _recorded(record: Mapping[str, object], stats: Mapping[str, Any]) -> dict[str, object]:
+    """The run record with the statistics that it has."""
+    return dict(record) | {name: stats[name] for name in RECORDED if name in stats}
+
+
 def _done(
-    tasks: Sequence[Task], folder: Path, how: How, total: int, beside: Callable[[], None] = lambda: None
+    tasks: Sequence[Task],
+    folder: Path,
+    how: How,
+    total: int,
+    further: Callable[[], Sequence[Task]] = lambda: (),
 ) -> None:
-    """Run the tasks whose files are missing, and record which worker ran each; call `beside` after each."""
-    left = [task for task in tasks if not task.output.exists()]
+    """Run the tasks whose files are missing, and record which worker ran each.
+
+    `further` returns the tasks that have become possible, each once; it is asked at first and after each.
+    """
+    left = _missing([*tasks, *further()])
     done = sum(1 for _ in folder.glob("account-*.json")) + len(tasks) - len(left)
     # Each account waits for the disk, so that workers would wait for one thread.
     with ThreadPoolExecutor(_WRITERS) as pool:
         writing = []
-        for account_of in how.run(left):
-            writing.append(pool.submit(_write_account, folder, account_of))
-            done += 1
-            beside()
-            if how.progress is not None:
-                how.progress(min(done, total), total)
+        while left:
+            given = len(left)
+            for account_of in how.run(left):
+                writing.append(pool.submit(_write_account, folder, account_of))
+                done += 1
+                left += _missing(further())
+                if how.progress is not None:
+                    how.progress(min(done, total), total)
+            left = _missing(left[given:])
         for each in writing:
             each.result()
+
+
+def _missing(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks whose files are not there."""
+    return [task for task in tasks if not task.output.exists()]
 
 
 def _write_account(folder: Path, account_of: Mapping[str, Any]) -> None:

@@ -42,7 +42,10 @@ class Task(Protocol):
 
 
 Runner = Callable[[Sequence[Task]], Iterator[dict[str, Any]]]
-"""Runs tasks and yields the account of each, in any order."""
+"""Runs tasks and yields the account of each, in any order.
+
+The sequence may grow while accounts are taken; a runner may leave tasks that were added to its next call.
+"""
 
 
 def here(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
