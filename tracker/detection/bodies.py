@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 from .._arrays import array_module, ndimage_module, to_host
 from .decision import Decision, expected_jaccard, probabilities, rates
-from .joint_cpu import AMPLITUDE, COLUMNS, ENTRIES, REACH, STEP, Optics, X, Z, paint_all
+from .joint_cpu import AMPLITUDE, COLUMNS, ENTRIES, REACH, STEP, Optics, X, Z, paint_beyond
 from .response import local_maxima
 from .scene import Work
 
@@ -139,7 +139,7 @@ def _painted(
     spots = np.zeros((len(place), COLUMNS))
     spots[:, AMPLITUDE], spots[:, Z : X + 1], spots[:, REACH] = height, place, _REACH
     light = np.zeros(shape, np.float32)
-    paint_all(light, spots, answer, np.ones(len(spots)), 0.0)
+    paint_beyond(light, spots, answer, 0.0)
     return light
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from .bodies import find_bodies
 from .decision import decide
 from .joint import find
-from .joint_cpu import AMPLITUDE, LEVEL, LOG_SIZE, X, Z, errors
+from .joint_cpu import AMPLITUDE, LEVEL, LOG_SIZE, X, Z
 from .model import SpotModel
 from .noise import masked
 from .sample import checked, prepared
 from .scene import Scene, Work
+from .scoring_cpu import errors
 from .significance import inflation, peak_snr
 from .spots import DetectionSettings
 

@@ -12,9 +12,10 @@ from scipy.spatial import cKDTree
 from .._arrays import to_host
 from .background import variance
 from .crowd import CROWDED, brightness, resolve
-from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, sweep
+from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, X, Z
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
+from .scoring_cpu import sweep
 from .significance import JOINT, WIDE, crowding, significance, survey
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
@@ -56,8 +57,9 @@ def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float6
         apart, _ = cKDTree(place / scene.unit).query(more / scene.unit)
         place = np.concatenate([place, more[apart > _PAIR_APART]])
         height = np.append(height, np.full(len(place) - len(height), _PAIR_LOW))
-    scene.add(place)
-    return height
+    order = np.argsort(scene.tiles(place), kind="stable")
+    scene.add(place[order])
+    return height[order]
 
 
 def _sharp(scene: Scene, slab: Slab, where: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -79,12 +81,12 @@ def _sharp(scene: Scene, slab: Slab, where: NDArray[np.bool_]) -> NDArray[np.flo
 
 
 def fit(scene: Scene, sweeps: int, enough: float = _ENOUGH) -> None:
-    """Update the spots that are not at rest this many times, brightest first.
+    """Update the spots that are not at rest this many times, tile by tile, brightest first.
 
     A spot rests when its step is expected to lessen the squared standard deviations by less than `enough`,
     until a neighbour moves.
     """
-    order = np.argsort(-scene.spots[:, AMPLITUDE], kind="stable")
+    order = np.lexsort((-scene.spots[:, AMPLITUDE], scene.tiles(scene.spots[:, Z : X + 1])))
     i, j = cKDTree(scene.in_widths).query_pairs(_TOUCHING, output_type="ndarray").T
     pairs = np.argsort(np.concatenate([i, j]), kind="stable")
     near = np.concatenate([j, i])[pairs]

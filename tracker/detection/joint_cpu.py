@@ -1,7 +1,7 @@
-"""CPU kernels of the joint fit: add the light of spots to a model, and update one spot by a scoring step.
+"""CPU kernels of the light of spots: add it to a model, or look at the voxels that a spot shines on.
 
-Serial and without the GIL. The spots of a frame are updated in a fixed order, so no result depends on
-threads. Voxels that are not finite are ignored. Each row of `spots` has the columns that are named here.
+Serial and without the GIL. Each row of `spots` has the columns that are named here. The light beyond the core
+of a spot, thousands of voxels, is painted again only where it has changed.
 """
 
 # mypy: ignore-errors
@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-AMPLITUDE, Z, Y, X, LOG_SIZE, ERROR, MISFIT, REACH, LEVEL = range(9)
+AMPLITUDE, Z, Y, X, LOG_SIZE, ERROR, MISFIT, REACH, LEVEL, FAR = range(10)
 """Columns of spots: grey values, voxels, ln of the size, error of the amplitude, share of the light that the
-profile does not explain (squared), how far the light is painted (in widths), background."""
-COLUMNS = 9
+profile does not explain (squared), how far the light is painted (in widths), background; and the first five
+as they were when the light beyond the core was painted."""
+COLUMNS = 14
 STEP = 0.1
 """Of the profile's table, in squared widths."""
 ENTRIES = 491  # squared distances 0 .. 49: seven widths
@@ -25,11 +26,18 @@ WINDOW = 6.75
 """Squared widths within which a spot is fitted."""
 NEAREST = 2.6
 """Widths to which any spot is painted: at least those within which it is fitted."""
-_PLACE_PRIOR = 4.0  # a step of half a voxel costs 1/2: it damps steps, not estimates
-_BEYOND = 0.5  # voxels that a spot may be beyond the centre of the last one
-_DIM = 8.0  # standard errors below which the size of a spot is not its own
-_DIM_SIZE = 0.02
-_NOTHING = 0.05  # of the gain at which a spot rests, below which it does not even move
+HALO = NEAREST**2
+"""Squared widths of the core; light beyond it is halo."""
+SEEN = 0.1
+"""Of a spot's noise: less light is not painted."""
+DZ, DY, DX, SQUARE, LEFT, MEAN, LIGHT, STEEP, WEIGHT = range(9)
+"""Rows of cells (9, n) f4, the voxels around a spot: offsets along z, y, x and their squared sum, in widths;
+residual and model; the profile and its change to the next entry of its table; weight."""
+QUICK = {"contract", "reassoc", "nsz", "arcp"}
+"""Sums in any order; values that are not finite stay so."""
+_F4 = np.float32
+LARGEST = 0.9
+"""Logarithm of the size of a spot."""
 
 
 class Noise(NamedTuple):
@@ -101,300 +109,147 @@ def chord(spot, away, within, narrow, size):  # pragma: no cover
     return span(spot[X], math.sqrt(within - away) / narrow, size)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def paint(model, spots, j, optics, share, inner):  # pragma: no cover
-    """Add `share` of the light of a spot, beyond `inner` squared widths, to model (Z, Y, X) f4."""
-    s = spots[j]
-    light, profile = share * s[AMPLITUDE], optics.profile
+@njit(nogil=True, cache=True)
+def table_of(profile):  # pragma: no cover
+    """(n, 2) f4: the profile, and its change to the next entry."""
+    table = np.zeros((len(profile), 2), np.float32)
+    for i in range(len(profile)):
+        table[i, 0] = profile[i]
+        table[i, 1] = profile[min(i + 1, len(profile) - 1)] - profile[i]
+    return table
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=QUICK)
+def paint(model, spot, light, optics, table, band):  # pragma: no cover
+    """Add a spot's light to model (Z, Y, X) f4.
+
+    band: squared widths from where, and up to where, light is added; those up to which it is that at this
+    distance; and what is subtracted from the profile.
+    """
     if light == 0:
         return
-    within = min(s[REACH] ** 2, STEP * (ENTRIES - 1.001))
-    (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, model.shape, s[REACH])
+    within = min(band[1], STEP * (ENTRIES - 1.001))
+    inner, least, less, light = _F4(band[0] / STEP), _F4(band[2] / STEP), _F4(band[3]), _F4(light)
+    (nz, ny, nx), (z0, z1, y0, y1) = box(spot, optics, model.shape, math.sqrt(within))
+    first, last = chord(spot, 0.0, within, nx, model.shape[2])
+    square = np.empty(max(last - first, 0), np.float32)
+    for x in range(first, last):
+        square[x - first] = ((x - spot[X]) * nx) ** 2 / STEP
     for z in range(z0, z1):
-        away_z = ((z - s[Z]) * nz) ** 2
+        away_z = ((z - spot[Z]) * nz) ** 2
         for y in range(y0, y1):
-            away_y = away_z + ((y - s[Y]) * ny) ** 2
-            x0, x1 = chord(s, away_y, within, nx, model.shape[2])
+            away = away_z + ((y - spot[Y]) * ny) ** 2
+            x0, x1 = chord(spot, away, within, nx, model.shape[2])
+            row, start = model[z, y], _F4(away / STEP)
             for x in range(x0, x1):
-                q = (away_y + ((x - s[X]) * nx) ** 2) / STEP
-                i = min(int(q), ENTRIES - 2)
-                if q * STEP >= inner:
-                    model[z, y, x] += light * (profile[i] + (profile[i + 1] - profile[i]) * (q - i))
+                q = start + square[x - first]
+                beyond = max(q, least)
+                i = np.int32(beyond)
+                p = table[i, 0] + table[i, 1] * (beyond - _F4(i)) - less
+                row[x] += light * p if q >= inner else _F4(0)
+
+
+@njit(nogil=True, cache=True)
+def brim(profile):  # pragma: no cover
+    """The profile at the edge of the core."""
+    i = int(HALO / STEP)
+    return profile[i] + (profile[i + 1] - profile[i]) * (HALO / STEP - i)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def paint_all(model, spots, optics, share, inner):  # pragma: no cover
-    """Add the light of all spots to the model; share (n,) f8."""
+def paint_as_seen(model, spot, optics, table, share):  # pragma: no cover
+    """Add a share of the light of a spot as it is in the model: its core now, what is far as last painted."""
+    far = spot[FAR:]
+    less = brim(optics.profile) if far[AMPLITUDE] > 0 else 0.0
+    paint(model, spot, share * spot[AMPLITUDE], optics, table, (0.0, HALO, 0.0, less))
+    paint(model, far, share * far[AMPLITUDE], optics, table, (0.0, spot[REACH] ** 2, HALO, 0.0))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def paint_all(model, spots, optics, share):  # pragma: no cover
+    """Add a share (n,) f8 of the light of all spots to the model."""
+    table = table_of(optics.profile)
     for j in range(len(spots)):
-        paint(model, spots, j, optics, share[j], inner)
+        paint_as_seen(model, spots[j], optics, table, share[j])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def paint_beyond(light, spots, optics, inner):  # pragma: no cover
+    """Add the light of all spots beyond `inner` squared widths to light (Z, Y, X) f4."""
+    table = table_of(optics.profile)
+    for j in range(len(spots)):
+        s = spots[j]
+        paint(light, s, s[AMPLITUDE], optics, table, (inner, s[REACH] ** 2, 0.0, 0.0))
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=QUICK)
 def shade(total, frame, noise, optics, spots, share, blocks):  # pragma: no cover
     """Subtract a share (n,) f8 of the light of spots from sums over blocks (Z, b, c) f4.
 
     frame: image and model; blocks: the block of each row (Y,) i8 and column (X,) i8. Voxels that are not
     measured or saturated are in no sum.
     """
-    image, rows, columns, profile = frame[0], blocks[0], blocks[1], optics.profile
+    image, rows, columns, table = frame[0], blocks[0], blocks[1], table_of(optics.profile)
+    line, square = np.empty((2, image.shape[2]), np.float32)
     for j in range(len(spots)):
-        s = spots[j]
-        light = share[j] * s[AMPLITUDE]
-        if light == 0:
-            continue
+        s, light = spots[j], _F4(share[j] * spots[j, AMPLITUDE])
         within = min(s[REACH] ** 2, STEP * (ENTRIES - 1.001))
-        (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, image.shape, s[REACH])
+        (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, image.shape, math.sqrt(within))
+        first, last = chord(s, 0.0, within, nx, image.shape[2])
+        for x in range(first, last):
+            square[x] = ((x - s[X]) * nx) ** 2 / STEP
         for z in range(z0, z1):
             away_z = ((z - s[Z]) * nz) ** 2
             for y in range(y0, y1):
-                away_y = away_z + ((y - s[Y]) * ny) ** 2
-                x0, x1 = chord(s, away_y, within, nx, image.shape[2])
+                away = away_z + ((y - s[Y]) * ny) ** 2
+                x0, x1 = chord(s, away, within, nx, image.shape[2])
+                start, seen, sums = _F4(away / STEP), image[z, y], total[z, rows[y]]
                 for x in range(x0, x1):
-                    if image[z, y, x] < noise.top:
-                        q = (away_y + ((x - s[X]) * nx) ** 2) / STEP
-                        i = min(int(q), ENTRIES - 2)
-                        p = profile[i] + (profile[i + 1] - profile[i]) * (q - i)
-                        total[z, rows[y], columns[x]] -= light * p
+                    q = start + square[x]
+                    i = np.int32(q)
+                    line[x] = light * (table[i, 0] + table[i, 1] * (q - _F4(i)))
+                for x in range(x0, x1):
+                    sums[columns[x]] -= line[x] if seen[x] < noise.top else _F4(0)
 
 
 @njit(nogil=True, cache=True)
 def reach_of(amplitude, noise, profile):  # pragma: no cover
     """Radius, in widths, within which the light of a spot is at least a tenth of its noise."""
     for i in range(ENTRIES - 1, 67, -1):
-        if amplitude * profile[i] > 0.1 * noise:
+        if amplitude * profile[i] > SEEN * noise:
             return math.sqrt(i * STEP)
     return NEAREST
 
 
 @njit(nogil=True, cache=True)
-def invert(matrix):  # pragma: no cover
-    """Invert a positive definite matrix in place by Gauss-Jordan elimination."""
-    n = len(matrix)
-    for k in range(n):
-        pivot = 1.0 / matrix[k, k]
-        matrix[k, k] = 1.0
-        for h in range(n):
-            matrix[k, h] *= pivot
-        for u in range(n):
-            if u != k:
-                factor = matrix[u, k]
-                matrix[u, k] = 0.0
-                for h in range(n):
-                    matrix[u, h] -= factor * matrix[k, h]
+def room_for(shape, optics):  # pragma: no cover
+    """Cells for the voxels of the largest spot, and the table of the profile."""
+    count = 1
+    for axis in range(1 if optics.flat else 0, 3):
+        count *= min(shape[axis], int(2 * math.sqrt(WINDOW) * math.exp(LARGEST) * optics.sigma[axis]) + 3)
+    return np.empty((9, count + 1), np.float32), table_of(optics.profile)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _weigh(frame, noise, optics, spot, information, score, sums):  # pragma: no cover
-    """Fisher information (6, 6) and score (6,) of amplitude, z, y, x, ln widths in plane and along z.
-
-    The model contains all spots. sums: squared residuals, variances, squared light, voxels, weighted squared
-    residuals.
-    """
-    image, model = frame
-    information[:] = 0.0
-    score[:] = 0.0
-    sums[:] = 0.0
-    amplitude, profile = spot[AMPLITUDE], optics.profile
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=QUICK)
+def look(frame, top, optics, spot, room):  # pragma: no cover
+    """Write the voxels within the window of a spot to cells, without those that say nothing; their number."""
+    (image, model), (cells, table), n = frame, room, 0
     (nz, ny, nx), (z0, z1, y0, y1) = box(spot, optics, image.shape, math.sqrt(WINDOW))
     for z in range(z0, z1):
         dz = (z - spot[Z]) * nz
         for y in range(y0, y1):
             dy = (y - spot[Y]) * ny
-            x0, x1 = chord(spot, dz * dz + dy * dy, WINDOW, nx, image.shape[2])
-            # Sums over a row: p and k are the profile and its slope, numbers are powers of the distance.
-            pp = pk = pk1 = pk2 = kk = kk1 = kk2 = kk3 = kk4 = pr = kr = kr1 = kr2 = 0.0
+            away = dz * dz + dy * dy
+            x0, x1 = chord(spot, away, WINDOW, nx, image.shape[2])
+            seen, mean = image[z, y], model[z, y]
             for x in range(x0, x1):
-                seen, mean = image[z, y, x], model[z, y, x]
-                r = seen - mean
-                if not math.isfinite(r) or (seen >= noise.top and r < 0):  # cut off: it says nothing
-                    continue
-                dx = (x - spot[X]) * nx
-                q = (dz * dz + dy * dy + dx * dx) / STEP
-                i = int(q)
-                steep = profile[i + 1] - profile[i]
-                p = profile[i] + steep * (q - i)
-                own = amplitude * p
-                light = optics.blur * (own + max(mean - own - spot[LEVEL], 0.0))
-                v = max(noise.base + noise.slope * mean, noise.least)
-                w = 1 / (v + light * light)
-                wk = -2 * amplitude / STEP * steep * w
-                wkk = -2 * amplitude / STEP * steep * wk
-                wkp, wkr = wk * p, wk * r
-                pp += w * p * p
-                pr += w * p * r
-                pk, pk1, pk2 = pk + wkp, pk1 + wkp * dx, pk2 + wkp * dx * dx
-                kr, kr1, kr2 = kr + wkr, kr1 + wkr * dx, kr2 + wkr * dx * dx
-                kk, kk1, kk2 = kk + wkk, kk1 + wkk * dx, kk2 + wkk * dx * dx
-                kk3, kk4 = kk3 + wkk * dx * dx * dx, kk4 + wkk * dx * dx * dx * dx
-                sums[0] += r * r
-                sums[1] += v
-                sums[2] += own * own
-                sums[3] += 1
-                sums[4] += w * r * r
-            pz, py, e, f = dz * nz, dy * ny, dy * dy, dz * dz
-            score[0] += pr
-            score[1] += pz * kr
-            score[2] += py * kr
-            score[3] += nx * kr1
-            score[4] += e * kr + kr2
-            score[5] += f * kr
-            information[0, 0] += pp
-            information[1, 0] += pz * pk
-            information[2, 0] += py * pk
-            information[3, 0] += nx * pk1
-            information[4, 0] += e * pk + pk2
-            information[5, 0] += f * pk
-            information[1, 1] += pz * pz * kk
-            information[2, 1] += pz * py * kk
-            information[3, 1] += pz * nx * kk1
-            information[4, 1] += pz * (e * kk + kk2)
-            information[5, 1] += pz * f * kk
-            information[2, 2] += py * py * kk
-            information[3, 2] += py * nx * kk1
-            information[4, 2] += py * (e * kk + kk2)
-            information[5, 2] += py * f * kk
-            information[3, 3] += nx * nx * kk2
-            information[4, 3] += nx * (e * kk1 + kk3)
-            information[5, 3] += nx * f * kk1
-            information[4, 4] += e * e * kk + 2 * e * kk2 + kk4
-            information[5, 4] += f * (e * kk + kk2)
-            information[5, 5] += f * f * kk
-    for u in range(6):
-        for h in range(u):
-            information[h, u] = information[u, h]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _own(information, score, optics, prior, log_size):  # pragma: no cover
-    """Information and score of amplitude, z, y, x and one ln size, whose prior is that of `optics`."""
-    own, pull = np.empty((5, 5)), np.empty(5)
-    own[:4, :4] = information[:4, :4]
-    for u in range(4):
-        own[u, 4] = own[4, u] = information[u, 4] + information[u, 5]
-        pull[u] = score[u]
-    own[4, 4] = information[4, 4] + 2 * information[4, 5] + information[5, 5] + 1 / prior**2
-    pull[4] = score[4] + score[5] - log_size / prior**2
-    if optics.flat:
-        own[1, 1] += 1.0
-    return own, pull
-
-
-@njit(nogil=True, cache=True)
-def _hold_at_walls(own, pull, spot, shape):  # pragma: no cover
-    """Keep a spot at the border that is pulled outwards; else its amplitude compensates for the move."""
-    for axis in range(3):
-        u = 1 + axis
-        low, high = spot[u] <= -_BEYOND, spot[u] >= shape[axis] - 1 + _BEYOND
-        if (low and pull[u] < 0) or (high and pull[u] > 0):
-            own[u, :] = 0.0
-            own[:, u] = 0.0
-            own[u, u], pull[u] = 1.0, 0.0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _shared(information, score, curvature):  # pragma: no cover
-    """Add the information of a spot on the shared widths: the Schur complement over its own parameters."""
-    inner = information[:4, :4].copy()
-    for u in range(4):
-        inner[u, u] = inner[u, u] * (1 + 1e-6) + 1e-9 + _PLACE_PRIOR * (u > 0)
-    invert(inner)
-    for u in range(2):
-        for h in range(4):
-            for k in range(4):
-                part = information[4 + u, h] * inner[h, k]
-                curvature[u, 2] -= part * score[k]
-                for other in range(2):
-                    curvature[u, other] -= part * information[k, 4 + other]
-        curvature[u, 2] += score[4 + u]
-        for other in range(2):
-            curvature[u, other] += information[4 + u, 4 + other]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def visit(frame, noise, optics, spots, j, limits, bright, curvature):  # pragma: no cover
-    """One Fisher scoring step for spot j, with the others fixed; the model is updated.
-
-    frame: image and model (Z, Y, X) f4; limits: largest move of a spot, in widths, and whether it ever rests;
-    bright: normal prior of the amplitude, its mean and weight; curvature (2, 3) f8: information and score on
-    the shared ln widths, to which those of a spot that never rests are added. Returns by how much the step
-    was expected to lessen the squared deviations.
-    """
-    s = spots[j]
-    information, score, sums = np.empty((6, 6)), np.empty(6), np.empty(5)
-    _weigh(frame, noise, optics, s, information, score, sums)
-    before, gain = spots[j : j + 1].copy(), 0.0
-    if sums[3] < 4 or not information[0, 0] > 1e-12 or not math.isfinite(score[0]):
-        s[AMPLITUDE], s[ERROR] = 0.0, 1e9
-        paint(frame[1], before, 0, optics, -1.0, 0.0)
-        return 0.0
-    amplitude, alone, variance = s[AMPLITUDE], information[0, 0], 1 / information[0, 0]
-    if amplitude == 0:
-        s[AMPLITUDE] = max(score[0] / alone, 0.0)
-        gain = s[AMPLITUDE] * score[0]
-    else:
-        prior = min(optics.sizes, _DIM_SIZE) if amplitude < _DIM * s[ERROR] else optics.sizes
-        own, pull = _own(information, score, optics, prior, s[LOG_SIZE])
-        own[0, 0], pull[0] = own[0, 0] + bright[1], pull[0] + bright[1] * (bright[0] - amplitude)
-        for u in range(5):
-            own[u, u] = own[u, u] * (1 + 1e-6) + 1e-12 + _PLACE_PRIOR * (0 < u < 4)
-        _hold_at_walls(own, pull, s, frame[0].shape)
-        invert(own)
-        move = own @ pull
-        if math.isfinite(move[0] + move[1] + move[2] + move[3] + move[4]) and own[0, 0] > 0:
-            variance = own[0, 0]
-            gain = move @ pull
-            if gain < _NOTHING * limits[1]:
-                return gain
-            most = 5 * amplitude + 5 / math.sqrt(alone)
-            s[AMPLITUDE] = min(max(amplitude + move[0], 0.2 * amplitude), most)
-            size = math.exp(s[LOG_SIZE])
-            for axis in range(1 if optics.flat else 0, 3):
-                most = limits[0] * max(optics.sigma[axis] * size, 0.5)
-                place = s[1 + axis] + min(max(move[1 + axis], -most), most)
-                s[1 + axis] = min(max(place, -_BEYOND), frame[0].shape[axis] - 1 + _BEYOND)
-            s[LOG_SIZE] = min(max(s[LOG_SIZE] + min(max(move[4], -0.15), 0.15), -0.7), 0.9)
-        if limits[1] == 0:
-            _shared(information, score, curvature)
-    s[ERROR] = math.sqrt(variance)
-    s[MISFIT] = (sums[0] - sums[1]) / max(sums[2], 1e-9)
-    voxels = max(alone * sums[1] / sums[3], 1.0)  # that a spot is seen on
-    s[REACH] = reach_of(s[AMPLITUDE], math.sqrt(max(sums[1] / sums[3], 1e-12) / voxels), optics.profile)
-    paint(frame[1], before, 0, optics, -1.0, 0.0)
-    paint(frame[1], spots, j, optics, 1.0, 0.0)
-    return gain
-
-
-@njit(nogil=True, cache=True)
-def sweep(frame, noise, optics, spots, which, limits, bright, curvature):  # pragma: no cover
-    """Update the active spots once; curvature (2, 3) f8 is added to.
-
-    which: order (n,) of visits, active (n,) bool, and the neighbours of spot j, near[start[j]:start[j + 1]],
-    which a spot wakes when its step is expected to lessen the squared deviations by limits[1]; limits and
-    bright as for `visit`, the latter for spots that have neighbours.
-    """
-    order, active, start, near = which
-    for j in order:
-        if not active[j]:
-            continue
-        prior = bright if start[j] < start[j + 1] else (0.0, 0.0)
-        active[j] = visit(frame, noise, optics, spots, j, limits, prior, curvature) >= limits[1]
-        if active[j]:
-            for k in range(start[j], start[j + 1]):
-                active[near[k]] = True
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def errors(frame, noise, optics, spots):  # pragma: no cover
-    """(n, 5) f8: standard errors of z, y, x and ln size given the other spots, and reduced chi-square."""
-    out = np.zeros((len(spots), 5))
-    information, score, sums = np.empty((6, 6)), np.empty(6), np.empty(5)
-    for j in range(len(spots)):
-        _weigh(frame, noise, optics, spots[j], information, score, sums)
-        own, _ = _own(information, score, optics, optics.sizes, 0.0)
-        for u in range(5):
-            own[u, u] = own[u, u] * (1 + 1e-6) + 1e-12
-        invert(own)
-        for u in range(4):
-            out[j, u] = math.sqrt(max(own[1 + u, 1 + u], 0.0))
-        out[j, 4] = sums[4] / max(sums[3] - 4, 1.0)
-    return out
+                dx, left = (x - spot[X]) * nx, seen[x] - mean[x]
+                cells[DZ, n], cells[DY, n], cells[DX, n] = dz, dy, dx
+                cells[SQUARE, n], cells[LEFT, n], cells[MEAN, n] = away + dx * dx, left, mean[x]
+                n += left < np.inf and (seen[x] < top or left >= 0)  # what is cut off says nothing
+    for k in range(n):
+        q = cells[SQUARE, k] * _F4(1 / STEP)
+        i = np.int32(q)
+        cells[STEEP, k] = table[i, 1]
+        cells[LIGHT, k] = table[i, 0] + table[i, 1] * (q - _F4(i))
+    return n

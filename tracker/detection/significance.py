@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from .._arrays import to_host
 from .background import variance
-from .joint_cpu import AMPLITUDE, LEVEL, Y
+from .joint_cpu import AMPLITUDE, LEVEL, NEAREST, REACH, Y
 from .null import spread_below
 from .response import Slab
 from .scene import Scene, own_maxima
@@ -37,6 +37,7 @@ _TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots that are counted; how man
 _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
+_MANY = 500  # spots that are looked at together
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
 _ENOUGH_SAMPLED = 300_000  # voxels that say so
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
@@ -83,20 +84,15 @@ def crowding(scene: Scene) -> float:
 
 
 def _absent(scene: Scene, which: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(n, 2): standard errors and skewness of some spots, computed slab by slab."""
-    out = np.ones((len(scene.spots), 2))
-    trust = (scene.wrong, HALO_WRONG)
-    y = scene.spots[:, Y]
+    """(n, 2): standard errors and skewness of some spots."""
+    wide = np.flatnonzero(scene.spots[:, REACH] > NEAREST)
+    wide = wide[np.argsort(scene.spots[wide, Y])]
+    trust, rows = (scene.wrong, HALO_WRONG), np.flatnonzero(which)
 
-    def work(slab: Slab) -> None:
-        last = np.inf if slab.stop == scene.image.shape[1] else slab.stop
-        rows = np.flatnonzero(which & (y >= (slab.start or -np.inf)) & (y < last))
-        if len(rows):
-            halo = scene.halo(slab), slab.first
-            out[rows] = absent(scene.frame, scene.noise, scene.optics, scene.spots, rows, halo, trust)
+    def work(some: NDArray[np.int64]) -> NDArray[np.float64]:
+        return absent(scene.frame, scene.noise, scene.optics, scene.spots, some, wide, trust)
 
-    scene.work.each(work, scene.parts)
-    return out[which]
+    return np.concatenate(scene.work.each(work, np.array_split(rows, 1 + len(rows) // _MANY)))
 
 
 def _kept_by_background(scene: Scene) -> float:

@@ -12,50 +12,95 @@ import math
 import numpy as np
 from numba import njit
 
-from .joint_cpu import AMPLITUDE, LEVEL, STEP, WINDOW, X, Y, Z, box, chord, invert
+from .joint_cpu import (
+    AMPLITUDE,
+    DX,
+    DY,
+    DZ,
+    ENTRIES,
+    HALO,
+    LEVEL,
+    LIGHT,
+    LOG_SIZE,
+    MEAN,
+    QUICK,
+    REACH,
+    STEP,
+    WEIGHT,
+    WINDOW,
+    X,
+    Y,
+    Z,
+    look,
+    room_for,
+)
+from .scoring_cpu import invert
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def absent(frame, noise, optics, spots, rows, halo, trust):  # pragma: no cover
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=QUICK)
+def absent(frame, noise, optics, spots, rows, wide, trust):  # pragma: no cover
     """(n, 2) f8: standard error of an amplitude if the spot does not exist, and skewness of its estimate.
 
-    rows (n,) i8: the spots; halo: light beyond the cores, (Z, y, X) f4, and its first row; trust: relative
+    rows (n,) i8: the spots; wide (m,) i8: those that shine beyond their core, sorted along y; trust: relative
     errors of the light of other spots and of their halos.
     """
-    image, model = frame
-    light_of_halos, first = halo
-    out = np.zeros((len(rows), 2))
+    out, room, reach = np.zeros((len(rows), 2)), room_for(frame[0].shape, optics), 0.0
+    cells, table = room
+    p, weight = cells[LIGHT], cells[WEIGHT]
+    y, x = np.empty(len(wide)), np.empty(len(wide))
+    for k in range(len(wide)):
+        s = spots[wide[k]]
+        y[k], x[k] = s[Y], s[X]
+        reach = max(reach, s[REACH] * math.exp(s[LOG_SIZE]))
     for k in range(len(rows)):
         s = spots[rows[k]]
-        (nz, ny, nx), (z0, z1, y0, y1) = box(s, optics, image.shape, math.sqrt(WINDOW))
-        total = cubed = squared = others = halos = 0.0
-        for z in range(z0, z1):
-            dz = ((z - s[Z]) * nz) ** 2
-            for y in range(y0, y1):
-                dy = dz + ((y - s[Y]) * ny) ** 2
-                x0, x1 = chord(s, dy, WINDOW, nx, image.shape[2])
-                for x in range(x0, x1):
-                    if not math.isfinite(image[z, y, x]):
-                        continue
-                    q = (dy + ((x - s[X]) * nx) ** 2) / STEP
-                    i = int(q)
-                    p = optics.profile[i] + (optics.profile[i + 1] - optics.profile[i]) * (q - i)
-                    mean = model[z, y, x] - s[AMPLITUDE] * p
-                    light = max(mean - s[LEVEL], 0.0)
-                    v = max(noise.base + noise.slope * mean, noise.least)
-                    w = p / (v + (optics.blur * light) ** 2)
-                    total += p * w
-                    others += light * w
-                    row = y - first
-                    if 0 <= row < light_of_halos.shape[1]:
-                        halos += light_of_halos[z, row, x] * w
-                    cubed += w * w * w * noise.slope * v
-                    squared += w * w * v
-        total = max(total, 1e-12)
+        n = look(frame, np.inf, optics, s, room)
+        base, slope, least = np.float32(noise.base), np.float32(noise.slope), np.float32(noise.least)
+        amplitude, level, blur = np.float32(s[AMPLITUDE]), np.float32(s[LEVEL]), np.float32(optics.blur)
+        total = cubed = squared = others = halos = np.float32(0)
+        for i in range(n):
+            mean = cells[MEAN, i] - amplitude * p[i]
+            light = max(mean - level, np.float32(0))
+            v = max(base + slope * mean, least)
+            weight[i] = w = p[i] / (v + (blur * light) ** 2)
+            total += p[i] * w
+            others += light * w
+            cubed += w * w * w * slope * v
+            squared += w * w * v
+        far = (reach + math.sqrt(WINDOW) * math.exp(s[LOG_SIZE])) * optics.sigma
+        for i in range(np.searchsorted(y, s[Y] - far[1]), np.searchsorted(y, s[Y] + far[1])):
+            if abs(x[i] - s[X]) < far[2]:
+                halos += _halo(s, spots[wide[i]], optics, cells, table, n)
+        total = max(total, np.float32(1e-12))
         wrong = (trust[0] * others / total) ** 2 + (trust[1] * halos / total) ** 2
         out[k, 0] = math.sqrt(1 / total + wrong)
-        out[k, 1] = cubed / max(squared, 1e-12) ** 1.5
+        out[k, 1] = cubed / max(squared, np.float32(1e-12)) ** 1.5
     return out
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath=QUICK)
+def _halo(spot, other, optics, cells, table, n):  # pragma: no cover
+    """The light of another spot beyond its core, summed over the n cells of a spot with their weights."""
+    size, its = math.exp(spot[LOG_SIZE]), math.exp(other[LOG_SIZE])
+    z = 0.0 if optics.flat else (spot[Z] - other[Z]) / optics.sigma[0] / its
+    y, x = (spot[Y] - other[Y]) / optics.sigma[1] / its, (spot[X] - other[X]) / optics.sigma[2] / its
+    if math.sqrt(z * z + y * y + x * x) > other[REACH] + math.sqrt(WINDOW) * size / its:
+        return np.float32(0)
+    away, ratio, most = (
+        (np.float32(z), np.float32(y), np.float32(x)),
+        np.float32(size / its),
+        other[REACH] ** 2,
+    )
+    inner, outer = np.float32(HALO / STEP), np.float32(min(most, STEP * (ENTRIES - 1.001)) / STEP)
+    light = np.float32(0)
+    for i in range(n):
+        dz, dy = away[0] + ratio * cells[DZ, i], away[1] + ratio * cells[DY, i]
+        dx = away[2] + ratio * cells[DX, i]
+        q = (dz * dz + dy * dy + dx * dx) * np.float32(1 / STEP)
+        k = np.int32(min(q, outer))
+        p = table[k, 0] + table[k, 1] * (q - np.float32(k))
+        light += cells[WEIGHT, i] * p if inner <= q < outer else np.float32(0)
+    return np.float32(other[AMPLITUDE]) * light
 
 
 @njit(nogil=True, cache=True)
