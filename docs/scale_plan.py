@@ -1,7 +1,7 @@
 """Time, memory and traffic of movies of any size, from the rates in tests/scale_record.json: prints a table.
 
 Rates are per row of detections and per voxel, on one thread; workers share the work evenly, but for the steps
-that one process does: joining numbers, and hashing the input.
+that one process does.
 """
 
 from __future__ import annotations

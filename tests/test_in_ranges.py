@@ -1,6 +1,8 @@
 """Movies in ranges of frames: the bytes of one process, whatever is done where and how often; in parts."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,14 @@ def backwards_and_twice(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
         yield task()
 
 
+def wait_for_the_record(folder: Path) -> None:
+    """Until the input is hashed, beside the first tasks."""
+    until = time.monotonic() + 60
+    while "draft" in (folder / "run.json").read_text():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 class Dies:
     """A runner that is killed after some tasks."""
 
@@ -89,6 +99,7 @@ class Dies:
     def __call__(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
         for task in tasks:
             if self.left == 0:
+                wait_for_the_record(task.output.parent)
                 raise KeyboardInterrupt
             self.left -= 1
             yield task()
@@ -140,6 +151,7 @@ def test_rows_are_written_while_later_ranges_are_linked(
 
     def newest_first(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
         """Tasks of the first ranges before those of later ones; what was added last goes first."""
+        wait_for_the_record(tasks[0].output.parent)
         left, known = list(tasks[::-1]), len(tasks)
         while left:
             account = left.pop()()
@@ -155,6 +167,41 @@ def test_rows_are_written_while_later_ranges_are_linked(
     assert kinds.count("part") == ranges > 3
     in_turn = ["links", "part"] * ranges
     assert kinds == (sorted(in_turn) if gap else in_turn)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_was_linked_before_the_input_was_hashed_is_done_again(
+    resume: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed then, a run leaves files of which nobody knows whether they are of this input."""
+    monkeypatch.setattr("outbid.linking.RUN", 100)
+    source, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    write(source, movie(2))
+    job = TrackJob(TrackingSettings(max_distance=1.5, device="cpu"))
+    track_in_ranges(source, tmp_path / "whole.parquet", job, How(rows=150))
+    late = threading.Event()
+    origin = TrackJob.origin
+
+    def slow(self: TrackJob, given: str) -> dict[str, str]:
+        late.wait(60)
+        return origin(self, given)
+
+    def killed(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        yield tasks[0]()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrackJob, "origin", slow)
+        with pytest.raises(KeyboardInterrupt):
+            track_in_ranges(source, out, job, How(killed, rows=150))
+        late.set()
+    folder = tmp_path / "out.parquet.parts"
+    assert "draft" in (folder / "run.json").read_text()
+    [left] = folder.glob("links-*.npz")
+    left.write_bytes(b"of another input")
+    track_in_ranges(source, out, job, How(rows=150, resume=resume))
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert not folder.exists()
 
 
 def test_parts_are_read_back_as_one_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

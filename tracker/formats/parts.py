@@ -26,11 +26,14 @@ from .atomic import move_whole, write_whole, write_whole_folder
 from .outputs import refuse_output
 from .parquet import RECORD
 from .parquet_write import packed
-from .records import record_bytes
+from .records import record_bytes, record_from
 from .staged import held_here, remove_folder, remove_leftovers
 
 _FACTS = b"outbid.part"
 _WHOLE = "whole.parquet"
+_RUN, _LOCK = "run.json", "process"
+DRAFT = {"draft": True}
+"""Part of the record of a run whose input is not hashed yet."""
 
 
 class Parts:
@@ -187,12 +190,14 @@ class Parts:
 def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *, resume: bool) -> None:
     """Lock a folder of parts with the record of this run: that of an earlier run, or a new one.
 
+    A folder whose record is a draft (`DRAFT`) is emptied, for nobody knows of which input its files are.
+
     Raises
     ------
     SettingsError
         If there are parts of another run, parts that must not be resumed, or none to resume.
     """
-    content, run = record_bytes(record), folder / "run.json"
+    content, run = record_bytes(record), folder / _RUN
     remove_leftovers(folder)
     if resume and not folder.exists():
         raise SettingsError(f"There is nothing to resume: no {folder}. Leave out --resume.")
@@ -209,7 +214,13 @@ def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *,
             f"{folder} is in the way and is of no interrupted run: it has no {run.name}. Remove it, "
             "or choose another name for the output."
         )
-    held.enter_context(held_here(folder / "process"))
+    held.enter_context(held_here(folder / _LOCK))
+    if _is_draft(run):
+        for file in folder.iterdir():
+            if file.name not in (_RUN, _LOCK):
+                file.unlink()
+        complete_record(folder, record)
+        return
     if not resume:
         raise SettingsError(
             f"{folder} is left of an interrupted run. Go on with it (--resume), or remove it."
@@ -219,3 +230,15 @@ def begin_folder(folder: Path, record: Mapping[str, object], held: ExitStack, *,
             f"{folder} is of a run with another input or other settings. Repeat those, or leave "
             "out --resume and remove that folder."
         )
+
+
+def _is_draft(run: Path) -> bool:
+    with suppress(InputError):
+        return record_from(run.read_bytes(), run).items() >= DRAFT.items()
+    return False
+
+
+def complete_record(folder: Path, record: Mapping[str, object]) -> None:
+    """Replace the record of a run in its folder, which was a draft."""
+    content = record_bytes(record)
+    write_whole(folder / _RUN, lambda file: file.write(content), overwrite=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,10 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from .._threads import begun
 from ..detections import Detections
 from ..formats.atomic import write_whole
 from ..formats.parquet import RECORD, rows_between
 from ..formats.parquet_write import GROUP, packed
+from ..formats.parts import complete_record
 from ..formats.records import record_bytes
 
 
@@ -86,6 +91,35 @@ def join_parts(parts: Sequence[Path], output: Path, record: Mapping[str, object]
                 add(waiting.combine_chunks())
 
     write_whole(output, write, overwrite=overwrite)
+
+
+@contextmanager
+def recorded_beside(
+    draft: Path | None, record: Callable[[], dict[str, object]], extent: Mapping[str, object]
+) -> Iterator[Future[dict[str, object]]]:
+    """Make the record of a run in a thread; yields what will be the record.
+
+    Parameters
+    ----------
+    draft : Path or None
+        A folder in which the record, with its `extent`, then replaces a draft, unless the block has ended.
+    record : callable
+        Returns the record, after it has waited for the hash of the input.
+    extent : mapping
+        What of the options changes the files in the folder.
+    """
+    ended = Event()
+
+    def complete() -> dict[str, object]:
+        found = record()
+        if draft is not None and not ended.is_set():
+            complete_record(draft, found | dict(extent))
+        return found
+
+    try:
+        yield begun(complete)
+    finally:
+        ended.set()
 
 
 def written(path: Path, write: Callable[[BinaryIO], object], rows: int, begun: float) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ..errors import SettingsError
 from ..formats import parquet
 from ..formats.atomic import write_whole, write_whole_folder
 from ..formats.geff_parts import write_parts
-from ..formats.parts import begin_folder
+from ..formats.parts import DRAFT, begin_folder
 from ..formats.records import record_bytes
 from ..formats.staged import remove_folder
 from ..movies.jobs import DetectJob, TrackJob
@@ -30,7 +30,7 @@ from ..tracking import WORTH_A_GPU
 from ..tracks import Tracks
 from . import learned
 from .chains import Joining
-from .files import Place, join_parts, part_file
+from .files import Place, join_parts, part_file, recorded_beside
 from .learned import LearnRange, LinkLearned
 from .plan import Range, plan
 from .tasks import DetectRange, LinkRange, Runner, Task, WriteRange, here
@@ -110,20 +110,30 @@ def track_in_ranges(
     hashed = begun(job.origin, str(source))
     frames, counts = parquet.frames_in(source, job.columns)
     used = replace(used, device=device_for(used.device, int(counts.sum()), WORTH_A_GPU))
-    record = job.record(hashed.result(), used)
+    extent = {"rows_of_a_range": how.rows, "parts": parts}
     ranges = plan(frames, counts, how.rows) or [Range(0, 0, 0, 0)]
-    with _folder(output, record | {"rows_of_a_range": how.rows, "parts": parts}, how, parts=parts) as folder:
+    # Only a run that goes on must know before it links that the input is still the same.
+    first = job.record(hashed.result() if how.resume else {"name": source.name}, used) | extent
+    with (
+        _folder(output, first if how.resume else first | DRAFT, how, parts=parts) as folder,
+        recorded_beside(
+            None if how.resume else folder, lambda: job.record(hashed.result(), used), extent
+        ) as recording,
+    ):
         place = _place(source, folder, job, how)
         link = [LinkRange(place, each, used) for each in ranges]
         joining = Joining(ranges, folder)
         # On the CPU and without gaps, the rows of a range are final when all ranges before it are linked.
         at_once = used.device == "cpu" and not used.max_gap
-        known = _recorded(record, _stats([], used.solver, "cpu", exact_margins=used.exact_margins))
-        early = [WriteRange(place, each, record_bytes(known)) for each in ranges] if at_once else []
+        at_first = _stats([], used.solver, "cpu", exact_margins=used.exact_margins)
+
+        def write(which: Sequence[int], stats: Mapping[str, Any]) -> list[Task]:
+            content = record_bytes(_recorded(recording.result(), stats)) if which else b""
+            return [WriteRange(place, ranges[each], content) for each in which]
 
         def joined() -> Sequence[Task]:
-            if at_once:
-                return [early[each] for each in joining.numbered()]
+            if at_once and recording.done():
+                return write(joining.numbered(), at_first)
             joining.go_on()
             return ()
 
@@ -135,10 +145,10 @@ def track_in_ranges(
         }
         stats["links"] += chains.gap_links
         stats["worst_gap"] = max(stats["worst_gap"], chains.gap)
-        whole = _recorded(record, stats)
-        write = [WriteRange(place, each, record_bytes(whole)) for each in ranges]
-        _done(write, folder, how, 2 * len(ranges))
-        files = [task.output for task in write]
+        whole = _recorded(recording.result(), stats)
+        writing = write(range(len(ranges)), stats)
+        _done(writing, folder, how, 2 * len(ranges))
+        files = [task.output for task in writing]
         if parts:
             _as_folder(files, output, overwrite=how.overwrite)
         elif output.suffix == _GRAPH:
