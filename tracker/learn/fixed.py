@@ -107,7 +107,10 @@ class Fixed:
         for delay, none in ((rates.delay, self.end), (rates.delay_back, self.start)):
             total = float(delay.sum()) if none is None else min((1 - none) / (1 - clutter), 1 - _LEAST)
             fall = delay if self.miss is None else self._missed(len(delay))
-            delays.append(fall * (total / float(fall.sum())))
+            fall = fall * (total / float(fall.sum()))
+            if len(delay) > 1 and not delay[1:].any():  # gaps are sought later: until then who is missed ends
+                fall = np.minimum(delay, fall[0])
+            delays.append(fall)
         return AssociationModel(delays[0], delays[1], clutter)
 
     def _missed(self, lags: int) -> NDArray[np.float64]:
