@@ -1,7 +1,7 @@
 """Crowds: where spots merge, their brightness says how many there are.
 
 Two spots nearer than a width are one in the likelihood: the light is the same however they share it. In a
-crowd, what distinguishes them is that spots are about as bright as each other. So their amplitudes get a normal
+crowd, they are distinguished by spots being about as bright as each other. So their amplitudes get a normal
 prior about the typical one; a spot is divided in two if that is more probable, given how many spots there
 are, the amplitude, and by how much the residual is longer along a direction; and one is added where one of
 typical amplitude makes the residual more probable.
