@@ -24,6 +24,7 @@ _BLOCKS = 16  # along an axis at least: with 7, steep slopes had false spots at 
 _ALONE = np.ones(1)
 
 Grid = NDArray[np.float32]
+Weights = tuple[Grid, list[tuple[Grid, Grid] | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +77,10 @@ class Smoother:
         first, last = np.searchsorted(y, [start, start + values.shape[1]])
         block_sums(values, gauge, np.float32(most), y[first : last + 1] - start, x, sums[:, :, first:last])
 
-    def fit(self, sums: Grid, noise: Noise) -> Ground:
-        """The background of values with these sums over blocks."""
+    def fit(self, sums: Grid, noise: Noise, weights: Weights | None = None) -> Ground:
+        """The background of values with these sums over blocks; weights as of their counts."""
         count, total, *away = sums
-        weights = self._weights(count)
+        weights = weights or self.weights(count)
         line = self._line(weights, total)
         smooth = line * count
         for axis, offset in enumerate(away):
@@ -103,7 +104,7 @@ class Smoother:
         taps = taps * ((np.arange(len(taps)) - len(taps) // 2) * block / wide) ** power
         return correlate(values, (_ALONE, taps, _ALONE) if axis == 0 else (_ALONE, _ALONE, taps))
 
-    def _weights(self, count: Grid) -> tuple[Grid, list[tuple[Grid, Grid] | None]]:
+    def weights(self, count: Grid) -> Weights:
         """Sums of weights, and for each axis the mean offset and its variance with a ridge."""
         y, x = (self._along(count, axis, 0) for axis in (0, 1))
         s0 = self._along(x, 0, 0) + np.float32(1e-6)
@@ -116,7 +117,7 @@ class Smoother:
             moments.append((s1, s2 - s1**2 + np.float32(_RIDGE)))
         return s0, moments
 
-    def _line(self, weights: tuple[Grid, list[tuple[Grid, Grid] | None]], total: Grid) -> Grid:
+    def _line(self, weights: Weights, total: Grid) -> Grid:
         """The fitted line at the centre of each block."""
         s0, moments = weights
         y, x = (self._along(total, axis, 0) for axis in (0, 1))

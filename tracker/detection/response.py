@@ -20,7 +20,7 @@ Taps = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Filter kernels along z, y and x."""
 
 _REACH = 3.2  # standard deviations to which a Gaussian is summed: 1 % of its weight is beyond
-_SLAB = 1 << 20  # voxels that are worked on at once: few enough for their copies to be small beside a frame
+_SLAB = 1 << 18  # voxels that are worked on at once: few enough for their copies to be small beside a frame
 
 
 class Slab(NamedTuple):

@@ -21,10 +21,19 @@ def along(values, taps, out, first):  # pragma: no cover
         for i in range(first, first + out.shape[1]):
             row = out[k, i - first]
             row[:] = 0
-            for t in range(max(0, i - reach), min(size, i + reach + 1)):
-                weight, source = taps[t - i + reach], values[k, t]
+            t, last = max(0, i - reach), min(size, i + reach + 1)
+            while t + 4 <= last:  # four at once: each sum is read and written a quarter as often
+                u = t - i + reach
+                a, b, c, d = taps[u], taps[u + 1], taps[u + 2], taps[u + 3]
+                p, q, r, s = values[k, t], values[k, t + 1], values[k, t + 2], values[k, t + 3]
                 for x in range(len(row)):
-                    row[x] += weight * source[x]
+                    row[x] += a * p[x] + b * q[x] + c * r[x] + d * s[x]
+                t += 4
+            while t < last:
+                a, p = taps[t - i + reach], values[k, t]
+                for x in range(len(row)):
+                    row[x] += a * p[x]
+                t += 1
 
 
 @njit(nogil=True, cache=True, fastmath=_QUICK)

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .spots import DetectionSettings
 
 FRAMES = 4
-"""Number of voxels used: more would change a width by less than its error."""
+"""Number of frames used: more would change a width by less than its error."""
 _VOXELS = 700_000  # of each
 
 
@@ -66,7 +66,7 @@ def crop(image: NDArray[np.float32]) -> NDArray[np.float32]:
         for n, k in zip(image.shape[1:], keep, strict=True)
     ]
     # Means of 4 x 4 pixels: the noise of single ones is no structure.
-    flat = np.nan_to_num(image).max(axis=0)[: image.shape[1] // 4 * 4, : image.shape[2] // 4 * 4]
+    flat = np.nan_to_num(np.fmax.reduce(image))[: image.shape[1] // 4 * 4, : image.shape[2] // 4 * 4]
     coarse = flat.reshape(flat.shape[0] // 4, 4, flat.shape[1] // 4, 4).mean(axis=(1, 3))
 
     def structure(start: tuple[int, int]) -> float:

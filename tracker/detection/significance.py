@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 
 from .._arrays import to_host
 from .background import variance
-from .joint_cpu import AMPLITUDE, LEVEL, NEAREST, REACH, Y
+from .joint_cpu import AMPLITUDE, ERROR, LEVEL, NEAREST, REACH, X, Y, Z
 from .null import spread_below
 from .response import Slab
 from .scene import Scene, own_maxima
@@ -38,6 +38,7 @@ _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
 _MANY = 500  # spots that are looked at together
+_RESTING = 0.1  # standard errors by which spots may change before their slab is looked at again
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
 _ENOUGH_SAMPLED = 300_000  # voxels that say so
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
@@ -130,24 +131,23 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     """Measure the model's error and the spread of the residual; (n, 3) voxels of the residual's maxima.
 
     A response is divided by its error, photon noise and model error. Maxima are above `low` times the spread.
-    Slabs without resolved spots are looked at once.
+    Slabs are looked at again if their resolved spots have changed.
     """
     resolved = scene.weight() > _RESOLVED
     step = max(_SAMPLED, math.isqrt(scene.image.size // _ENOUGH_SAMPLED))
 
     def work(slab: Slab) -> Seen:
-        lit = bool((resolved & scene.shining(slab)).any())
-        if not lit and slab in scene.surveyed:
-            return scene.surveyed[slab]
-        terms = _terms(scene, slab, lit=lit)
+        lit = scene.spots[resolved & scene.shining(slab)]
+        if slab in scene.surveyed and _at_rest(scene.surveyed[slab][0], lit, scene.unit):
+            return scene.surveyed[slab][1]
+        terms = _terms(scene, slab, lit=len(lit) > 0)
         voxel, _ = own_maxima(slab, _over_error(terms, LEAST_WRONG), low)
         at = tuple((voxel - np.array([0, slab.near.start, 0])).T)
         own = [values[:, slab.core] for values in terms]
         sample = np.stack([values[:, ::step, ::step].ravel() for values in own])
         gathered = np.stack([values[at] for values in terms])
         seen = voxel, gathered, negative(*own[:3]), sample, _rough(scene, slab)
-        if not lit:
-            scene.surveyed[slab] = seen
+        scene.surveyed[slab] = lit, seen
         return seen
 
     voxels, at, products, sample, rough = zip(*scene.work.each(work, scene.parts), strict=True)
@@ -167,6 +167,15 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     z = _over_error(np.concatenate(at, axis=1), scene.wrong)
     order = np.argsort(-z, kind="stable")
     return np.concatenate(voxels)[order[z[order] > low * max(scene.spread, 1.0)]]
+
+
+def _at_rest(before: NDArray[np.float64], now: NDArray[np.float64], unit: NDArray[np.float64]) -> bool:
+    """Whether all spots are as they were, but for a share of their errors."""
+    if len(before) != len(now):
+        return False
+    least = _RESTING * now[:, ERROR]
+    moved = np.abs(now[:, Z : X + 1] - before[:, Z : X + 1]).max(axis=1, initial=0) * now[:, AMPLITUDE]
+    return bool((np.abs(now - before)[:, AMPLITUDE] <= least).all() and (moved <= least * unit[1]).all())
 
 
 def _rough(scene: Scene, slab: Slab) -> NDArray[np.float32]:
