@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from .background import variance
+from .decision import rates
 from .joint import begin, fit, measure_blur, misfit
 from .joint_cpu import AMPLITUDE, ENTRIES, REACH, STEP, Noise, Optics, reach_of
+from .null import expected_maxima
 from .profile_cpu import stack
 from .scene import Scene, Work
 
@@ -16,6 +18,7 @@ _SIZES = 0.12  # standard deviation of the logarithm of a spot's size
 BLUR = 0.03
 """Assumed misfit of a profile, as a share of its light, before it is measured in a frame."""
 _LOW, _STANDS_OUT, _FEWEST = 3.5, 5.0, 4  # standard deviations of candidates; of spots that shape; how many
+_NOISE = 0.2  # of the candidates: those that are noise are as narrow as the filter
 _WIDER = 1.7  # the background's window while a halo is measured, over the usual one
 _SHADE, _IN_SHADE = 7.0, 0.2  # widths; share of a neighbour's height below which it may be its halo
 _TURNS = 9
@@ -56,7 +59,8 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
     height = begin(scene, _LOW)
     if (height > _STANDS_OUT).sum() < _FEWEST:
         return optics
-    _leave_halos_out(scene, height)
+    false = expected_maxima(height, image.shape, scene.optics.sigma)
+    _leave_halos_out(scene, height, rates(false) < _NOISE)
     first = np.log(np.maximum(scene.optics.sigma, 1e-9))
     fit(scene, 3, 0.0)
     for turn in range(_TURNS):
@@ -73,9 +77,8 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
     return scene.optics._replace(blur=misfit(scene) or 0.0)
 
 
-def _leave_halos_out(scene: Scene, height: NDArray[np.float64]) -> None:
+def _leave_halos_out(scene: Scene, height: NDArray[np.float64], keep: NDArray[np.bool_]) -> None:
     """Exclude spots that may be part of the halo or a side lobe of a brighter spot."""
-    keep = np.ones(len(height), bool)
     for i, j in cKDTree(scene.in_widths).query_pairs(_SHADE, output_type="ndarray"):
         keep[j] &= height[j] >= _IN_SHADE * height[i]
         keep[i] &= height[i] >= _IN_SHADE * height[j]

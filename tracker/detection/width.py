@@ -6,6 +6,7 @@ background window is increased until the width no longer grows in proportion, as
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -186,22 +187,25 @@ def _half_width(correlation: NDArray[np.float64]) -> float | None:
 def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> NDArray[np.float64] | None:
     """(3,) widths at which maxima are most significant, if the autocorrelation fails; None if none are.
 
-    The response to uneven light increases with the width of the filter, so the widest filter is not accepted.
+    The response to uneven light increases with the width of the filter, so wider ones have to be less
+    significant.
     """
     image = max(images, key=lambda one: float(np.nanstd(one)))
     flat = image.shape[0] == 1
-    best, most = None, 0.0
-    planes = [
-        s for s in (0.8 * 1.35 ** np.arange(10)).tolist() if s <= max(min(image.shape[1:]) / _ROOM, 1.2)
-    ]
-    for plane in planes:
-        for stretch in (1.0,) if flat else (0.4, 0.75, 1.3):
-            if not flat and stretch * plane > max(image.shape[0] / 5, 0.5):
-                continue
+    deep = max(image.shape[0] / 5, 0.5)
+    tried: list[tuple[float, NDArray[np.float64]]] = []
+    for plane in (0.8 * 1.35 ** np.arange(10)).tolist():
+        stretches = [0.0] if flat else [stretch for stretch in (0.4, 0.75, 1.3) if stretch * plane <= deep]
+        if plane > max(min(image.shape[1:]) / _ROOM, 1.2) or not stretches:
+            break
+        best = 0.0, np.zeros(3)
+        for stretch in stretches:
             sigma = np.array([0.0 if flat else max(0.5, stretch * plane), plane, plane])
             scene = Scene(image, noise, gaussian(sigma, flat), work)
             height = begin(scene, _SALIENT)
             stands = float(((height - _SALIENT) ** 3).sum())
-            if stands > most and (len(height) >= 3 or height.max() > 2 * _SALIENT):
-                best, most = scene.optics.sigma, stands
-    return None if best is None or best[1] > 0.99 * planes[-1] else best
+            if stands > best[0] and (len(height) >= 3 or height.max() > 2 * _SALIENT):
+                best = stands, scene.optics.sigma
+        tried.append(best)
+    peaks = [a for a, b in itertools.pairwise(tried) if a[0] > b[0]]
+    return max(peaks, key=lambda one: one[0])[1] if peaks else None
