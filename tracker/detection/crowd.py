@@ -24,8 +24,8 @@ from .scene import Scene
 from .significance import FAINT
 
 _SPREAD = 0.5  # of spots' amplitudes, over the typical one
-CROWDED = 0.1
-"""Sure spots in the area of one, from which spots are looked at as a crowd: a tenth of them merge."""
+CROWDED = 0.05
+"""Sure spots in the area of one, from which spots are looked at as a crowd: a twentieth of them merge."""
 _SURE = 5.0  # standard errors of a spot that counts whatever its amplitude
 _TELLS = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter than others
 _LONGER = 0.05  # spread of the logarithm of a width along a direction

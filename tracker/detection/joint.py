@@ -125,11 +125,12 @@ def find(
             fit(scene, 2)
         measure_blur(scene, most_blur)
         prune(scene, JOINT)
-        if turn == 0 and rounds > 1 and (density := crowding(scene)) > CROWDED:
+        new = survey(scene, _NEW_LOW)
+        if turn == 0 and rounds > 1 and (density := crowding(scene, significance(scene))) > CROWDED:
             _part(scene, min(density, 1.0))
             measure_blur(scene, most_blur)
             prune(scene, JOINT)
-        new = survey(scene, _NEW_LOW)
+            new = survey(scene, _NEW_LOW)
         if len(new) and len(scene.spots):
             new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
         if turn == rounds - 1 or not (len(new) or (scene.active & (scene.snr > _TYPICAL)).any()):
@@ -142,7 +143,7 @@ def find(
 def _part(scene: Scene, density: float) -> None:
     """Fit a crowd and divide merged spots: the spots of a crowd are about as bright as each other."""
     for turn in range(_PARTINGS):
-        if crowding(scene) == 0:
+        if crowding(scene, scene.snr) == 0:
             break
         scene.bright = brightness(scene)
         fit(scene, 4)

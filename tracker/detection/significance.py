@@ -69,7 +69,7 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
     """
-    number = crowding(scene)
+    number = crowding(scene, scene.snr)
     if number == 0 or scene.spread > WIDE:
         return np.full(len(error), JOINT)
     typical = float(np.median(scene.spots[scene.snr > _TYPICAL, AMPLITUDE]))
@@ -77,9 +77,9 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(np.sqrt(2 * np.log(np.maximum(odds, 1.0))), _LEAST_JOINT, JOINT)
 
 
-def crowding(scene: Scene) -> float:
-    """Number of sure spots in the area of one, or in its volume; 0 if there are hardly any."""
-    count = int((scene.snr > _TYPICAL).sum())
+def crowding(scene: Scene, z: NDArray[np.float64]) -> float:
+    """Number of spots of sure significance z in the area of one, or in its volume; 0 if hardly any."""
+    count = int((z > _TYPICAL).sum())
     deep = scene.optics.sigma[scene.optics.sigma > 0]
     return count * float(np.prod(np.sqrt(2 * np.pi) * deep)) / scene.image.size if count >= _FEWEST else 0.0
 
@@ -160,7 +160,7 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
     scene.spread = spread_below(z) / _RESIDUAL_SPREAD
     if 1 / WIDE < (noise := _spread_of(np.concatenate(rough))) < WIDE:
         # Voxels vary as expected: what is wider is the light of a crowd, or a background where spots are few.
-        free = max(1 - _COVERED * crowding(scene), 0.0)
+        free = max(1 - _COVERED * crowding(scene, scene.snr), 0.0)
         scene.spread = min(scene.spread, noise + free * max(scene.spread - noise, 0.0))
     if scene.bright[1] > 0:  # light of spots that are not told apart
         scene.spread = 1.0
