@@ -60,10 +60,10 @@ def paper_sizes() -> str:
         largest = max(of_paper.sizes)
         if name == "date-nagi-table4":  # it grows with the number of shards
             largest = max(row["n"] for row in values_of(name))
-        instances = max(int(row["instances"]) for row in part["summary"])
+        instances = sorted({int(row["instances"]) for row in part["summary"]})
         verdict = "yes" if sizes[-1] >= largest else "no"
         where = "GPU" if part["card"] else "CPU"
-        counts = f"{instances} of {of_paper.instances}"
+        counts = f"{' to '.join(map(str, instances))} of {of_paper.instances}"
         span = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
         rows.append((f"`{name}`", where, span, f"{largest:,}", verdict, counts))
     heads = ("experiment", "on", "n here", "n goes to", "reached", "instances")

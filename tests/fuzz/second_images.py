@@ -16,6 +16,8 @@ from .second import Broken, Found, Unsure
 
 _NOT_PLAIN = {262: (1,), 274: (1,), 266: (1,), 284: (1,), 277: (1,)}
 """Tags of TIFF, and the values for which both readers mean the same: grey, upright, one sample."""
+_EXTREMES, _SHORT = (280, 281), 3
+"""Tags of the least and largest value; if their type is another, Pillow shows the page before once more."""
 
 
 def pages(file: Path) -> np.ndarray:
@@ -79,6 +81,8 @@ def _page(image: Image.Image) -> np.ndarray:
     for tag, plain in _NOT_PLAIN.items():
         if tag in tags and tags[tag] not in plain:
             raise Unsure(f"tag {tag} is {tags[tag]}")
+    if any(tags.tagtype.get(tag, _SHORT) != _SHORT for tag in _EXTREMES):
+        raise Unsure("extremes of another type")
     if image.mode not in ("L", "I;16", "I;16B", "F", "I"):
         raise Unsure(f"mode {image.mode}")
     sign = tags.get(339, (1,))

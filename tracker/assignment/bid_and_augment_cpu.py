@@ -133,8 +133,7 @@ def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
 def _doubled(array, used, needed):  # pragma: no cover
     """The array with space for `needed` entries; the first `used` are kept."""
     larger = np.empty(max(2 * len(array), needed), array.dtype)
-    for k in range(used):  # a slice assigned to a slice takes two seconds to compile
-        larger[k] = array[k]
+    larger[:used] = array[:used]
     return larger
 
 
