@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..model.movie import Movie
 from ..neighbours import nearest
+from .propagation_cpu import by_head
 
 
 class Candidates(NamedTuple):
@@ -69,13 +70,12 @@ def candidates_of(key: NDArray[np.int64], frame: NDArray[np.int64]) -> Candidate
     ([0, 0, 1], [2, 3, 2], [0, 2, 1])
     """
     count = len(frame)
-    tail, head = np.divmod(key, max(count, 1))
-    column_link = np.argsort(head, kind="stable").astype(np.int32)
-    edges = np.arange(count + 1)
+    tail, head = (end.astype(np.int32) for end in np.divmod(key, max(count, 1)))
+    start, column_link = np.empty(count + 1, np.int64), np.empty_like(head)
+    by_head(head, start, column_link)
     return Candidates(
-        tail.astype(np.int32), head.astype(np.int32), (frame[head] - frame[tail]).astype(np.int32),
-        np.searchsorted(tail, edges), np.arange(len(key), dtype=np.int32),
-        np.searchsorted(head[column_link], edges), column_link,
+        tail, head, (frame[head] - frame[tail]).astype(np.int32),
+        np.searchsorted(tail, np.arange(count + 1)), np.arange(len(key), dtype=np.int32), start, column_link,
     )  # fmt: skip
 
 

@@ -12,10 +12,8 @@ with C likewise over columns. The exponent 1 is belief propagation as Williams a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +22,12 @@ from .._threads import in_threads
 from ..model import Model
 from ..model.advection import displaced
 from ..model.movie import Movie, summed
+from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
 from .filter_cpu import filter_rows
 from .propagation_cpu import compete
 from .records import Direction, Messages, Moments, Places, Steps
 from .smoother_cpu import future_as_observations, smooth_rows
-
-_Made = TypeVar("_Made")
 
 OMEGA = 0.843
 """Weight of the row and column entropies of results: four equivalent tails and heads have 4! matchings.
@@ -38,10 +35,8 @@ OMEGA = 0.843
 For two tails it is .75, for ten .918: more rivals cause more loops. Four was chosen on the movies used for
 development. With 1 the evidence of a crowd is not too large: `learn.em` moves towards 1 where links are
 doubtful."""
-ROUNDS, TOLERANCE = 8, 1e-3
-"""Guard and error level of belief propagation: rounds per sweep, and relative change at which they end."""
-_BLOCK = 2048
-"""Guard: number of rows for which a further thread is used."""
+ROUNDS = 8
+"""Guard: rounds of belief propagation per sweep, unless all links stay before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +105,8 @@ def sweep(
     def smooth(block: tuple[int, int]) -> None:
         smooth_rows(*block, steps, places, behind, ahead, past, future, factor, ratio, moments)
 
-    _in_blocks(observe, candidates.size, workers)
-    _in_blocks(smooth, len(movie), workers)
+    in_blocks(observe, candidates.size, workers)
+    in_blocks(smooth, len(movie), workers)
     odds = model.association.clutter_odds
     row_none, column_none = death + odds * past.fresh / birth, birth + odds * future.fresh / death
     propagate(candidates, ratio, (row_none, column_none), rivals, omega=omega, workers=workers)
@@ -128,16 +123,6 @@ def sweep(
         past.total,
         moments,
     )
-
-
-def by_either(
-    movie: Movie, model: Model, candidates: Candidates, rivals: NDArray[np.float64], *, workers: int = 1
-) -> NDArray[np.float64]:
-    """(E,) likelihood ratios by the past alone or by the future alone, whichever is more: half a sweep."""
-    directions = _directions(candidates, _nones(movie, model), rivals, OMEGA)
-    places = _places(movie, model, candidates, workers)
-    past, future = _filtered(movie, _steps(movie, model), places, directions, workers)
-    return np.maximum(past.likelihood.sum(axis=1), future.likelihood.sum(axis=1))
 
 
 def propagate(
@@ -171,17 +156,18 @@ def propagate(
     rows, columns = rivals
     count, (last, first) = len(candidates.row_start) - 1, [weight ** (1 / omega) for weight in none]
     of_rows, of_columns = candidates[3:5], candidates[5:]
-    by_row = partial(_half_round, (*of_rows, ratio, last, rows, columns, 1 - omega))
-    by_column = partial(_half_round, (*of_columns, ratio, first, columns, rows, 1 - omega))
+    moved = np.ones((2, candidates.size), np.uint8)
+    by_row = partial(_half_round, (*of_rows, ratio, last, rows, columns, 1 - omega, *moved))
+    by_column = partial(_half_round, (*of_columns, ratio, first, columns, rows, 1 - omega, *moved[::-1]))
     for _ in range(rounds):
-        _in_blocks(by_row, count, workers)
-        if max(_in_blocks(by_column, count, workers)) < TOLERANCE:
+        in_blocks(by_row, count, workers)
+        if not sum(in_blocks(by_column, count, workers)):
             break
 
 
-def _half_round(arrays: tuple, block: tuple[int, int]) -> float:
-    """The largest relative change over a block of segments."""
-    return float(compete(*block, *arrays))
+def _half_round(arrays: tuple, block: tuple[int, int]) -> int:
+    """How many links of a block of segments moved."""
+    return int(compete(*block, *arrays))
 
 
 def marginals(
@@ -272,14 +258,14 @@ def _filtered(
     def part(job: tuple[Direction, Messages, int, int]) -> None:
         filter_rows(np.array([job[2:]]), steps, places, *job[:2])
 
-    if workers <= len(sides) or len(movie) < workers * _BLOCK * movie.frames:
-        list(in_threads(whole, sides, min(workers, len(sides)) if len(movie) > _BLOCK else 1))
+    if workers <= len(sides) or len(movie) < workers * BLOCK * movie.frames:
+        list(in_threads(whole, sides, min(workers, len(sides)) if len(movie) > BLOCK else 1))
         return each
     for f in range(movie.frames):
         jobs = [
             (*job, *block)
             for job in sides
-            for block in _blocks(int(spans[job[0].way][f, 0]), int(spans[job[0].way][f, 1]), workers)
+            for block in blocks(int(spans[job[0].way][f, 0]), int(spans[job[0].way][f, 1]), workers)
         ]
         list(in_threads(part, jobs, workers))
     return each
@@ -298,17 +284,3 @@ def _moments(links: int, steps: Steps) -> Moments:
     return Moments(
         np.empty((links, classes, 2)), np.empty((links, classes, axes, 4)), np.empty((links, axes))
     )
-
-
-def _blocks(first: int, last: int, workers: int) -> list[tuple[int, int]]:
-    """Division of a range of rows into four blocks per worker, to balance the load."""
-    many = max(1, min(4 * workers, (last - first) // _BLOCK))
-    cuts = np.linspace(first, last, many + 1).astype(int).tolist()
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
-
-
-def _in_blocks(work: Callable[[tuple[int, int]], _Made], count: int, workers: int) -> list[_Made]:
-    """Apply `work` to each block of `count` rows."""
-    if workers <= 1 or count < 2 * _BLOCK:
-        return [work((0, count))]
-    return list(in_threads(work, _blocks(0, count, workers), workers))

@@ -63,11 +63,14 @@ class LinkPosterior:
         return cls(candidates, np.zeros(candidates.size), np.ones((2, candidates.size)))
 
     def kept(self, keep: NDArray[np.bool_]) -> LinkPosterior:
-        """The candidates selected by a mask (E,), ready for the next sweep."""
+        """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        some = self.candidates.kept(keep)
-        return LinkPosterior(some, self.probability[keep], self.rivals[:, keep], sweeps=self.sweeps)
+        none, some = np.empty(0), self.candidates.kept(keep)
+        return replace(
+            self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
+            ratio=none, past=none, future=none, moments=None,
+        )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
         """The same with further candidates, ready for the next sweep; keys as `Candidates.key` has them."""

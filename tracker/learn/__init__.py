@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, with_gaps
+from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
 from .field import Fields
 from .lagged import by_moments
 from .options import LearnOptions
@@ -131,7 +131,9 @@ def _fitted(
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-        found, start = _with_longer_gaps(movie, found, start, fields, options)
+        found, start = _with_longer_gaps(movie, _judged(movie, found, options), start, fields, options)
+    else:
+        found = _judged(movie, found, options)
     found = _with_classes(movie, found, start, fields, options)
     return movie, found.model, settled(movie, found.model, found.posterior, workers=options.workers)
 
@@ -175,13 +177,18 @@ def _best_start(movie: Movie, first: FirstOrder, fields: Fields, options: LearnO
     """The best of the starts; and what it comes to with more classes, while the criterion grows."""
     start = narrowed(first.posterior)
     starts = [
-        _Fit(*fit(movie, model, start, fields, options.trial_rounds, options))
+        _judged(movie, _Fit(*fit(movie, model, start, fields, options.trial_rounds, options)), options)
         for model in start_models(movie, first, options)
     ]
     best = max(starts, key=lambda found: found.criterion)
     model = by_moments(movie, best.model, best.posterior)
     found = _Fit(*fit(movie, model, best.posterior, fields, options.first_rounds, options))
-    return best, _with_classes(movie, found, start, fields, options)
+    return best, _with_classes(movie, _judged(movie, found, options), start, fields, options)
+
+
+def _judged(movie: Movie, found: _Fit, options: LearnOptions) -> _Fit:
+    """The fit with its evidence."""
+    return replace(found, posterior=with_evidence(movie, found.model, found.posterior, options.workers))
 
 
 def _with_classes(
@@ -193,6 +200,7 @@ def _with_classes(
     """
     while found.model.motion.classes < options.classes:
         other = _Fit(*fit(movie, split(found.model), start, fields, options.first_rounds, options))
+        other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             break
         found = other
@@ -213,6 +221,7 @@ def _with_longer_gaps(
             return found, start
         candidates = with_gaps(movie, model, found.posterior, options)
         other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
+        other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
             return found, start
         found, start = other, candidates

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Candidates, Search, distinct, pairs_near
-from ..inference.jpda import OMEGA, by_either
+from ..inference.jpda import OMEGA
 from ..inference.posterior import LinkPosterior, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
@@ -43,7 +43,10 @@ _MISSED = 0.2
 def fit(
     movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields, rounds: int, options: LearnOptions
 ) -> tuple[Model, LinkPosterior]:
-    """EM until the marginals converge; candidates with negligible marginals are dropped on the way."""
+    """EM until the marginals converge; candidates with negligible marginals are dropped on the way.
+
+    The evidence is not known yet; see `with_evidence`.
+    """
     noises, model = [], options.fixed.held(movie, model)
     for turn in range(rounds):
         posterior = swept(movie, model, posterior, omega=_omega(posterior), workers=options.workers)
@@ -62,10 +65,15 @@ def fit(
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
             model = replace(model, motion=replace(model.motion, noise=noise))
             model = options.fixed.held(movie, model)
+    return model, posterior
+
+
+def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
+    """The posterior with its evidence, of messages that have converged under this model."""
     settled = posterior
     for _ in range(_SETTLE):
-        settled = swept(movie, model, settled, with_moments=False, workers=options.workers)
-    return model, replace(posterior, log_evidence=settled.log_evidence)
+        settled = swept(movie, model, settled, with_moments=False, workers=workers)
+    return replace(posterior, log_evidence=settled.log_evidence)
 
 
 def _omega(posterior: LinkPosterior) -> float:
@@ -101,8 +109,6 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
     posterior = posterior.with_pairs(distinct(keys), movie.frame)
     flow = model.surroundings.flow
     posterior = posterior.kept(options.fixed.reached(movie, flow, posterior.candidates))
-    either = by_either(movie, model, posterior.candidates, posterior.rivals, workers=options.workers)
-    posterior = posterior.kept(_explaining(model, posterior.candidates, either))
     posterior = swept(movie, model, posterior, omega=OMEGA, with_moments=False, workers=options.workers)
     either = np.maximum(posterior.past, posterior.future)
     return posterior.kept(_explaining(model, posterior.candidates, either))

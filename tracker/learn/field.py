@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.blocks import in_blocks
 from ..model.movie import Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
@@ -32,11 +33,14 @@ class Fields:
         Nearest detections of the same frame.
     pool : (N, 32) int32 array
         Nearest detections of all frames.
+    workers : int
+        Threads; they do not change the result.
     """
 
     movie: Movie
     near: NDArray[np.int32]
     pool: NDArray[np.int32]
+    workers: int = 1
 
     @classmethod
     def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
@@ -45,9 +49,9 @@ class Fields:
         near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
         many = min(_POOL, len(movie) - 1) if pooled else 0
         if many < 1:
-            return cls(movie, near, np.empty((len(movie), 0), np.int32))
+            return cls(movie, near, np.empty((len(movie), 0), np.int32), workers)
         pool, _ = nearest(movie.position, whole, rows, many, workers=workers)
-        return cls(movie, near, pool)
+        return cls(movie, near, pool, workers)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -62,7 +66,12 @@ class Fields:
         movie, axes = self.movie, self.movie.axes
         predictor = np.empty((len(movie), 4, axes))
         unit = (1.0,) * axes
-        surroundings(self.near, movie.position, step, weight, _INNER, unit, predictor[:, :3])
+
+        def predict(block: tuple[int, int]) -> None:
+            near, position = self.near, movie.position
+            surroundings(*block, near, position, step, weight, _INNER, unit, predictor[:, :3])
+
+        in_blocks(predict, len(movie), self.workers)
         predictor[:, 3] = self._of_frame(step, weight)
         shared, many = np.empty_like(step), predictor.shape[1]
         products = np.zeros((axes, many + 1, many + 1))
@@ -94,7 +103,11 @@ class Fields:
         if not self.pool.shape[1] or weight.sum() < 1:
             return np.ones(len(alone))
         total, here = np.empty_like(alone), np.empty_like(alone)
-        pooled(self.pool, weight, alone, total, here)
+
+        def pool(block: tuple[int, int]) -> None:
+            pooled(*block, self.pool, weight, alone, total, here)
+
+        in_blocks(pool, len(alone), self.workers)
         total += _NONE
         here /= total
         mean = float((weight * alone).sum() / weight.sum())

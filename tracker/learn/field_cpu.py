@@ -31,8 +31,8 @@ def _solved_first(matrix, right):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def surroundings(near, position, step, weight, inner, unit, predictor):  # pragma: no cover
-    """Predict the vector at each row from those of its neighbours, by three predictors.
+def surroundings(first, last, near, position, step, weight, inner, unit, predictor):  # pragma: no cover
+    """Predict the vector at rows first:last from those of their neighbours, by three predictors.
 
     near (N, M) i4, nearest first, -1 where there are no more; position (N, D), step (N, D), weight (N,) f8;
     unit, a tuple of D ones. Written: predictor (N, 3, D) f8: the mean of the `inner` nearest, the mean of
@@ -42,7 +42,7 @@ def surroundings(near, position, step, weight, inner, unit, predictor):  # pragm
     axes = len(unit)
     matrix, right = np.empty((axes + 1, axes + 1)), np.empty((axes + 1, axes))
     place = np.ones(axes + 1)
-    for i in range(len(near)):
+    for i in range(first, last):
         many = 0
         while many < near.shape[1] and near[i, many] >= 0:
             many += 1
@@ -72,9 +72,9 @@ def surroundings(near, position, step, weight, inner, unit, predictor):  # pragm
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def pooled(near, weight, share, total, here):  # pragma: no cover
-    """Write total (N,) f8, the sum of the weights of each row's neighbours, and here, weighted by share."""
-    for i in range(len(near)):
+def pooled(first, last, near, weight, share, total, here):  # pragma: no cover
+    """Write total (N,) f8, the weights of the neighbours of rows first:last, and here, weighted by share."""
+    for i in range(first, last):
         all_of_them, some = 0.0, 0.0
         for k in range(near.shape[1]):
             w = weight[near[i, k]]
@@ -97,3 +97,24 @@ def products_of(predictor, step, weight, products):  # pragma: no cover
                 for a in range(many + 1):
                     for b in range(many + 1):
                         products[d, a, b] += weight[i] * row[a] * row[b]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mean_steps(first, last, position, links, probability, least, step, weight):  # pragma: no cover
+    """Of rows first:last write step (N, D) f8, the mean displacement to the next frame, and its probability.
+
+    links is of head and lag (E,) i4 and row_start (N + 1,) i8; written is also weight (N,) f8, of which less
+    than `least` counts as that.
+    """
+    head, lag, row_start = links
+    for i in range(first, last):
+        total = 0.0
+        step[i] = 0
+        for f in range(row_start[i], row_start[i + 1]):
+            if lag[f] == 1:
+                total += probability[f]
+                for d in range(step.shape[1]):
+                    step[i, d] += probability[f] * (position[head[f], d] - position[i, d])
+        weight[i] = total
+        for d in range(step.shape[1]):
+            step[i, d] /= max(total, least)

@@ -10,14 +10,14 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def square_distances(position, expected, tail, head, square):  # pragma: no cover
-    """Write square (E,) f8, the squared distance of each head from the predicted position of its tail."""
+def square_distances(position, expected, intervals, tail, head, square):  # pragma: no cover
+    """Write square (E,) f8, squared distances of heads from predicted positions, by interval of tails."""
     for f in range(len(tail)):
         total = 0.0
         for d in range(position.shape[1]):
             u = position[head[f], d] - expected[tail[f], d]
             total += u * u
-        square[f] = total
+        square[f] = total / intervals[tail[f]]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

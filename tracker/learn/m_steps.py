@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
 from ..inference.records import Moments
 from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.movie import Movie, summed, weighted
 from .field import Fields
+from .field_cpu import mean_steps
 
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance."""
@@ -52,13 +54,18 @@ def adapted(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields
     return Model(model.motion, _association(movie, model, posterior, surroundings), surroundings)
 
 
-def raw_steps(movie: Movie, posterior: LinkPosterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def raw_steps(
+    movie: Movie, posterior: LinkPosterior, workers: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N, D) mean displacement to the next frame, and (N,) the probability of one."""
-    candidates, p = posterior.candidates, posterior.probability * (posterior.candidates.lag == 1)
-    step = movie.position[candidates.head] - movie.position[candidates.tail]
-    weight = summed(candidates.tail, p, len(movie))
-    sums = [summed(candidates.tail, p * column, len(movie)) for column in step.T]
-    return np.stack(sums, axis=1) / np.maximum(weight, _NONE)[:, None], weight
+    step, weight = np.empty_like(movie.position), np.empty(len(movie))
+
+    def average(block: tuple[int, int]) -> None:
+        links, probability = posterior.candidates[1:4], posterior.probability
+        mean_steps(*block, movie.position, links, probability, _NONE, step, weight)
+
+    in_blocks(average, len(movie), workers)
+    return step, weight
 
 
 def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.float64]:
@@ -138,7 +145,7 @@ def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Sur
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
     after, before = (fields.survival(alone / np.maximum(real, _NONE), real * might) for alone, might in sides)
-    return Surroundings(fields.flow(*raw_steps(movie, posterior)), after, before)
+    return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, before)
 
 
 def _association(

@@ -32,7 +32,7 @@ class LearnOptions:
     trial : int
         Detections over which starts are compared.
     sample : int
-        Number of detections from which the model of a larger movie is learned; four sweeps over the whole
+        Number of detections from which the model of a larger movie is learned; three sweeps over the whole
         movie follow.
     gaps : bool
         Whether to search links over missed frames.
@@ -66,6 +66,6 @@ class LearnOptions:
 
     def work(self, detections: int) -> int:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
-        learned, last = min(detections, self.sample), 4 if detections > self.sample else 0
+        learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
         tried = 4 * self.trial_rounds + 2 * self.first_rounds
         return tried * min(learned, self.trial) + (2 * self.last_rounds) * learned + last * detections

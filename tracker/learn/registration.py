@@ -16,7 +16,7 @@ _SURE = 6.0
 """Error level: least significance of a peak in standard deviations, and its excess over that of no shift."""
 _FEWEST = 2.0
 """Guard: least standard deviation in pairs: if few pairs coincide, their number is not normal."""
-_CELLS = 4_000_000
+_CELLS = 1_500_000
 """Guard: largest number of cells of the grid."""
 
 

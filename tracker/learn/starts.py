@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.blocks import in_blocks
 from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import Movie, movie_of
+from ..model.movie import Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
 from .m_steps import PRIOR, raw_steps
@@ -43,6 +44,8 @@ _FEW_ROUNDS = 4
 """Guard: rounds of belief propagation in each of them."""
 _HOPELESS = 1e-5
 """Error level: likelihood ratio below which a pair takes no part in belief propagation."""
+_LEAST = 1e-9
+"""Guard: probability that counts as zero."""
 _LOST = 1e-3
 """Error level: share of the expected links that the first choice of candidates may miss."""
 _LINKED, _MOST_LINKED = 0.9, 0.98
@@ -102,16 +105,43 @@ def first_order(
     chance, count = 1 / movie.density[candidates.head], np.empty(_SCALES)
     every = 1 + candidates.size // _PAIRS
     for _ in range(_FIELD_ROUNDS):
-        square_distances(movie.position, movie.position + flow, candidates.tail, candidates.head, square)
-        square /= movie.intervals[movie.frame[candidates.tail]]
+        _measured(movie, candidates, flow, square, workers)
         for _ in range(_ROUNDS):
             link_weights(square, linked * chance, 1.0, share * norm, every, count, ratio)
             share = (count + 1) / (count.sum() + _SCALES)
             linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
-        link_weights(square, linked * chance, 1.0, share * norm, 1, count, ratio)
+        _weighed(square, linked * chance, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
-        flow = fields.flow(*raw_steps(movie, posterior))
+        flow = fields.flow(*raw_steps(movie, posterior, workers))
     return FirstOrder(posterior, share, flow)
+
+
+def _measured(
+    movie: Movie, candidates: Candidates, flow: NDArray[np.float64], square: NDArray[np.float64], workers: int
+) -> None:
+    """Write the squared distances (E,) of heads from predicted positions of tails, by interval."""
+    expected = movie.position + flow
+    intervals = np.append(movie.intervals, 1)[movie.frame].astype(np.float64)
+
+    def measure(block: tuple[int, int]) -> None:
+        here = slice(*block)
+        ends = candidates.tail[here], candidates.head[here]
+        square_distances(movie.position, expected, intervals, *ends, square[here])
+
+    in_blocks(measure, candidates.size, workers)
+
+
+def _weighed(
+    square: NDArray[np.float64], chance: NDArray[np.float64], share: NDArray[np.float64],
+    ratio: NDArray[np.float64], workers: int,
+) -> None:  # fmt: skip
+    """Write the likelihood ratios (E,) of pairs under the ladder of scales."""
+
+    def weigh(block: tuple[int, int]) -> None:
+        here = slice(*block)
+        link_weights(square[here], chance[here], 1.0, share, 1, np.empty(_SCALES), ratio[here])
+
+    in_blocks(weigh, len(square), workers)
 
 
 def _propagated(
@@ -196,10 +226,10 @@ def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, work
 def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
-    order = np.argsort(p, kind="stable")
-    keep = np.ones(len(p), dtype=bool)
-    keep[order[np.cumsum(p[order]) < _LOST * p.sum()]] = False
-    return posterior.kept(keep)
+    level = np.frexp(np.maximum(p, _LEAST) ** 4)[1]  # of four in an octave
+    level -= level.min(initial=0)
+    below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
+    return posterior.kept(below[level] >= _LOST * p.sum())
 
 
 def part_of(movie: Movie, first: FirstOrder, most: int) -> tuple[tuple[Movie, FirstOrder], NDArray[np.int64]]:

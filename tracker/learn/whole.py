@@ -45,7 +45,7 @@ def spread(
     movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time)
     fields = Fields.of(movie, workers=options.workers)
-    candidates = first_candidates(movie, flow, options.nearest, options.workers)
+    candidates = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
     candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
     first = first_order(movie, candidates, flow, fields, options.workers)
     scale = np.ones(len(movie.intervals))
@@ -60,6 +60,6 @@ def spread(
 
     posterior = once_more(narrowed(first.posterior))
     if options.gaps:
-        posterior = once_more(with_gaps(movie, model, posterior, options))
+        posterior = with_gaps(movie, model, posterior, options)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     return movie, model, once_more(posterior.kept(posterior.probability > options.dropped))
