@@ -8,6 +8,7 @@ along z are not combined, because out-of-focus light changes from plane to plane
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +22,7 @@ from .response import bell, correlate
 _RIDGE = 0.004  # of the squared window: keeps a slope from what few voxels say; 0.05 bent a ramp visibly
 _REACH = 2.5  # windows
 _BLOCKS = 16  # along an axis at least: with 7, steep slopes had false spots at walls
+_TOGETHER = 1 << 16  # blocks of the planes that are fitted together
 _ALONE = np.ones(1)
 
 Grid = NDArray[np.float32]
@@ -77,10 +79,22 @@ class Smoother:
         first, last = np.searchsorted(y, [start, start + values.shape[1]])
         block_sums(values, gauge, np.float32(most), y[first : last + 1] - start, x, sums[:, :, first:last])
 
-    def fit(self, sums: Grid, noise: Noise, weights: Weights | None = None) -> Ground:
-        """The background of values with these sums over blocks; weights as of their counts."""
+    def fit(self, sums: Grid, noise: Noise, each: Callable[..., Iterable[object]] = map) -> Ground:
+        """The background of values with these sums over blocks; `each` applies a function to parts."""
+        grid = self.zeros()
+        step = max(1, _TOGETHER // max(grid[0].size, 1))
+
+        def work(first: int) -> None:
+            planes = slice(first, first + step)
+            grid[planes] = self._fitted(sums[:, planes], noise)
+
+        list(each(work, range(0, len(grid), step)))
+        return Ground(self, grid)
+
+    def _fitted(self, sums: Grid, noise: Noise) -> Grid:
+        """The background of some planes."""
         count, total, *away = sums
-        weights = weights or self.weights(count)
+        weights = self._weights(count)
         line = self._line(weights, total)
         smooth = line * count
         for axis, offset in enumerate(away):
@@ -94,7 +108,7 @@ class Smoother:
             inner = tuple(slice(1, -1) if other == axis else slice(None) for other in (-1, 0, 1))
             smooth[inner] += count[inner] * bend.astype(np.float32)
         scale: Grid = variance(line, noise)
-        return Ground(self, line + scale * self._line(weights, (total - smooth) / scale))
+        return line + scale * self._line(weights, (total - smooth) / scale)
 
     def _along(self, values: Grid, axis: int, power: int) -> Grid:
         """Sums over a window along an axis, weighted with a power of the distance in windows."""
@@ -104,7 +118,7 @@ class Smoother:
         taps = taps * ((np.arange(len(taps)) - len(taps) // 2) * block / wide) ** power
         return correlate(values, (_ALONE, taps, _ALONE) if axis == 0 else (_ALONE, _ALONE, taps))
 
-    def weights(self, count: Grid) -> Weights:
+    def _weights(self, count: Grid) -> Weights:
         """Sums of weights, and for each axis the mean offset and its variance with a ridge."""
         y, x = (self._along(count, axis, 0) for axis in (0, 1))
         s0 = self._along(x, 0, 0) + np.float32(1e-6)

@@ -42,9 +42,9 @@ def begin(scene: Scene, low: float, *, pairs: bool = False) -> NDArray[np.float6
     def quiet(_: NDArray[np.float32], slab: Slab) -> tuple[NDArray[np.float32], float]:
         return to_host(scene.significance(slab))[:, slab.core], _QUIET
 
-    scene.rest_on(scene.smoother.fit(scene.measured, scene.noise, scene.weights))
-    for _ in range(_TURNS - 1):
-        scene.rest_on(scene.smoother.fit(scene.summed(quiet), scene.noise))
+    for turn in range(_TURNS):
+        sums = scene.summed(quiet) if turn else scene.measured
+        scene.rest_on(scene.smoother.fit(sums, scene.noise, scene.work.each))
 
     def responses(slab: Slab) -> Iterator[Any]:
         z = scene.significance(slab)

@@ -64,19 +64,21 @@ def noise_line(images: Sequence[NDArray[np.float32]]) -> tuple[float, float]:
 
 def _differences(image: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Means of 5 x 5 voxels and mixed second differences, where all voxels are measured and unsaturated."""
-    part = image[:: max(1, image.shape[0] // _PLANES)].astype(np.float64)
-    if min(part.shape[1:]) < 12:
-        return np.empty(0), np.empty(0)
-    along_y = part[:, :-2] - 2 * part[:, 1:-1] + part[:, 2:]
-    rough = (along_y[:, :, :-2] - 2 * along_y[:, :, 1:-1] + along_y[:, :, 2:]) / 6
-    rows, columns = part.shape[1] - 4, part.shape[2] - 4
-    sums = np.sum([part[:, k : k + rows] for k in range(5)], axis=0)
-    sums = np.sum([sums[:, :, k : k + columns] for k in range(5)], axis=0) / 25
+    part = image[:: max(1, image.shape[0] // _PLANES)]
     known = part[np.isfinite(part)]
-    if len(known) == 0:
-        return np.empty(0), np.empty(0)
-    good = np.isfinite(sums) & (sums > known.min()) & (sums < known.max())
-    return sums[good], rough[:, 1:-1, 1:-1][good]
+    if min(part.shape[1:]) < 12 or len(known) == 0:
+        return np.empty(0, np.float32), np.empty(0, np.float32)
+    found, (rows, columns) = [], (part.shape[1] - 4, part.shape[2] - 4)
+    low, high = float(known.min()), float(known.max())
+    for plane in (one.astype(np.float64) for one in part):
+        along_y = plane[:-2] - 2 * plane[1:-1] + plane[2:]
+        rough = (along_y[:, :-2] - 2 * along_y[:, 1:-1] + along_y[:, 2:]) / 6
+        sums = sum(plane[k : k + rows] for k in range(5))
+        sums = sum(sums[:, k : k + columns] for k in range(5)) / 25
+        good = np.isfinite(sums) & (sums > low) & (sums < high)
+        found.append((sums[good].astype(np.float32), rough[1:-1, 1:-1][good].astype(np.float32)))
+    mean, rough = (np.concatenate(column) for column in zip(*found, strict=True))
+    return mean, rough
 
 
 def _step(rough: NDArray[np.float64]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import to_device, to_host
-from .background import Ground, Smoother, Weights, variance
+from .background import Ground, Smoother, variance
 from .joint_cpu import (
     AMPLITUDE,
     COLUMNS,
@@ -115,8 +115,7 @@ class Scene:
         )
         z, height, width = self.image.shape
         self.smoother = Smoother((z, height, width), (y, x))
-        for kept in ("measured", "weights"):
-            self.__dict__.pop(kept, None)
+        self.__dict__.pop("measured", None)
         self.taps = bells(self.optics.sigma)
         reach = max(len(self.taps[1]) // 2 + 1, 2)
         self.parts = list(slabs(self.image.shape, reach, self.smoother.edges[0]))
@@ -189,11 +188,6 @@ class Scene:
         """Sums over blocks of the voxels that are measured and not saturated."""
         return self.summed(lambda rows, _: (rows, self.noise.top))
 
-    @cached_property
-    def weights(self) -> Weights:
-        """Of the background where all that is measured counts."""
-        return self.smoother.weights(self.measured[0])
-
     def summed(
         self, gauge: Callable[[NDArray[np.float32], Slab], tuple[NDArray[np.float32], float]]
     ) -> NDArray[np.float32]:
@@ -217,7 +211,7 @@ class Scene:
             shade(sums[1], self.frame, self.noise, self.optics, self.spots[some], weight[some], blocks)
 
         self.in_bands(work, np.flatnonzero(weight > _CLEAR))
-        self.rest_on(self.smoother.fit(sums, self.noise, self.weights))
+        self.rest_on(self.smoother.fit(sums, self.noise, self.work.each))
 
     def in_bands(self, work: Callable[[NDArray[np.int64]], _Made], rows: NDArray[np.int64]) -> list[_Made]:
         """Apply a function to spots of bands along y; those of every second band share no block or voxel."""
