@@ -33,6 +33,7 @@ _ROOM = 16.0  # widths of a frame: with fewer, its background bends as spots do
 _CORNER = 2.6  # radians a voxel: of the corners of a spectrum, where only noise is
 _BANDS = (0.8, 1.2), (2.5, 3.0)  # radians a width of a spot: where its power is, and where little is left
 _SALIENT = 5.0  # standard deviations that maxima of noise hardly reach
+_MANY = 0.8  # of the largest number of such maxima
 
 
 @dataclass(frozen=True)
@@ -187,25 +188,29 @@ def _half_width(correlation: NDArray[np.float64]) -> float | None:
 def salient(images: Sequence[NDArray[np.float32]], noise: Noise, work: Work) -> NDArray[np.float64] | None:
     """(3,) widths at which maxima are most significant, if the autocorrelation fails; None if none are.
 
-    The response to uneven light increases with the width of the filter, so wider ones have to be less
-    significant.
+    The response to uneven light increases with the width of the filter. So the next wider one has to be less
+    significant; and where a still wider one is more, hardly any width may have more maxima.
     """
     image = max(images, key=lambda one: float(np.nanstd(one)))
     flat = image.shape[0] == 1
     deep = max(image.shape[0] / 5, 0.5)
-    tried: list[tuple[float, NDArray[np.float64]]] = []
+    tried: list[tuple[float, int, NDArray[np.float64]]] = []
     for plane in (0.8 * 1.35 ** np.arange(10)).tolist():
         stretches = [0.0] if flat else [stretch for stretch in (0.4, 0.75, 1.3) if stretch * plane <= deep]
         if plane > max(min(image.shape[1:]) / _ROOM, 1.2) or not stretches:
             break
-        best = 0.0, np.zeros(3)
+        best = 0.0, 0, np.zeros(3)
         for stretch in stretches:
             sigma = np.array([0.0 if flat else max(0.5, stretch * plane), plane, plane])
             scene = Scene(image, noise, gaussian(sigma, flat), work)
             height = begin(scene, _SALIENT)
             stands = float(((height - _SALIENT) ** 3).sum())
             if stands > best[0] and (len(height) >= 3 or height.max() > 2 * _SALIENT):
-                best = stands, scene.optics.sigma
+                best = stands, len(height), scene.optics.sigma
         tried.append(best)
     peaks = [a for a, b in itertools.pairwise(tried) if a[0] > b[0]]
-    return max(peaks, key=lambda one: one[0])[1] if peaks else None
+    if not peaks:
+        return None
+    stands, count, sigma = max(peaks, key=lambda one: one[0])
+    many = count >= _MANY * max(one[1] for one in tried)
+    return sigma if many or stands >= max(one[0] for one in tried) else None
