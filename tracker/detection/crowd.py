@@ -68,14 +68,19 @@ def _divide(scene: Scene, density: float) -> int:
     typical, spread = scene.bright[0], _SPREAD * scene.bright[0]
     rows = np.flatnonzero(scene.spots[:, AMPLITUDE] > typical)
     seen = moments(scene.frame, scene.noise, scene.optics, scene.spots, rows)
-    length, direction = np.linalg.eigh(seen[:, :9].reshape(-1, 3, 3))
-    long, along = np.maximum(length[:, 2], 0.0), direction[:, :, 2]
     light, information = scene.spots[rows, AMPLITUDE], np.maximum(seen[:, 9], 1e-30)
-    # Halves moved by d lengthen the residual by light x information x d² / 4; pairs are as many at any d².
+    moment, weight = seen[:, :9].reshape(-1, 3, 3), (light * information)[:, None]
+    if len(rows) and not scene.optics.flat:  # what all spots have in common along z is the profile's error
+        z, y, x = np.median(moment[:, range(3), range(3)] / weight, axis=0)
+        moment[:, range(3), range(3)] -= weight * (np.array([2, -1, -1]) * (z - (y + x) / 2) / 3)
+    length, direction = np.linalg.eigh(moment)
+    long, along = np.maximum(length[:, 2], 0.0), direction[:, :, 2]
+    # Halves moved by d lengthen the residual by light x information x d² / 4. Pairs are as many at any d² in
+    # a plane, and about half of that at these distances in a volume.
     square = 4 * long / (light * information)
     error = np.sqrt(8 / (light**2 * information) + (2 * _LONGER) ** 2)
     room = ndtr((_FARTHEST**2 - square) / error) - ndtr(-square / error)
-    pairs = 2 * density * np.sqrt(2 * np.pi) * error * np.maximum(room, 1e-30)
+    pairs = (2 if scene.optics.flat else 1) * density * np.sqrt(2 * np.pi) * error * np.maximum(room, 1e-30)
     one, two = (-((light - n * typical) ** 2) / (2 * n * spread**2) - np.log(n) / 2 for n in (1, 2))
     odds = (square / error) ** 2 / 2 + np.log(pairs) + np.minimum(two - one, _TELLS)
     chosen = odds > 0
