@@ -144,26 +144,32 @@ def _as_given(links: Links, order: NDArray[np.int64]) -> Links:
 def _summary(reading: Reading, known: Known, found: Learned, asked: Asked) -> Calibration:
     """Summary of the learned model as a `Calibration`, the type that reports and records read."""
     shown = Kinematics.of(found.movie, found.model)
+    flow = found.model.surroundings.flow @ np.linalg.pinv(found.movie.basis)
+    step = np.sqrt(np.square(shown.step) + found.movie.mean_square(flow))
+    spacing = float(np.sqrt(found.movie.variance_given(np.ones(found.movie.axes)).mean()))
     part = found.motion_from
     errors = standard_errors(part.movie, part.model, part.posterior, asked.workers)
     errors |= errors_of_rates(found.movie, found.model) if errors else {}
-    scale = found.model.motion.step_scale
+    scale, drift = found.model.motion.step_scale, _drift(reading, found, shown)
     return Calibration(
-        _link_model(found, shown, known, asked.max_gap),
-        _neighbours(found),
-        known.step(shown.step),
+        _link_model(found, shown, gate_of(step, _ROOM * spacing), known, asked.max_gap),
+        _neighbours(found, drift),
+        known.step(step),
         {name: error for name, error in errors.items() if name not in known.told},
         found.posterior.sweeps,
         reading.names,
         reading.interval,
-        _drift(reading, found, shown),
+        drift,
         tuple(known.told),
         np.append(scale, 1.0) if scale.std() > _UNEVEN else None,
         reading.time,
+        engine="posterior",
     )
 
 
-def _link_model(found: Learned, shown: Kinematics, known: Known, asked: int | None) -> LinkModel:
+def _link_model(
+    found: Learned, shown: Kinematics, gate: tuple[float, ...], known: Known, asked: int | None
+) -> LinkModel:
     """Motion model of one velocity and diffusion whose steps have the same correlations, in given units.
 
     The longest gap is the one asked for, or the longest that occurs.
@@ -171,8 +177,7 @@ def _link_model(found: Learned, shown: Kinematics, known: Known, asked: int | No
     moved = np.maximum(np.square(shown.step) - 2 * np.square(shown.noise), 0.0)
     kept = max(shown.kept, 0.0), max(shown.later, 0.0)
     motion = ornstein_uhlenbeck(moved, kept, tuple(shown.noise.tolist()))
-    spacing = float(np.sqrt(found.movie.variance_given(np.ones(found.movie.axes)).mean()))
-    whole = known.held(link_model(found.model, motion, gate_of(shown.step, _ROOM * spacing)))
+    whole = known.held(link_model(found.model, motion, gate))
     return whole if asked is not None else replace(whole, follow=_shown(whole.follow, len(found.movie)))
 
 
@@ -190,22 +195,27 @@ def _shown(follow: tuple[float, ...], detections: int) -> tuple[float, ...]:
     return tuple((kept * sum(follow) / max(kept.sum(), 1e-300)).tolist())
 
 
-def _neighbours(found: Learned) -> int | None:
-    """Number of neighbours whose steps predict the step of a particle; None if they hardly predict it."""
-    flow = found.model.surroundings.flow
-    shared = float(np.square(flow).sum(axis=1).mean())
-    motion = found.model.motion
-    own = float((motion.share @ motion.variance).sum())
-    return OUTER if shared > _SHARED * (shared + own) else None
+def _neighbours(found: Learned, drift: NDArray[np.float64] | None) -> int | None:
+    """Number of neighbours whose steps predict that of a particle: 0 for the whole frame, None for none."""
+    movie, flow, motion = found.movie, found.model.surroundings.flow, found.model.motion
+    local = flow - movie.mean_by_frame(flow)[movie.frame]
+    shared, own = float(np.square(local).sum(axis=1).mean()), float((motion.share @ motion.variance).sum())
+    if shared > _SHARED * (shared + own):
+        return OUTER
+    return None if drift is None else 0
 
 
 def _drift(reading: Reading, found: Learned, shown: Kinematics) -> NDArray[np.float64] | None:
-    """(F, A) shift of each frame relative to the first, if frames shift by more than the scatter of steps."""
+    """(F, A) shift of each frame relative to the first, if frames shift by more than the scatter of steps.
+
+    It is made of the jumps that were taken out of the positions, and of the mean flow.
+    """
     movie, start = found.movie, reading.frame_start
     held = np.diff(start) > 0
     rows = start[:-1][held]
-    centred = (reading.position - reading.position.mean(axis=0))[rows] @ movie.basis - movie.position[rows]
-    seen = (centred - centred[0]) @ np.linalg.pinv(movie.basis)
+    jumped = (reading.position - reading.position.mean(axis=0))[rows] @ movie.basis - movie.position[rows]
+    flow = movie.mean_by_frame(found.model.surroundings.flow)[held]
+    seen = (jumped - jumped[0] + np.cumsum(flow, axis=0) - flow) @ np.linalg.pinv(movie.basis)
     error = np.linalg.norm(shown.step) / np.sqrt(np.diff(start)[held][1:])
     if not (np.linalg.norm(np.diff(seen, axis=0), axis=1) > _CLEAR * error).any():
         return None

@@ -27,7 +27,7 @@ class Calibration:
         Standard errors of step, persistence, noise, end and start, as far as these were learned. A
         persistence at the upper end of the search range has none.
     passes : int
-        Number of times that the movie was linked.
+        Number of times that the movie was linked, or of sweeps of the posterior.
     axes : str
         The axes (of z, y, x) to which the values refer; axes without variation are omitted.
     interval : int
@@ -45,6 +45,8 @@ class Calibration:
         Time of each frame in intervals, if some frames in between were apparently not recorded (none of many
         particles has a detection in them); consecutive numbers if frames are unevenly spaced. Includes the
         frames with detections and up to 50 consecutive empty ones.
+    engine : {"passes", "posterior"}
+        What answered: see `outbid.learned`.
     """
 
     model: LinkModel
@@ -58,6 +60,7 @@ class Calibration:
     known: tuple[str, ...] = ()
     pace: NDArray[np.float64] | None = None
     time: NDArray[np.int64] | None = None
+    engine: str = "passes"
 
     def __str__(self) -> str:
         motion, model, error = self.model.motion, self.model, self.uncertainty
@@ -77,9 +80,10 @@ class Calibration:
             said += f"Whole frames drift by up to {farthest:.3g}; this is corrected. "
         if self.pace is not None:
             said += f"Steps differ from frame to frame by {self.pace[:-1].std():.0%}. "
+        turns = "passes" if self.engine == "passes" else "sweeps of the posterior"
         told = f"\nFixed, not learned: {', '.join(self.known)}." if self.known else ""
         return (
-            f"Learned in {self.passes} passes. {said}"
+            f"Learned in {self.passes} {turns}. {said}"
             f"Step per frame: {_each(self.step, axes)}{_within(error, 'step')}; {remembered}. "
             f"Neighbour flow: {flow.get(self.crowd, f'mean step of {self.crowd} neighbours')}.\n"
             f"Localisation noise: {_each(motion.noise, axes)}{_within(error, 'noise')}. "
@@ -116,6 +120,7 @@ class Calibration:
             "scale": self.model.scale,
             "crowd": self.crowd,
             "uncertainty": dict(self.uncertainty),
+            "engine": self.engine,
             "passes": self.passes,
             "axes": self.axes,
             "interval": self.interval,

@@ -14,8 +14,8 @@ from ..model.movie import Movie
 
 _LEAST = 1e-6
 """Guard: least share of motion in the step variance, if more noise is given; rates that count as zero."""
-_TURNS = 0.2
-"""Prior: share of the loss of correlation that is due to renewals, if the persistence is given."""
+_OWN = 0.5
+"""Guard: share of the variance of observed steps beside the flow, below which given steps say little."""
 _ROUNDS = 8
 """Guard: rounds in which the exponent of correlations is found; the first is exact for one class."""
 
@@ -33,7 +33,7 @@ class Fixed:
     gate : tuple of float, optional
         Radii of the gate for the next frame, along each original axis; over g frames they grow by g^(3/4).
     persistence : float, optional
-        Frames over which the correlation of steps falls to 1/e; 0 for none.
+        Frames over which the correlation of steps falls to 1/e, at most; 0 for none.
     end, start : float, optional
         Probability that a detection has no successor, and no predecessor; clutter has neither.
     miss : float, optional
@@ -55,9 +55,7 @@ class Fixed:
         """The model with given values in place of learned ones."""
         if self == NOTHING_FIXED:
             return model
-        return replace(
-            model, motion=self._motion(movie, model.motion), association=self._rates(model.association)
-        )
+        return replace(model, motion=self._motion(movie, model), association=self._rates(model.association))
 
     def reached(self, movie: Movie, flow: NDArray[np.float64], candidates: Candidates) -> NDArray[np.bool_]:
         """(E,) whether candidates are within the given gate around the position predicted by the flow."""
@@ -77,20 +75,23 @@ class Fixed:
         turned = np.ascontiguousarray(movie.position @ turn)
         return replace(movie, position=turned, basis=movie.basis @ turn), flow @ turn
 
-    def _motion(self, movie: Movie, motion: MotionModel) -> MotionModel:
+    def _motion(self, movie: Movie, model: Model) -> MotionModel:
+        motion = model.motion
         noise, variance = motion.noise, motion.variance
         if self.noise is not None:
             noise = np.maximum(movie.variance_here(np.square(self.noise)), _LEAST * variance.min(axis=0))
         if self.step is not None:
             seen = movie.variance_here(np.square(self.step))
-            variance = variance * np.maximum(seen - 2 * noise, _LEAST * seen) / (motion.share @ variance)
+            own = seen - movie.mean_square(model.surroundings.flow)
+            given = variance * np.maximum(own - 2 * noise, _LEAST * seen) / (motion.share @ variance)
+            # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.
+            variance = np.where(own > _OWN * seen, given, variance)
         motion = replace(motion, noise=noise, variance=variance)
         if self.persistence is None:
             return motion
         if self.persistence <= 0:
             return replace(motion, correlation=np.zeros_like(motion.correlation))
-        # One exponent for the correlations of all classes; of what is lost, a part is lost in turns: were
-        # this learned as well, straight flights with many turns would take the place of slow changes.
+        # An autoregression keeps less than velocities do, if there is diffusion beside: so this is a bound.
         lost = -np.log(np.clip(motion.correlation * (1 - motion.renewal), _LEAST, 1 - _LEAST))
         weight = motion.share * motion.variance.sum(axis=1)
         wanted = np.clip(1 / self.persistence, _LEAST, -np.log(_LEAST))
@@ -98,8 +99,9 @@ class Fixed:
         for _ in range(_ROUNDS):
             kept = np.exp(-power * lost)
             power *= wanted / -np.log((weight * kept) @ kept / (weight @ kept))
-        lost *= power
-        return replace(motion, correlation=np.exp((_TURNS - 1) * lost), renewal=-np.expm1(-_TURNS * lost))
+            power = max(power, 1.0)
+        kept = np.maximum(motion.correlation, 0) ** power
+        return replace(motion, correlation=kept, renewal=1 - (1 - motion.renewal) ** power)
 
     def _rates(self, rates: AssociationModel) -> AssociationModel:
         clutter = rates.clutter if self.clutter is None else max(self.clutter, _LEAST)

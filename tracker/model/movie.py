@@ -96,6 +96,11 @@ class Movie:
         sums = [summed(self.frame, column, self.frames) for column in values.T]
         return np.stack(sums, axis=1) / np.maximum(np.diff(self.frame_start), 1)[:, None]
 
+    def mean_square(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(D,) mean square of displacements (N, D) to the next frame: those of the last frame are none."""
+        lead = self.left > 0
+        return np.asarray(np.square(flow[lead]).sum(axis=0) / max(int(lead.sum()), 1))
+
 
 def summed(index: NDArray[np.integer], weight: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """(count,) sums of the weights (E,) of each index (E,)."""
