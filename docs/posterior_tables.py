@@ -109,7 +109,7 @@ def posterior_decision() -> str:
     failed = sum(met != "yes" for met, _ in rows)
     if failed:
         said = f"{failed} of {len(rows)} conditions {'is' if failed == 1 else 'are'} not met"
-        said += ", so `track` keeps the engine of passes."
+        said += ", so `track` keeps the engine of passes where divisions are asked for."
     elif lineage:
         said = "All conditions are met: the posterior may replace the engine of passes."
     else:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_flown import carried
+from test_live import followed
 
-from outbid import Detections, ResourceError, Tracks, score
+from outbid import Detections, ResourceError, TrackingSettings, Tracks, score, track
 from outbid.calibrate.calibration import Calibration
 from outbid.learn import learn
 from outbid.learn.options import LearnOptions
 from outbid.learned import Asked, Engine, by_passes, by_posterior, learned_links
 from outbid.linking import Links
+from outbid.live import Live
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
@@ -101,6 +104,21 @@ def test_what_is_true_may_be_given() -> None:
         for known in ({}, {"persistence": 8.0}, {"end": 0.07}, {"end": 0.07, "start": 0.07, "miss": 0.1})
     )
     assert min(given) > free - 0.002 > 0.98
+
+
+@pytest.mark.parametrize("moves", [{"jitter": 0.1}, {"drift": 0.2}], ids=["jitter", "drift"])
+def test_steps_are_those_observed_with_what_whole_frames_move(moves: dict[str, float]) -> None:
+    """So they can be given again, and live linking knows how far frames go."""
+    truth = carried(**moves)
+    seen = truth.detections
+    shown, _ = by_posterior(seen, Asked(divisions=False))
+    once = truth.links[np.diff(seen.frame[truth.links], axis=1)[:, 0] == 1]
+    true = np.sqrt(np.square(np.diff(seen.position[once], axis=1)[:, 0]).mean(axis=0))
+    assert shown.step == pytest.approx(true, rel=0.15)
+    assert shown.crowd == 0
+    again = by_posterior(seen, Asked(divisions=False, known={"step": tuple(shown.step.tolist())}))[1]
+    assert f1(again, truth) > 0.999
+    assert score(followed(Live(shown), seen)[0], truth, families=["links"]).values["link_f1"] > 0.99
 
 
 @ENGINES
@@ -207,7 +225,28 @@ def test_the_motion_of_a_large_movie_comes_from_a_sample() -> None:
     assert found.motion_from.motion_from is part
 
 
-def test_track_asks_at_the_door(truth: Tracks) -> None:
-    shown, links = learned_links(truth.detections, Asked(max_gap=1))
+@pytest.mark.parametrize(
+    ("asked", "engine"),
+    [
+        (Asked(max_gap=1), "passes"),
+        (Asked(max_gap=1, divisions=False), "posterior"),
+        (Asked(max_gap=1, divisions=False, merges=True), "passes"),
+        (Asked(max_gap=1, divisions=False, forward_only=True), "passes"),
+    ],
+    ids=["nothing asked", "no divisions", "merges", "forward only"],
+)
+def test_which_engine_answers(truth: Tracks, asked: Asked, engine: str) -> None:
+    shown, links = learned_links(truth.detections, asked)
+    assert shown.engine == shown.as_dict()["engine"] == engine
     assert len(shown.model.follow) == 2
     assert f1(links, truth) > 0.94
+
+
+def test_in_crowds_the_passes_answer() -> None:
+    """Links are as good as those of the best gate there."""
+    truth = Scene(0.4, particles=800, frames=12).film(2)
+    shown, links = learned_links(truth.detections, Asked(divisions=False))
+    assert shown.engine == "passes"
+    costs = TrackingSettings(max_distance=1.4, cost="squared", divisions=False)
+    gated = score(track(truth.detections, costs).tracks, truth, families=["links"]).values["link_f1"]
+    assert f1(links, truth) > gated > 0.45

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from outbid import Detections, TrackingSettings, score, track
-from outbid.calibrate import passes
+from outbid import Detections, Tracks, score
+from outbid.calibrate import calibrate, passes
 from outbid.motion import Motion, State, first_state, negative_log_likelihood, predict, update
 from outbid.refine import untangle_cpu
 from outbid.refine.linking import Linking, LinkModel
@@ -255,9 +255,9 @@ def followed(films: list[Any]) -> NDArray[np.float64]:
     """Mean link F1 and IDF1; all links are proved to be optimal."""
     found = []
     for film in films:
-        run = track(film.detections, TrackingSettings(divisions=False))
-        assert run.stats["worst_gap"] == 0
-        values = score(run.tracks, film, families=["links", "identity"]).values
+        _, links = calibrate(film.detections, divisions=False)
+        assert links.gap == 0
+        values = score(Tracks(film.detections, links.pairs), film, families=["links", "identity"]).values
         found.append([values["link_f1"], values["idf1"]])
     return np.mean(found, axis=0)
 
