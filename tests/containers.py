@@ -34,8 +34,6 @@ def _voxels() -> NDArray[np.uint16]:
 
 
 VOXELS = _voxels()
-SURE = 50.0
-"""Least quality of the seven spots of a frame; they reach 100 and more."""
 
 
 def tiff(folder: Path) -> Path:
