@@ -40,7 +40,7 @@ def jaccard(image: NDArray, truth: NDArray, workers: int = 1) -> float:
 @pytest.mark.parametrize(
     ("flat", "spread", "least"), [(True, 0.0, 0.75), (True, 0.4, 0.6), (False, 0.2, 0.6)]
 )
-def test_most_spots_of_a_crowd_are_told_apart(flat: bool, spread: float, least: float) -> None:
+def test_most_spots_of_a_crowd_are_separated(flat: bool, spread: float, least: float) -> None:
     score = [jaccard(*crowd(flat, seed, spread)) for seed in (0, 1)]
     assert np.mean(score) > least
 
@@ -59,6 +59,15 @@ def test_bright_spots_by_themselves_stay_single() -> None:
     image = np.random.default_rng(0).poisson(30 + drawn(place, amplitude, (1, 120, 120), (0, 2, 2)))
     seen, _ = detect([image], DetectionSettings())
     assert len(seen) == len(place)
+
+
+def test_spots_of_very_unequal_brightness_are_no_crowd_to_divide() -> None:
+    """Without a common brightness, nothing says that a bright spot is two."""
+    rng = np.random.default_rng(4)
+    place = np.column_stack([np.zeros(60), rng.uniform(5, 115, (60, 2))])
+    light = drawn(place, 150 * np.exp(1.2 * rng.standard_normal(60)), (1, 120, 120), (0.0, 2.5, 2.5))
+    seen, _ = detect([rng.poisson(50 + light)], DetectionSettings())
+    assert len(seen) <= len(place) + 2
 
 
 def test_moments_of_a_residual_by_their_definition() -> None:

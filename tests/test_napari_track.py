@@ -249,7 +249,6 @@ def test_the_size_of_a_voxel_is_that_of_the_layer(window: "Window") -> None:
     assert link_count(named(window, "Tracks of walks")) == len(want.links)
 
 
-@pytest.mark.xfail(run=False, reason="nuclei taken for a crowd are divided, for minutes")
 def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> None:
     from outbid.formats.images import open_movie
 

@@ -26,11 +26,20 @@ from .significance import FAINT
 _SPREAD = 0.5  # of spots' amplitudes, over the typical one
 CROWDED = 0.05
 """Sure spots in the area of one, from which spots are looked at as a crowd: a twentieth of them merge."""
+_ALIKE = 0.8
+"""Prior: standard deviation of the logarithm of amplitudes. That of single spots is .47, by `_SPREAD`, and up
+to four that merge at random add .52: .7 together. Sure spots that vary more are no crowd of similar ones."""
 _SURE = 5.0  # standard errors of a spot that counts whatever its amplitude
-_TELLS = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter than others
+_BRIGHTER = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter
 _LONGER = 0.05  # spread of the logarithm of a width along a direction
 _NEAREST, _FARTHEST = 0.4, 0.75  # widths by which the halves of a spot are moved
 _APART = 0.3  # widths from the next spot of one that is added
+
+
+def are_alike(scene: Scene) -> bool:
+    """Whether sure spots vary in amplitude as similar ones do that merge."""
+    sure = scene.spots[scene.snr > _SURE, AMPLITUDE]
+    return len(sure) > 0 and float(np.log(sure).std()) <= _ALIKE
 
 
 def brightness(scene: Scene) -> tuple[float, float]:
@@ -82,7 +91,7 @@ def _divide(scene: Scene, density: float) -> int:
     room = ndtr((_FARTHEST**2 - square) / error) - ndtr(-square / error)
     pairs = (2 if scene.optics.flat else 1) * density * np.sqrt(2 * np.pi) * error * np.maximum(room, 1e-30)
     one, two = (-((light - n * typical) ** 2) / (2 * n * spread**2) - np.log(n) / 2 for n in (1, 2))
-    odds = (square / error) ** 2 / 2 + np.log(pairs) + np.minimum(two - one, _TELLS)
+    odds = (square / error) ** 2 / 2 + np.log(pairs) + np.minimum(two - one, _BRIGHTER)
     chosen = odds > 0
     if not chosen.any():
         return 0

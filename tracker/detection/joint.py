@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from .._arrays import to_host
 from .background import variance
-from .crowd import CROWDED, brightness, resolve
+from .crowd import CROWDED, are_alike, brightness, resolve
 from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, X, Z
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
@@ -126,7 +126,8 @@ def find(
         measure_blur(scene, most_blur)
         prune(scene, JOINT)
         new = survey(scene, _NEW_LOW)
-        if turn == 0 and rounds > 1 and (density := crowding(scene, significance(scene))) > CROWDED:
+        density = crowding(scene, significance(scene)) if turn == 0 and rounds > 1 else 0.0
+        if density > CROWDED and are_alike(scene):
             _part(scene, min(density, 1.0))
             measure_blur(scene, most_blur)
             prune(scene, JOINT)
@@ -156,13 +157,13 @@ def _part(scene: Scene, density: float) -> None:
     fit(scene, 2)
 
 
-def misfit(scene: Scene, *, typical: bool = True) -> float | None:
+def misfit(scene: Scene, least: float = 0.5) -> float | None:
     """Share of the light of bright spots that the profile does not explain, if it can be measured.
 
-    With `typical`, at least half of the spots have to be bright: otherwise they are merged ones.
+    At least this share of the spots has to be bright: otherwise bright ones may be merged ones.
     """
     sure = scene.snr > _SURE
-    if sure.sum() < max(_FEWEST, 0.5 * typical * (scene.snr > _TYPICAL).sum()):
+    if sure.sum() < max(_FEWEST, least * (scene.snr > _TYPICAL).sum()):
         return None
     return float(np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0)))
 

@@ -150,7 +150,7 @@ def paint(model, spot, light, optics, table, band):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def brim(profile):  # pragma: no cover
+def core_edge(profile):  # pragma: no cover
     """The profile at the edge of the core."""
     i = int(HALO / STEP)
     return profile[i] + (profile[i + 1] - profile[i]) * (HALO / STEP - i)
@@ -160,7 +160,7 @@ def brim(profile):  # pragma: no cover
 def paint_as_seen(model, spot, optics, table, share):  # pragma: no cover
     """Add a share of the light of a spot as it is in the model: its core now, what is far as last painted."""
     far = spot[FAR:]
-    less = brim(optics.profile) if far[AMPLITUDE] > 0 else 0.0
+    less = core_edge(optics.profile) if far[AMPLITUDE] > 0 else 0.0
     paint(model, spot, share * spot[AMPLITUDE], optics, table, (0.0, HALO, 0.0, less))
     paint(model, far, share * far[AMPLITUDE], optics, table, (0.0, spot[REACH] ** 2, HALO, 0.0))
 

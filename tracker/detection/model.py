@@ -168,5 +168,5 @@ def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Opti
         return False
     optics = optics._replace(blur=BLUR)
     scenes = (find(part, noise, optics, work, 1, _SHARP)[0] for part in parts[:_SHAPED])
-    share = [misfit(scene, typical=False) or 0.0 for scene in scenes]
+    share = [misfit(scene, least=0.0) or 0.0 for scene in scenes]
     return float(np.cbrt(sharp) * np.median(share)) > _BODIES

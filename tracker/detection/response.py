@@ -63,11 +63,9 @@ def slabs(shape: tuple[int, ...], reach: int, edges: NDArray[np.int64]) -> Itera
     planes, height, width = shape
     rows, start = max(_SLAB // (planes * width), 4 * reach), 0
     while start < height:
-        stop = int(
-            edges[
-                max(np.searchsorted(edges, start + rows, side="right") - 1, np.searchsorted(edges, start) + 1)
-            ]
-        )
+        last = np.searchsorted(edges, start + rows, side="right") - 1
+        after = np.searchsorted(edges, start) + 1
+        stop = int(edges[max(last, after)])
         yield Slab(start, stop, max(start - reach, 0), min(stop + reach, height))
         start = stop
 

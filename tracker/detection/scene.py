@@ -40,10 +40,7 @@ _STEEP = 3.0
 _RISE = 0.1  # of the background under a spot, in standard errors of its amplitude, that wakes it
 _CLEAR = 0.1  # weight below which a spot is background
 _FARTHEST, _MANY = 18.0, 500  # widths to which a spot of the largest size shines; spots that bands are worth
-_CACHED, _TILE = (
-    1 << 20,
-    16.0,
-)  # voxels of a frame that is one tile; widths of tiles, whose spots are fitted in turn
+_CACHED, _TILE = 1 << 20, 16.0  # voxels of a frame that is one tile; widths of tiles, fitted in turn
 _NARROWEST = 0.55  # voxels; a narrower Gaussian is not sampled any more
 
 _Part = TypeVar("_Part")

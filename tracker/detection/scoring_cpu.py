@@ -37,7 +37,7 @@ from .joint_cpu import (
     WEIGHT,
     Z,
     box,
-    brim,
+    core_edge,
     look,
     paint,
     paint_as_seen,
@@ -57,7 +57,7 @@ _NOTHING = 0.05  # of the gain at which a spot rests, below which it does not ev
 @njit(nogil=True, cache=True, error_model="numpy")
 def _repaint(model, before, spot, optics, table, noise):  # pragma: no cover
     """Replace the light of a spot: its core, and what is far if it has changed."""
-    edge, far = brim(optics.profile), spot[FAR:]
+    edge, far = core_edge(optics.profile), spot[FAR:]
     moved = 0.0
     for u in range(1 if optics.flat else 0, 3):
         moved += ((spot[Z + u] - far[Z + u]) / optics.sigma[u]) ** 2

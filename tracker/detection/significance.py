@@ -162,7 +162,7 @@ def survey(scene: Scene, low: float) -> NDArray[np.int64]:
         # Voxels vary as expected: what is wider is the light of a crowd, or a background where spots are few.
         free = max(1 - _COVERED * crowding(scene, scene.snr), 0.0)
         scene.spread = min(scene.spread, noise + free * max(scene.spread - noise, 0.0))
-        if scene.bright[1] > 0:  # light of spots that are not told apart
+        if scene.bright[1] > 0:  # the light of spots that are not separated yet
             scene.spread = 1.0
     z = _over_error(np.concatenate(at, axis=1), scene.wrong)
     order = np.argsort(-z, kind="stable")
