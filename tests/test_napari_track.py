@@ -258,7 +258,7 @@ def test_real_nuclei_from_the_raw_stacks(window: "Window", real_data: Path) -> N
     window.viewer.add_image(movie, name="nuclei", scale=(1, 5, 1, 1), units=units, rendering="mip")
     window.viewer.dims.ndisplay = 3
     form = window.form("Track particles")
-    run(window, form)
+    run(window, form, seconds=120)  # a quarter of it on a core of its own, and kernels compile in it
     tracks = named(window, "Tracks of nuclei")
     assert tracks is not None, form.message.text()
     assert link_count(tracks) > 0.8 * len(tracks.data) * 3 / 4
