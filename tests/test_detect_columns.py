@@ -69,7 +69,7 @@ def test_a_camera_that_is_given_is_taken() -> None:
 def test_a_share_of_false_ones_can_be_asked_for() -> None:
     """Of faint spots; a stricter share leaves a part of the generous one."""
     rng = np.random.default_rng(4)
-    light = 20.0 + sum(12 * blob((1, 200, 200), (0, *rng.uniform(5, 195, 2)), 2) for _ in range(80))
+    light = 20.0 + sum(9 * blob((1, 200, 200), (0, *rng.uniform(5, 195, 2)), 2) for _ in range(80))
     image = rng.poisson(light)
     counts = [len(detect([image], DetectionSettings(2.8, fdr=share))[0]) for share in (0.001, 0.05, 0.3)]
     assert 20 < counts[0] < counts[1] < counts[2]

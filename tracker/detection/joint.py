@@ -16,7 +16,7 @@ from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, X, Z
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
 from .scoring_cpu import sweep
-from .significance import JOINT, WIDE, crowding, significance, survey
+from .significance import JOINT, crowding, significance, survey, tested
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
 _QUIET = 2.5  # standard deviations above which a voxel is no background
@@ -137,8 +137,7 @@ def find(
         if turn == rounds - 1 or not (len(new) or (scene.active & (scene.snr > _TYPICAL)).any()):
             break
         scene.add(new)
-    z = significance(scene)
-    return scene, z / scene.spread if scene.spread > WIDE else z
+    return scene, tested(scene)
 
 
 def _part(scene: Scene, density: float) -> None:

@@ -33,13 +33,23 @@ _SHAPES = 0.15  # spread of the logarithm of a width along one direction: moving
 WIDE = 1.15  # standard deviations of a residual above which its spread is the null
 JOINT = 2.38  # standard errors: a spot beside others is at least so significant, where spots are sparse
 _LEAST_JOINT = 0.3  # standard errors of any spot beside others
-_TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots that are counted; how many say how crowded a frame is
+_COUNTED, _ABOVE = (
+    3.5,
+    3.0,
+)  # standard errors of spots that are counted; spreads of the residual that they are above
+_TYPICAL, _FEWEST = (
+    5.0,
+    5,
+)  # standard errors of spots with a usual amplitude; how many say how crowded a frame is
 _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
 _MANY = 500  # spots that are looked at together
 _RESTING = 0.1  # standard errors by which spots may change before their slab is looked at again
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
+_PASSES = (
+    0.1  # of a spot's light beside the noise in a difference: a spot of four standard deviations adds .08
+)
 _ENOUGH_SAMPLED = 300_000  # voxels that say so
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
@@ -64,6 +74,12 @@ def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArra
     return z - np.clip(skew, -0.6, 0.6) * (np.minimum(z, 6.0) ** 2 - 1) / 6
 
 
+def tested(scene: Scene) -> NDArray[np.float64]:
+    """(n,): significance of each spot; where the residual is wider than noise, in spreads of the residual."""
+    z = significance(scene)
+    return z / scene.spread if scene.spread > WIDE else z
+
+
 def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,): standard errors at which one more spot is as probable as not, where light is sure.
 
@@ -78,8 +94,11 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def crowding(scene: Scene, z: NDArray[np.float64]) -> float:
-    """Number of spots of sure significance z in the area of one, or in its volume; 0 if hardly any."""
-    count = int((z > _TYPICAL).sum())
+    """Number of spots of clear significance z in the area of one, or in its volume; 0 if hardly any.
+
+    Noise alone has .002 of them, or .004 in a volume, and .013 where the residual is wider than noise.
+    """
+    count = int((z > max(_COUNTED, _ABOVE * scene.spread)).sum())
     deep = scene.optics.sigma[scene.optics.sigma > 0]
     return count * float(np.prod(np.sqrt(2 * np.pi) * deep)) / scene.image.size if count >= _FEWEST else 0.0
 
@@ -179,14 +198,19 @@ def _at_rest(before: NDArray[np.float64], now: NDArray[np.float64], unit: NDArra
 
 
 def _rough(scene: Scene, slab: Slab) -> NDArray[np.float32]:
-    """Sizes of mixed second differences of the residual over two voxels, for every fourth row and column."""
+    """Sizes of mixed second differences of the residual, for every fourth row and column.
+
+    Over two voxels, where little of a spot's light passes, so that correlated noise is seen; else over one.
+    """
+    passes = (2 - 2 * np.exp(-2 / scene.optics.sigma[2] ** 2)) ** 2 / 6
+    step = 2 if passes < _PASSES else 1
     planes = slice(None, None, 1 + scene.image.size // (_ENOUGH_SAMPLED * _SAMPLED**2))
     model = scene.model[planes, slab.start : slab.stop]
     values = (scene.image[planes, slab.start : slab.stop] - model) / np.sqrt(variance(model, scene.noise))
     for _ in range(2):
-        count = max(values.shape[1] - 4, 0)
-        low, middle = values[:, :count:4], values[:, 2 : count + 2 : 4]
-        values = (low - 2 * middle + values[:, 4::4]).swapaxes(1, 2)
+        count = max(values.shape[1] - 2 * step, 0)
+        low, middle, high = (values[:, k * step : count + k * step : 4] for k in range(3))
+        values = (low - 2 * middle + high).swapaxes(1, 2)
     return np.abs(values[np.isfinite(values)])
 
 
