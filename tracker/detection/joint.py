@@ -143,7 +143,7 @@ def find(
 def _part(scene: Scene, density: float) -> None:
     """Fit a crowd and divide merged spots: the spots of a crowd are about as bright as each other."""
     for turn in range(_PARTINGS):
-        if crowding(scene, scene.snr) == 0:
+        if crowding(scene, scene.snr) == 0 or not (scene.snr > _TYPICAL).any():
             break
         scene.bright = brightness(scene)
         fit(scene, 4)

@@ -85,10 +85,10 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
     """
-    number = crowding(scene, scene.snr)
-    if number == 0 or scene.spread > WIDE:
+    number, usual = crowding(scene, scene.snr), scene.spots[scene.snr > _TYPICAL, AMPLITUDE]
+    if number == 0 or scene.spread > WIDE or len(usual) == 0:
         return np.full(len(error), JOINT)
-    typical = float(np.median(scene.spots[scene.snr > _TYPICAL, AMPLITUDE]))
+    typical = float(np.median(usual))
     odds = typical / error / (np.sqrt(2 * np.pi) * number)
     return np.clip(np.sqrt(2 * np.log(np.maximum(odds, 1.0))), _LEAST_JOINT, JOINT)
 
