@@ -24,8 +24,8 @@ from .scene import Scene
 from .significance import FAINT
 
 _SPREAD = 0.5  # of spots' amplitudes, over the typical one
-CROWDED = 0.025
-"""Clear spots in the area of one, from which spots are looked at as a crowd: one in forty of them merges."""
+CROWDED = 0.05
+"""Clear spots in the area of one, from which spots are looked at as a crowd: a twentieth of them merge."""
 _ALIKE = 0.8
 """Prior: standard deviation of the logarithm of amplitudes. That of single spots is .47, by `_SPREAD`, and up
 to four that merge at random add .52: .7 together. Sure spots that vary more are no crowd of similar ones."""
