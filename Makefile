@@ -10,7 +10,7 @@
 # make torture  kills and disturbs the commands that write for an hour, divided as well, renews tests/torture_record.json
 # make docs   builds the documentation into docs/_build; a warning is an error
 # make bench  prints the benchmark tables, and writes them as CSV into bench/ (some twenty minutes, most of
-#             them the peers')
+#             them the peers'; bench_scale.py has a record instead)
 # make gpu-test  runs the GPU tests and benchmark with the Python that has CuPy, and renews tests/gpu_record.json
 # make gpu-bench  runs the longer benchmarks of the GPU (about eight minutes), and renews tests/gpu_long_record.json
 # make gpu-scaling  divides one matrix over all GPUs there are (ten minutes), for tests/gpu_long_record.json
@@ -130,7 +130,8 @@ gpu-sanitize:
 
 bench: $(VENV)/installed $(VENV)/extra-bench
 	@mkdir -p bench
-	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py), $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
+	for program in $(filter-out $(wildcard tests/benchmarks/bench_gpu*.py) tests/benchmarks/bench_scale.py, \
+	    $(wildcard tests/benchmarks/bench_*.py)); do echo; echo "== $$program"; \
 	  $(VENV)/bin/python "$$program" --csv "bench/$$(basename "$$program" .py).csv"; done
 
 $(VENV)/bin/python:
