@@ -56,6 +56,7 @@ CONSTANTS = (
     "crowd._BRIGHTER",
     "crowd._FARTHEST",
     "crowd._LONGER",
+    "crowd._LONGER_DEEP",
     "crowd._NEAREST",
     "crowd._SPREAD",
     "decision._DEEP",

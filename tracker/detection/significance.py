@@ -33,23 +33,15 @@ _SHAPES = 0.15  # spread of the logarithm of a width along one direction: moving
 WIDE = 1.15  # standard deviations of a residual above which its spread is the null
 JOINT = 2.38  # standard errors: a spot beside others is at least so significant, where spots are sparse
 _LEAST_JOINT = 0.3  # standard errors of any spot beside others
-_COUNTED, _ABOVE = (
-    3.5,
-    3.0,
-)  # standard errors of spots that are counted; spreads of the residual that they are above
-_TYPICAL, _FEWEST = (
-    5.0,
-    5,
-)  # standard errors of spots with a usual amplitude; how many say how crowded a frame is
+_COUNTED, _ABOVE = 3.5, 3.0  # standard errors, and spreads of the residual, that counted spots exceed
+_TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots whose amplitude is usual; how many are worth counting
 _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
 _MANY = 500  # spots that are looked at together
 _RESTING = 0.1  # standard errors by which spots may change before their slab is looked at again
 _SAMPLED = 4  # of so many rows and columns, one says how wide the residual is
-_PASSES = (
-    0.1  # of a spot's light beside the noise in a difference: a spot of four standard deviations adds .08
-)
+_PASSES = 0.1  # of a spot's light, beside noise in a difference: one of four standard deviations adds .08
 _ENOUGH_SAMPLED = 300_000  # voxels that say so
 _RESIDUAL_SPREAD = 0.95  # of the negative side of a residual: fitted spots take up some noise
 
