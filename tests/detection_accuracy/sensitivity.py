@@ -56,7 +56,6 @@ CONSTANTS = (
     "crowd._BRIGHTER",
     "crowd._FARTHEST",
     "crowd._LONGER",
-    "crowd._LONGER_DEEP",
     "crowd._NEAREST",
     "crowd._SPREAD",
     "decision._DEEP",

@@ -31,7 +31,7 @@ _ALIKE = 0.8
 to four that merge at random add .52: .7 together. Sure spots that vary more are no crowd of similar ones."""
 _SURE = 5.0  # standard errors of a spot that counts whatever its amplitude
 _BRIGHTER = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter
-_LONGER, _LONGER_DEEP = 0.05, 0.1  # spread of the logarithm of a width along a direction; in volumes
+_LONGER = 0.05  # spread of the logarithm of a width along a direction
 _NEAREST, _FARTHEST = 0.4, 0.75  # widths by which the halves of a spot are moved
 _APART = 0.3  # widths from the next spot of one that is added
 
@@ -87,8 +87,7 @@ def _divide(scene: Scene, density: float) -> int:
     # Halves moved by d lengthen the residual by light x information x d² / 4. Pairs are as many at any d² in
     # a plane, and about half of that at these distances in a volume.
     square = 4 * long / (light * information)
-    longer = _LONGER if scene.optics.flat else _LONGER_DEEP
-    error = np.sqrt(8 / (light**2 * information) + (2 * longer) ** 2)
+    error = np.sqrt(8 / (light**2 * information) + (2 * _LONGER) ** 2)
     room = ndtr((_FARTHEST**2 - square) / error) - ndtr(-square / error)
     pairs = (2 if scene.optics.flat else 1) * density * np.sqrt(2 * np.pi) * error * np.maximum(room, 1e-30)
     one, two = (-((light - n * typical) ** 2) / (2 * n * spread**2) - np.log(n) / 2 for n in (1, 2))
