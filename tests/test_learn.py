@@ -155,6 +155,14 @@ def test_fast_walkers_among_clutter_are_followed() -> None:
     assert judged(fast, learn(fast.position, fast.frame_start))[0] > 0.8
 
 
+def test_clutter_where_particles_were_missed_is_no_step_there_and_back() -> None:
+    """A class of wide steps that turn back would link particles to clutter in frames that miss them."""
+    missed = Walkers(2, count=300, step=0.07, persistence=0.0, miss=0.08, clutter=0.1)
+    found = learn(missed.position, missed.frame_start)
+    assert found.model.motion.correlation.min() >= -0.5
+    assert judged(missed, found)[0] > 0.978
+
+
 def test_a_model_learned_from_a_part_leads_to_the_links_of_the_whole() -> None:
     """A model of little noise, before links are known, leads EM into another optimum than the whole movie."""
     fast = Walkers(1, count=150, step=0.3, persistence=0.95, miss=0.15, clutter=0.15)
