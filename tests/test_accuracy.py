@@ -1,6 +1,7 @@
 """Accuracy of learned linking: what is measured of a movie, how two records are compared, a few movies."""
 
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from accuracy.ablation import keep, row_of
 from accuracy.compare import compared
 from accuracy.measured import Measured, Record, measured, name_of, packed, unpacked
 from accuracy.movies import Movie
-from accuracy.options import scalable, varied
+from accuracy.options import is_constant, scalable, scale_constant, varied
 from accuracy.served import Answer, Served
 
 
@@ -137,6 +138,20 @@ def test_options_are_halved_doubled_and_switched_off() -> None:
     for wrong in ("none*2", "gaps*2"):
         with pytest.raises(ValueError, match=r"option|does not change"):
             varied(usual, wrong)
+
+
+def test_a_constant_is_scaled_wherever_it_is_read_and_set_back() -> None:
+    crowd, significance = (import_module(f"outbid.detection.{name}") for name in ("crowd", "significance"))
+    usual = significance.FAINT
+    back = scale_constant("detection.significance.FAINT*2")
+    assert crowd.FAINT == significance.FAINT == 2 * usual
+    back()
+    assert crowd.FAINT == significance.FAINT == usual
+    assert is_constant("learn.em._WORTH*0.5")
+    assert not is_constant("still*0.5")
+    for wrong in ("learn.em._NONE*2", "detection.joint_cpu.LARGEST*2"):
+        with pytest.raises(ValueError, match=r"no _NONE|Compiled functions"):
+            scale_constant(wrong)
 
 
 def test_a_row_of_the_ablation_says_whether_a_change_pays(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import detection_tables
 import pytest
 import renew
-from detection_accuracy import cells, grid, run
+from accuracy.options import scale_constant
+from detection_accuracy import cells, grid, run, sensitivity
 
 NAMES = [name for name in vars(detection_tables) if name.startswith("detection_")]
 PAGES = [page for page in renew.pages() if page.name in ("detection.md", "results.md")]
@@ -86,3 +87,12 @@ def test_a_record_of_some_parts_has_tables_too(monkeypatch: pytest.MonkeyPatch) 
     for name in NAMES:
         assert getattr(detection_tables, name)()
     assert "falls short" not in detection_tables.detection_summary()
+
+
+def test_each_constant_that_no_error_level_gives_is_in_the_table_of_sensitivity() -> None:
+    rows = json.loads(detection_tables.SENSITIVITY.read_text("utf-8"))["rows"]
+    assert {row["name"] for row in rows} == {
+        f"{name}*{factor:g}" for name in sensitivity.CONSTANTS for factor in sensitivity.FACTORS
+    }
+    for name in sensitivity.CONSTANTS:
+        scale_constant(f"detection.{name}*2")()

@@ -2,7 +2,8 @@
 
 ``python -m accuracy.ablation NAME WITH.npz WITHOUT.npz --lines 40`` compares two records of `run` and keeps a
 row. ``python -m accuracy.ablation --sensitivity LINKER`` halves and doubles each field of the options of
-learning, and keeps a row for each in sensitivity.json.
+learning and each of `CONSTANTS`, and keeps a row for each in sensitivity.json as soon as it is measured; with
+``--only`` some of them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ from .run import about, chosen, over
 ABLATION = HERE / "ablation.json"
 SENSITIVITY = HERE / "sensitivity.json"
 _FACTORS = (0.5, 2.0)
+CONSTANTS = (
+    "learn.em._WORTH",
+    "learn.em._DOUBTFUL",
+    "learn.em._BEYOND",
+    "learn.sample._ENOUGH",
+    "learn.fixed._OWN",
+    "model.movie._LONELY",
+)
+"""Constants that follow from no error level, beside the options."""
 
 Row = dict[str, object]
 
@@ -64,11 +74,11 @@ def keep(path: Path, rows: Sequence[Row], **origin: object) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def sensitivity(linker: str, options: object, movies: str, jobs: int) -> Iterator[Row]:
-    """A row for each field of the options halved, and doubled, against the options as they are."""
+def sensitivity(linker: str, names: Sequence[str], movies: str, jobs: int) -> Iterator[Row]:
+    """A row for each option or constant halved, and doubled, against all as they are."""
     asked = chosen(movies)
     usual = Record(about(linker), [row for row, _ in over(asked, linker, jobs=jobs)], {})
-    for name in scalable(options):
+    for name in names:
         for factor in _FACTORS:
             change = f"{name}*{factor:g}"
             rows = [row for row, _ in over(asked, f"{linker}?{change}", jobs=jobs)]
@@ -83,14 +93,16 @@ def main() -> None:
     parser.add_argument("records", nargs="*", type=Path, help="with the change, and without it")
     parser.add_argument("--lines", type=int, help="lines of code of the change")
     parser.add_argument("--sensitivity", metavar="LINKER", help="vary the options of this linker")
+    parser.add_argument("--only", nargs="+", help="names of options and constants; by default all")
     parser.add_argument("--movies", default="developed", choices=("all", "developed", "reported", "quick"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.sensitivity:
         from outbid.learn.options import LearnOptions
 
-        rows = list(sensitivity(given.sensitivity, LearnOptions(), given.movies, given.jobs))
-        keep(SENSITIVITY, rows, **about(given.sensitivity))
+        names = given.only or [*scalable(LearnOptions()), *CONSTANTS]
+        for row in sensitivity(given.sensitivity, names, given.movies, given.jobs):
+            keep(SENSITIVITY, [row], **about(given.sensitivity))
         return
     new, old = (Record.load(path) for path in given.records)
     row = row_of(given.name, new, old, given.lines)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .options import varied
+from .options import is_constant, scale_constant, varied
 
 Linked = tuple[NDArray[np.int64], NDArray[np.float64]]
 Linker = Callable[[NDArray[np.int32], NDArray[np.float64]], Linked]
@@ -73,8 +73,14 @@ def _of(tracks: Any) -> Linked:
 
 
 def named(name: str) -> Linker:
-    """The linker of this name; after a ``?``, what is given to it as `change` of its options."""
+    """The linker of this name; after a ``?``, what is given to it as `change` of its options.
+
+    A change of a constant, as ``learn.em._WORTH*0.5``, is for the whole process.
+    """
     name, _, change = name.partition("?")
+    if is_constant(change):
+        scale_constant(change)
+        change = ""
     module, _, function = name.rpartition(":")
     linker = getattr(import_module(module or __name__), function)
     return partial(linker, change=change) if change else linker

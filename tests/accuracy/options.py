@@ -1,8 +1,11 @@
-"""Options of learning, one of them changed: for the sensitivity table and for ablations."""
+"""Options of learning, one of them changed; or a constant of a module: for sensitivities and ablations."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
+from importlib import import_module
 from typing import TypeVar
 
 _Options = TypeVar("_Options")
@@ -45,6 +48,40 @@ def scalable(options: object) -> list[str]:
         if all(isinstance(n, (int, float)) and not isinstance(n, bool) and n > 0 for n in numbers):
             found.append(name)
     return found
+
+
+def is_constant(change: str) -> bool:
+    """Whether a change is of a module's constant, as ``learn.em._WORTH*0.5``, not of an option."""
+    return "." in change.partition("*")[0]
+
+
+def scale_constant(change: str) -> Callable[[], None]:
+    """Scale a constant of a module of the package in this process; what is returned sets it back.
+
+    Modules that have it by a public name from there are changed as well.
+
+    Raises
+    ------
+    ValueError
+        If there is no such constant, or compiled functions hold its value.
+    """
+    path, _, factor = change.partition("*")
+    module, _, name = path.rpartition(".")
+    home = import_module(f"outbid.{module}")
+    if name not in vars(home):
+        raise ValueError(f"There is no {name} in outbid.{module}.")
+    old = vars(home)[name]
+    others = (
+        [] if name.startswith("_") else [m for key, m in sys.modules.items() if key.startswith("outbid.")]
+    )
+    holders = [home, *(m for m in others if m is not home and vars(m).get(name) is old)]
+    for holder in holders:
+        compiled = [f.py_func for f in vars(holder).values() if hasattr(f, "py_func")]
+        if any(name in function.__code__.co_names for function in compiled):
+            raise ValueError(f"Compiled functions of {holder.__name__} hold the value of {name}.")
+    for holder in holders:
+        setattr(holder, name, _scaled(old, float(factor)))
+    return lambda: [setattr(holder, name, old) for holder in holders] and None
 
 
 def _scaled(value: object, factor: float) -> object:

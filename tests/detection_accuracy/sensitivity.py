@@ -1,0 +1,160 @@
+"""What changes if a constant of detection is smaller or larger: ``python -m detection_accuracy.sensitivity``.
+
+Constants that follow from an error level, or that only guard, are left out, and those of compiled functions
+cannot be changed. The images are the first ones of some cells of all kinds. The table says how much the
+Jaccard index changes, paired over the images, and in which cell it falls most. It is kept in
+tests/detection_sensitivity.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from accuracy.options import scale_constant
+
+from outbid import DetectionSettings, detect
+
+from . import agree, grid, origin
+from .cells import Cell, View, view
+
+RECORD = grid.REPOSITORY / "tests" / "detection_sensitivity.json"
+FACTORS = (0.7, 1.4)
+SEEDS = 2
+CELLS = (
+    Cell("camera", 2, 1.5, 3.0, 6.0),
+    Cell("camera", 2, 3.0, 4.0, 3.0),
+    Cell("camera", 2, 3.0, 2.0, 20.0),
+    Cell("camera", 2, 6.0, 7.0, 12.0),
+    Cell("camera", 2, 8.0, 3.0, 20.0),
+    Cell("optics", 2, 1.5, 4.0, 3.0),
+    Cell("optics", 2, 3.0, 3.0, 6.0),
+    Cell("optics", 2, 3.0, 7.0, 20.0),
+    Cell("optics", 2, 6.0, 4.0, 12.0),
+    Cell("optics", 2, 8.0, 7.0, 12.0),
+    Cell("optics", 2, 3.0, 4.0, 12.0, "8 bit"),
+    Cell("optics", 2, 8.0, 4.0, 16.0, "bodies"),
+    Cell("optics", 2, 8.0, 7.0, 22.0, "bodies"),
+    Cell("camera", 3, 1.5, 3.0, 6.0),
+    Cell("optics", 3, 3.0, 4.0, 12.0),
+    Cell("optics", 3, 8.0, 7.0, 22.0, "bodies"),
+)
+CONSTANTS = (
+    "background._RIDGE",
+    "bodies.WIDER",
+    "bodies._ALIKE",
+    "bodies._ANSWERS",
+    "bodies._WITHIN",
+    "crowd.CROWDED",
+    "crowd._ALIKE",
+    "crowd._APART",
+    "crowd._BRIGHTER",
+    "crowd._FARTHEST",
+    "crowd._LONGER",
+    "crowd._NEAREST",
+    "crowd._SPREAD",
+    "decision._DEEP",
+    "decision._MOST_FALSE",
+    "joint._CLOSE",
+    "joint._CROWD_BLUR",
+    "joint._LEAST_BLUR",
+    "joint._NEW_APART",
+    "joint._NEW_LOW",
+    "joint._PAIR_APART",
+    "joint._PARTINGS",
+    "model._BODIES",
+    "model._GROW",
+    "model._GROW_MORE",
+    "model._LEAST_SHARP",
+    "model._MOST_GROW",
+    "null._LEAST_FREE",
+    "profile._BETTER",
+    "profile._IN_SHADE",
+    "profile._MOST_HALO",
+    "profile._NOISE",
+    "profile._PRIOR",
+    "profile._SIZES",
+    "profile._WIDER",
+    "scene.BACKGROUND",
+    "scene._CLEAR",
+    "scene._RESOLVED",
+    "scene._RISE",
+    "scene._STEEP",
+    "significance.FAINT",
+    "significance.HALO_WRONG",
+    "significance.LEAST_WRONG",
+    "significance.WIDE",
+    "significance._BLUR_FREE",
+    "significance._BLUR_TAKEN",
+    "significance._COVERED",
+    "significance._LEAST_JOINT",
+    "significance._SHAPES",
+    "width._PLATEAU",
+    "width._SALIENT",
+    "width._USUAL",
+    "width._WINDOW",
+)
+"""Modules of `outbid.detection`, and names in them."""
+Row = dict[str, Any]
+
+
+@cache
+def _seen(cell: Cell, seed: int) -> View:
+    return view(cell, seed)
+
+
+def scores(change: str) -> Row:
+    """Jaccard index of each image, after a change of a constant (``crowd._ALIKE*0.7``), or without any."""
+    back = scale_constant(f"detection.{change}") if change else lambda: None
+    try:
+        found = {cell.name: [_score(cell, seed) for seed in range(SEEDS)] for cell in CELLS}
+    finally:
+        back()
+    return {"jsc": found}
+
+
+def _score(cell: Cell, seed: int) -> float:
+    one = _seen(cell, seed)
+    spots, _ = detect([one.image], DetectionSettings(spacing=cell.voxel), workers=1)
+    return round(float(agree.jaccard(agree.counts(spots.position, one, cell))), 4)
+
+
+def changed(name: str, new: Row, usual: Row) -> Row:
+    """A row of the table: the mean change with its standard error, and the cell that loses most."""
+    apart = {cell: np.subtract(new["jsc"][cell], usual["jsc"][cell]) for cell in usual["jsc"]}
+    every = np.concatenate(list(apart.values()))
+    worst = min(apart, key=lambda cell: float(apart[cell].mean()))
+    return {
+        "name": name,
+        "gain": round(float(every.mean()), 4),
+        "error": round(float(every.std(ddof=1) / np.sqrt(len(every))), 4),
+        "worst": [worst, round(float(apart[worst].mean()), 4)],
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", default=CONSTANTS, help="names of constants; by default all")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args(words)
+    changes = [f"{name}*{factor:g}" for name in given.only for factor in FACTORS]
+    stated, usual = origin.stated(), scores("")
+    table = (
+        {row["name"]: row for row in json.loads(RECORD.read_text("utf-8"))["rows"]} if RECORD.exists() else {}
+    )
+    for change, found in grid.over({change: (scores, change) for change in changes}, given.workers):
+        if "error" not in found:
+            table[change] = changed(change, found, usual)
+        rows = [table[name] for name in sorted(table)]
+        mean = round(float(np.mean(list(usual["jsc"].values()))), 4)
+        record = {**stated, "images": SEEDS * len(CELLS), "mean": mean, "rows": rows}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
