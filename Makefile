@@ -3,7 +3,7 @@
 # make nightly  runs the longer tests, measures accuracy on recorded movies, renews tests/nightly_record.json
 # make certify  checks a million random assignments (some twenty minutes), renews tests/certify_record.json
 # make accuracy  links some 1,700 movies, compares with the frozen baseline (minutes on many cores)
-# make ablation  halves and doubles each option of learning (minutes each), renews tests/accuracy/sensitivity.json
+# make ablation  halves and doubles options of learning over some movies, renews tests/accuracy/sensitivity.json
 # make detection-accuracy  measures detection beside frozen scores of tuned peers (hours of one core),
 #             renews tests/detection_record.json
 # make fuzz     reads damaged files of every format for an hour, divided among the cores, renews tests/fuzz_record.json
@@ -76,7 +76,7 @@ accuracy: $(VENV)/installed $(VENV)/extra-test
 	  --record tests/accuracy/$(LINKER).npz
 
 ablation: $(VENV)/installed $(VENV)/extra-test
-	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity posterior
+	PYTHONPATH=tests $(VENV)/bin/python -m accuracy.ablation --sensitivity posterior --movies "quick developed"
 
 # What falls short stands in the record. Where the peers' record lacks something, `python -m detection_accuracy.run
 # peers` measures them; that takes scikit-image, trackpy and laptrack.

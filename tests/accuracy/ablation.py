@@ -19,7 +19,7 @@ from .compare import SCORES, Difference, compared, mean_of
 from .measured import Record
 from .movies import HERE
 from .options import scalable
-from .run import about, chosen, over
+from .run import CHOICES, about, chosen, over
 
 ABLATION = HERE / "ablation.json"
 SENSITIVITY = HERE / "sensitivity.json"
@@ -94,13 +94,14 @@ def main() -> None:
     parser.add_argument("--lines", type=int, help="lines of code of the change")
     parser.add_argument("--sensitivity", metavar="LINKER", help="vary the options of this linker")
     parser.add_argument("--only", nargs="+", help="names of options and constants; by default all")
-    parser.add_argument("--movies", default="developed", choices=("all", "developed", "reported", "quick"))
+    parser.add_argument("--movies", default="developed", choices=CHOICES)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     if given.sensitivity:
         from outbid.learn.options import LearnOptions
 
-        names = given.only or [*scalable(LearnOptions()), *CONSTANTS]
+        options = [name for name in scalable(LearnOptions()) if name != "workers"]  # they change no link
+        names = given.only or [*options, *CONSTANTS]
         for row in sensitivity(given.sensitivity, names, given.movies, given.jobs):
             keep(SENSITIVITY, [row], **about(given.sensitivity))
         return

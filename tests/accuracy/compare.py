@@ -132,14 +132,16 @@ def _kind(name: str, pairs: Sequence[tuple[Measured, Measured]]) -> Kind:
 
 
 def mean_of(name: str, kinds: Sequence[Kind]) -> Kind:
-    """The mean over kinds, each of them once; its error from the errors of the kinds."""
+    """The mean over kinds, each of them once; its error from theirs, or from their spread without any."""
     scores = {}
     for title in SCORES:
         known = [kind.scores[title] for kind in kinds if kind.scores[title].movies]
         if not known:
             scores[title] = Difference(np.nan, np.nan, np.nan, 0)
             continue
-        errors = np.array([found.error for found in known])
+        errors, gains = (np.array([getattr(found, name) for found in known]) for name in ("error", "gain"))
+        if not np.isfinite(errors).any() and len(known) > 1:
+            errors = np.full(len(known), gains.std(ddof=1))
         error = float(np.sqrt(np.nansum(errors**2)) / len(known)) if np.isfinite(errors).any() else np.nan
         new, old = (float(np.mean([getattr(found, side) for found in known])) for side in ("new", "old"))
         scores[title] = Difference(new, old, error, sum(found.movies for found in known))
