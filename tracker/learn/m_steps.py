@@ -20,7 +20,7 @@ PRIOR = 5.0
 _RENEWAL, _CLUTTER, _FALL = 0.1, 0.01, 0.1
 """Prior: probability of renewal, of clutter, and of one more missed frame."""
 _CORRELATION = -0.5, 0.995
-"""Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below that would
+"""Prior: least and largest correlation of a class. Positions of white noise have -.5; a class below would
 explain clutter where a particle is missed, as a wide step there and back."""
 _LEAST_VARIANCE = 1e-6
 """Guard: least variance of the steps of a class, relative to that of all."""
