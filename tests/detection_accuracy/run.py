@@ -322,7 +322,7 @@ def report(record: Row) -> str:
     """What was measured and what fails, as Markdown, for those who change the detector."""
     lines = [f"# Detection at {run['commit'][:10]}, {run['date']}" for run in record["runs"]]
     lines += [f"Not measured of {part}: {len(names)}" for part, names in record["missing"].items()]
-    if "grid" in record:
+    if record.get("grid"):
         lines.append(f"Grid: {record['grid']['summary']}")
     for part, wrong in record["failures"].items():
         lines += ["", f"## {part}: {len(wrong)} fail", *(f"- {text}" for text in wrong)]
@@ -330,7 +330,7 @@ def report(record: Row) -> str:
         lines += ["", f"Speed: {record['speed']}"]
     if "real" in record:
         lines += ["", "## Recorded", *(f"- {name}: {row}" for name, row in record["real"].items())]
-    if "grid" in record:
+    if record.get("grid"):
         lines += ["", "## All cells: JSC, best peer, ratio"]
         for name, row in record["grid"]["cells"].items():
             lines.append(f"- {name}: {row['jsc']:.3f} {row['peer_jsc']:.3f} {row['ratio']:.2f}")
