@@ -100,7 +100,7 @@ def main() -> None:
     if given.sensitivity:
         from outbid.learn.options import LearnOptions
 
-        options = [name for name in scalable(LearnOptions()) if name != "workers"]  # they change no link
+        options = [name for name in scalable(LearnOptions()) if name != "workers"]  # threads change no link
         names = given.only or [*options, *CONSTANTS]
         for row in sensitivity(given.sensitivity, names, given.movies, given.jobs):
             keep(SENSITIVITY, [row], **about(given.sensitivity))

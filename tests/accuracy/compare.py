@@ -139,7 +139,7 @@ def mean_of(name: str, kinds: Sequence[Kind]) -> Kind:
         if not known:
             scores[title] = Difference(np.nan, np.nan, np.nan, 0)
             continue
-        errors, gains = (np.array([getattr(found, name) for found in known]) for name in ("error", "gain"))
+        errors, gains = (np.array([getattr(found, part) for found in known]) for part in ("error", "gain"))
         if not np.isfinite(errors).any() and len(known) > 1:
             errors = np.full(len(known), gains.std(ddof=1))
         error = float(np.sqrt(np.nansum(errors**2)) / len(known)) if np.isfinite(errors).any() else np.nan

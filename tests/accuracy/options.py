@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from importlib import import_module
 from typing import TypeVar
 
@@ -79,9 +80,13 @@ def scale_constant(change: str) -> Callable[[], None]:
         compiled = [f.py_func for f in vars(holder).values() if hasattr(f, "py_func")]
         if any(name in function.__code__.co_names for function in compiled):
             raise ValueError(f"Compiled functions of {holder.__name__} hold the value of {name}.")
-    for holder in holders:
-        setattr(holder, name, _scaled(old, float(factor)))
-    return lambda: [setattr(holder, name, old) for holder in holders] and None
+
+    def put(value: object) -> None:
+        for holder in holders:
+            setattr(holder, name, value)
+
+    put(_scaled(old, float(factor)))
+    return partial(put, old)
 
 
 def _scaled(value: object, factor: float) -> object:
