@@ -35,8 +35,16 @@ def rates(record: dict[str, Any]) -> dict[str, float]:
         "serial": max(row["seconds"] - busy, 0.0) / row["rows"],
         "bytes_in": row["bytes_in"] / row["rows"],
         "bytes_out": row["bytes_out"] / row["rows"],
-        "voxel": record["detection"]["seconds"] / record["detection"]["voxels"],
+        "voxel": _seconds_of_a_voxel(record),
     }
+
+
+def _seconds_of_a_voxel(record: dict[str, Any]) -> float:
+    """On one thread, with the spots found: of the large movie of raw voxels, if it was measured."""
+    if "images" not in record:
+        return record["detection"]["seconds"] / record["detection"]["voxels"]
+    found = record["images"]
+    return found["threads"] * (found["detect_seconds"] + found["track_seconds"]) / found["voxels"]
 
 
 def plan(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -88,12 +96,10 @@ def measured(record: dict[str, Any]) -> str:
                 commit,
             )
         )
-    found = record["detection"]
-    speed = found["voxels"] / found["seconds"] / 1e6
-    aside = any(row.get("is_beside_other_work") for row in (*record["linking"], found))
+    aside = any(row.get("is_beside_other_work") for row in record["linking"])
     said = "¹ Other cores of the machine had work at the same time.\n\n" if aside else ""
-    mark = " ¹" if found.get("is_beside_other_work") else ""
-    said += f"Detection: {speed:.3g} million voxels a second on one thread{mark}."
+    speed = 1e-6 / _seconds_of_a_voxel(record)
+    said += f"Detection: {speed:.3g} million voxels a second on one thread."
     if "images" in record:
         said += _of_images(record["images"])
     if record.get("load", 0) > record.get("cores", 0) / 4:
@@ -127,7 +133,7 @@ def _of_images(found: dict[str, Any]) -> str:
             "cores of its own; seconds are those of all added up, and memory is that of one and of the "
             "process that gives out the work."
         )
-    if found["bytes"] < 5e10:
+    if round(found["bytes"] / 1e9) < 50:
         said += f" At that rate 50 GB take {hours:.2g} hours; that is extrapolated."
     return said
 

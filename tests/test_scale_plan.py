@@ -39,6 +39,7 @@ def test_time_is_shared_but_for_what_one_process_does() -> None:
               "peak_bytes_at_an_eighth": 6 * 10**8}  # fmt: skip
     assert "50 GB take 3.5 hours" in scale_plan.measured(RECORD | {"images": images})
     whole = images | {"voxels": 25 * 10**9, "bytes": 50 * 10**9, "detect_seconds": 9999.0, "lanes": 8}
+    assert scale_plan.rates(RECORD | {"images": whole})["voxel"] == pytest.approx(8e-7)
     said = scale_plan.measured(RECORD | {"images": whole})
     assert "in 2.8 hours by 2 threads, 2.5 million voxels a second" in said
     assert "8 ranges of frames were done at the same time" in said
