@@ -46,7 +46,8 @@ CELLS = (
 )
 CONSTANTS = (
     "background._RIDGE",
-    "bodies.WIDER",
+    "bodies.BALL",
+    "bodies.DISC",
     "bodies._ALIKE",
     "bodies._ANSWERS",
     "bodies._WITHIN",
@@ -68,8 +69,7 @@ CONSTANTS = (
     "joint._PAIR_APART",
     "joint._PARTINGS",
     "model._BODIES",
-    "model._GROW",
-    "model._GROW_MORE",
+    "model._ERRORS",
     "model._LEAST_SHARP",
     "model._MOST_GROW",
     "null._LEAST_FREE",

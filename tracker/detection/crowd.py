@@ -29,29 +29,30 @@ CROWDED = 0.05
 _ALIKE = 0.8
 """Prior: standard deviation of the logarithm of amplitudes. That of single spots is .47, by `_SPREAD`, and up
 to four that merge at random add .52: .7 together. Sure spots that vary more are no crowd of similar ones."""
-_SURE = 5.0  # standard errors of a spot that counts whatever its amplitude
 _BRIGHTER = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter
 _LONGER = 0.05  # spread of the logarithm of a width along a direction
 _NEAREST, _FARTHEST = 0.4, 0.75  # widths by which the halves of a spot are moved
+_CLEARLY = 0.5  # of the typical amplitude: fainter spots are no halves
+_SHIFTS = (3, 4, 5, 7)  # by a third of all spots, and so on, coordinates are mixed
 _APART = 0.3  # widths from the next spot of one that is added
 
 
 def are_alike(scene: Scene) -> bool:
     """Whether sure spots vary in amplitude as similar ones do that merge."""
-    sure = scene.spots[scene.snr > _SURE, AMPLITUDE]
+    sure = scene.spots[scene.sure, AMPLITUDE]
     return len(sure) > 0 and float(np.log(sure).std()) <= _ALIKE
 
 
 def brightness(scene: Scene) -> tuple[float, float]:
     """The typical amplitude of significant spots, and the weight of it as a prior of each amplitude."""
-    typical = float(np.median(scene.spots[scene.snr > _SURE, AMPLITUDE]))
+    typical = float(np.median(scene.spots[scene.sure, AMPLITUDE]))
     return typical, 1 / (_SPREAD * typical) ** 2
 
 
 def resolve(scene: Scene, density: float) -> int:
     """Remove faint spots, divide those that are more probably two, and add those that are missing."""
     faint = scene.spots[:, AMPLITUDE] < FAINT * scene.bright[0]
-    scene.keep(~(faint & (scene.snr < _SURE)))
+    scene.keep(~faint | scene.sure)
     missing = _missing(scene, density)
     divided = _divide(scene, density)
     scene.add(missing)
@@ -92,8 +93,10 @@ def _divide(scene: Scene, density: float) -> int:
     pairs = (2 if scene.optics.flat else 1) * density * np.sqrt(2 * np.pi) * error * np.maximum(room, 1e-30)
     one, two = (-((light - n * typical) ** 2) / (2 * n * spread**2) - np.log(n) / 2 for n in (1, 2))
     odds = (square / error) ** 2 / 2 + np.log(pairs) + np.minimum(two - one, _BRIGHTER)
-    chosen = odds > 0
-    if not chosen.any():
+    chosen = np.flatnonzero(odds > 0)
+    if not scene.optics.flat:  # in a plane, how long a residual is does not depend on the profile along z
+        chosen = chosen[np.argsort(-odds[chosen], kind="stable")][: int(_room(scene))]
+    if len(chosen) == 0:
         return 0
     rows = rows[chosen]
     apart = np.sqrt(square[chosen]).clip(_NEAREST, 1.0)
@@ -101,3 +104,20 @@ def _divide(scene: Scene, density: float) -> int:
     shift = along[chosen] * scene.optics.sigma * size[:, None]
     scene.halve(rows, shift)
     return len(rows)
+
+
+def _room(scene: Scene) -> float:
+    """How many spots may be divided until pairs are as near as those of independent places.
+
+    Independent ones have each coordinate of another spot. A division adds one pair, and one spot.
+    """
+    place = scene.in_widths[scene.spots[:, AMPLITUDE] > _CLEARLY * scene.bright[0]]
+    count = len(place)
+    mixed = (
+        np.column_stack([np.roll(place[:, axis], axis * count // part) for axis in range(3)])
+        for part in _SHIFTS
+    )
+    near = [len(cKDTree(one).query_pairs(2 * _FARTHEST)) for one in (place, *mixed)]
+    expected = float(np.mean(near[1:]))
+    more = 2 * expected / max(count, 1)  # pairs that each spot adds to independent ones
+    return max(expected - near[0], 0.0) / max(1 - more, 1e-3)

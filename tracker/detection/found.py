@@ -16,7 +16,7 @@ from .noise import masked
 from .sample import checked, prepared
 from .scene import Scene, Work
 from .scoring_cpu import errors
-from .significance import inflation, peak_snr, tested
+from .significance import empirical_significance, inflation, peak_snr
 from .spots import DetectionSettings
 
 FEATURES = (
@@ -72,10 +72,10 @@ def find_in(image: NDArray, frame: int, model: SpotModel, settings: DetectionSet
         return empty()
     if settings.bodies:
         return _bodies(voxels, model, settings, work)
-    scene, z = find(voxels, model.noise, model.optics, work)
+    scene, z = find(voxels, model.noise, model.optics, work, focus=model.focus)
     if settings.fdr is not None and scene.bright[1] > 0:
         scene.bright = (0.0, 0.0)  # what is usual in a crowd says nothing about how often noise is as high
-        z = tested(scene)
+        z = empirical_significance(scene)
     choice = decide(z, voxels.shape, scene.optics.sigma, settings.fdr)
     quality = z[choice.order]
     keep = choice.keep if settings.threshold is None else int((quality > settings.threshold).sum())

@@ -16,7 +16,7 @@ from .joint_cpu import AMPLITUDE, MISFIT, NEAREST, Noise, Optics, X, Z
 from .response import Slab, bell, correlate
 from .scene import Scene, Work
 from .scoring_cpu import sweep
-from .significance import JOINT, crowding, significance, survey, tested
+from .significance import JOINT, crowding, empirical_significance, significance, survey
 
 LOW = 2.8  # standard deviations: noise alone has more than one such maximum in 25 widths squared
 _QUIET = 2.5  # standard deviations above which a voxel is no background
@@ -31,7 +31,7 @@ _TOUCHING = 2 * NEAREST  # widths within which spots are fitted to the same voxe
 _ENOUGH = 0.02  # squared standard deviations: a seventh of the errors, and what is left is far less
 _PARTINGS = 8  # times that merged spots are divided
 _STEP = 0.35  # widths that a spot moves at most in a visit
-_SURE, _TYPICAL, _FEWEST = 15.0, 5.0, 5  # standard errors at which misfit is seen; of a spot; how many spots
+_SEEN, _FEWEST = 15.0, 5  # standard errors at which misfit is seen; in how many spots
 _CLEAR = 30.0  # standard errors, of which a misfit of a tenth is three
 _LEAST_BLUR, _CROWD_BLUR, MOST_BLUR = 0.02, 0.1, 0.5  # share of the light by which a profile errs
 
@@ -109,6 +109,7 @@ def find(
     work: Work,
     rounds: int = ROUNDS,
     most_blur: float = MOST_BLUR,
+    focus: float = 1.0,
 ) -> tuple[Scene, NDArray[np.float64]]:
     """Fit a frame; returns the scene and the significance of each spot.
 
@@ -116,7 +117,7 @@ def find(
     crowd, merged spots are divided in the first one, if there are several. If the residual is wider than the
     expected noise, the noise model is too small, and significances are divided by the ratio.
     """
-    scene = Scene(image, noise, optics, work)
+    scene = Scene(image, noise, optics, work, focus=focus)
     begin(scene, LOW, pairs=True)
     for turn in range(rounds if len(scene.spots) else 0):
         fit(scene, 3)
@@ -134,16 +135,16 @@ def find(
             new = survey(scene, _NEW_LOW)
         if len(new) and len(scene.spots):
             new = new[cKDTree(scene.in_widths).query(new / scene.unit)[0] > _NEW_APART]
-        if turn == rounds - 1 or not (len(new) or (scene.active & (scene.snr > _TYPICAL)).any()):
+        if turn == rounds - 1 or not (len(new) or (scene.active & scene.sure).any()):
             break
         scene.add(new)
-    return scene, tested(scene)
+    return scene, empirical_significance(scene)
 
 
 def _part(scene: Scene, density: float) -> None:
     """Fit a crowd and divide merged spots: the spots of a crowd are about as bright as each other."""
     for turn in range(_PARTINGS):
-        if crowding(scene, scene.snr) == 0 or not (scene.snr > _TYPICAL).any():
+        if crowding(scene, scene.snr) == 0 or not scene.sure.any():
             break
         scene.bright = brightness(scene)
         fit(scene, 4)
@@ -161,10 +162,10 @@ def misfit(scene: Scene, least: float = 0.5) -> float | None:
 
     At least this share of the spots has to be bright: otherwise bright ones may be merged ones.
     """
-    sure = scene.snr > _SURE
-    if sure.sum() < max(_FEWEST, least * (scene.snr > _TYPICAL).sum()):
+    seen = scene.snr > _SEEN
+    if seen.sum() < max(_FEWEST, least * scene.sure.sum()):
         return None
-    return float(np.sqrt(max(float(np.median(scene.spots[sure, MISFIT])), 0.0)))
+    return float(np.sqrt(max(float(np.median(scene.spots[seen, MISFIT])), 0.0)))
 
 
 def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
@@ -177,7 +178,7 @@ def measure_blur(scene: Scene, most: float = MOST_BLUR) -> None:
     if share is None:
         return
     clear = (scene.snr > _CLEAR) & ~_merged(scene)
-    if clear.sum() >= max(_FEWEST, 0.5 * (scene.snr > _SURE).sum()):
+    if clear.sum() >= max(_FEWEST, 0.5 * (scene.snr > _SEEN).sum()):
         by_themselves = float(np.sqrt(max(float(np.median(scene.spots[clear, MISFIT])), 0.0)))
     else:
         by_themselves = 0.0

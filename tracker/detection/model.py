@@ -8,24 +8,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import WIDER
-from .joint import find, misfit
+from .bodies import BALL, DISC
+from .joint import begin, find, misfit
 from .joint_cpu import Noise, Optics
 from .noise import least_variance, masked, noise_line
-from .profile import BLUR, gaussian, measured
+from .null import expected_maxima
+from .profile import BLUR, gaussian, leave_halos_out, measured
 from .sample import checked, crop, middle_of, prepared
-from .scene import Work
+from .scene import Scene, Work
 from .spots import DetectionSettings, radii_of, sigma_of
 from .width import autocorrelated, salient, sharpness, width_along_z
 
 _SHAPED = 3  # parts of frames from which widths and profile are measured
 _AGAIN = 0.15  # change of the logarithm of the width after which it is measured again
-_GROW, _GROW_MORE, _GROW_AGAIN = 0.08, 3.0, 0.05  # of that logarithm; over the errors of the width; then
-_MOST_GROW = 0.4
-_LEAST_SHARP, _BODIES = 0.002, 0.05
-"""Objects that resolve are bodies if the image is sharper than crowds of spots, and if the cube root of this
-sharpness times the share of light that a common profile leaves unexplained is more: spots reach .03, and .05
-only in crowds of SNR 20 whose widths differ by 30 %; the bodies of own images and the nuclei .05 to .13."""
+_ERRORS, _MOST_GROW = 3.0, 0.4  # standard errors by which that logarithm may grow in the fit; at most so much
+_LEAST_SHARP, _BODIES = 5e-4, 0.035
+"""Objects that resolve are bodies if the image is sharper than that of spots, and if the cube root of this
+sharpness times the share of light that a common profile leaves unexplained is more: spots reach 3e-4, and
+where their width is overestimated by a sixth .028; bodies have 9e-4 and .04 at least."""
+_FOCI, _STANDS_OUT = (1.0, 0.8, 0.65), 4.5  # widths of filters over that of a spot; standard deviations
 _SHARP = 0.1
 """Largest blur in the test for bodies: a larger one would explain the misfit."""
 
@@ -42,11 +43,14 @@ class SpotModel:
         Noise of the frames after `middle` is subtracted and spots are made bright.
     optics : Optics
         Widths and profile of a spot; for bodies, the widths of the filter.
+    focus : float
+        Width of the filter that finds candidates, relative to a spot.
     """
 
     middle: float
     noise: Noise
     optics: Optics
+    focus: float
 
 
 def learn(
@@ -81,7 +85,8 @@ def learn(
         optics = _mean([measured(part, noise, optics, (0.0, 0.0), work) for part in parts[:_SHAPED]])
     if settings.bodies is None:
         settings = replace(settings, bodies=_are_bodies(parts, noise, optics, work))
-    return SpotModel(middle, noise, optics._replace(blur=BLUR)), settings
+    optics = optics._replace(blur=BLUR)
+    return SpotModel(middle, noise, optics, _focus(parts, noise, optics, work)), settings
 
 
 def noise_of(
@@ -122,18 +127,18 @@ def _measured(
     if first is None:
         return settings
     optics = gaussian(first, flat)
-    grow = _GROW + min(_GROW_MORE / max(seen, 1.0), _MOST_GROW)
+    grow = min(_ERRORS / max(seen, 1.0), _MOST_GROW)
     for _ in range(2):
         before = float(optics.sigma[1])
         optics = _mean([measured(part, noise, optics, (grow, grow), work) for part in parts[:_SHAPED]])
         if abs(np.log(optics.sigma[1] / before)) < _AGAIN:
             break
-        grow = _GROW_AGAIN
     sigma, bodies = optics.sigma, settings.bodies
     if bodies is None:
         bodies = _are_bodies(parts, noise, optics, work)
     if bodies:
-        sigma = first * [1.0, WIDER, WIDER]
+        wider = DISC if flat else BALL
+        sigma = first * [1.0, wider, wider]
     plane, along = radii_of(sigma, settings.spacing)
     return replace(settings, radius=plane, radius_z=along, bodies=bodies)
 
@@ -159,6 +164,22 @@ def _mean(optics: Sequence[Optics]) -> Optics:
         profile=np.mean([one.profile for one in optics], axis=0),
         blur=float(np.median([one.blur for one in optics])),
     )
+
+
+def _focus(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> float:
+    """The width of the filter, over that of a spot, with the most maxima beyond those of noise.
+
+    Alone, a spot stands out most in a filter as wide as it is; among others, in a narrower one.
+    """
+
+    def seen(part: NDArray[np.float32], focus: float) -> float:
+        scene = Scene(part, noise, optics, work, focus=focus)
+        height = begin(scene, _STANDS_OUT)
+        leave_halos_out(scene, height, np.ones(len(height), bool))
+        noisy = expected_maxima(np.array([_STANDS_OUT]), part.shape, focus * scene.optics.sigma)
+        return len(scene.spots) - float(noisy[0])
+
+    return max(_FOCI, key=lambda focus: sum(seen(part, focus) for part in parts[:_SHAPED]))
 
 
 def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> bool:

@@ -35,6 +35,7 @@ from .joint_cpu import (
 from .response import Slab, bells, correlate, local_maxima, slabs
 
 BACKGROUND = 5.5  # widths of the background's window in the plane, over that of a spot
+_SURE = 5.0  # standard errors
 _RESOLVED = 4.2  # standard errors at which a spot counts half in the background
 _STEEP = 3.0
 _RISE = 0.1  # of the background under a spot, in standard errors of its amplitude, that wakes it
@@ -85,12 +86,20 @@ class Scene:
     work : Work
     wider : float
         Width of the background window relative to the default.
+    focus : float
+        Width of the filter relative to a spot.
     """
 
     def __init__(
-        self, image: NDArray[np.float32], noise: Noise, optics: Optics, work: Work, wider: float = 1.0
+        self,
+        image: NDArray[np.float32],
+        noise: Noise,
+        optics: Optics,
+        work: Work,
+        wider: float = 1.0,
+        focus: float = 1.0,
     ) -> None:
-        self.image, self.noise, self.work, self.wider = image, noise, work, wider
+        self.image, self.noise, self.work, self.wider, self.focus = image, noise, work, wider, focus
         self.model = np.zeros_like(image)
         self.spots: NDArray[np.float64] = np.empty((0, COLUMNS))
         self.active = np.empty(0, bool)
@@ -113,7 +122,7 @@ class Scene:
         z, height, width = self.image.shape
         self.smoother = Smoother((z, height, width), (y, x))
         self.__dict__.pop("measured", None)
-        self.taps = bells(self.optics.sigma)
+        self.taps = bells(self.focus * self.optics.sigma)
         reach = max(len(self.taps[1]) // 2 + 1, 2)
         self.parts = list(slabs(self.image.shape, reach, self.smoother.edges[0]))
 
@@ -131,6 +140,11 @@ class Scene:
     def snr(self) -> NDArray[np.float64]:
         """(n,): amplitudes divided by their errors."""
         return self.spots[:, AMPLITUDE] / np.maximum(self.spots[:, ERROR], 1e-9)
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """(n,): which spots count whatever their amplitude is."""
+        return self.snr > _SURE
 
     @property
     def in_widths(self) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ WIDE = 1.15  # standard deviations of a residual above which its spread is the n
 JOINT = 2.38  # standard errors: a spot beside others is at least so significant, where spots are sparse
 _LEAST_JOINT = 0.3  # standard errors of any spot beside others
 _COUNTED, _ABOVE = 3.5, 3.0  # standard errors, and spreads of the residual, that counted spots exceed
-_TYPICAL, _FEWEST = 5.0, 5  # standard errors of spots whose amplitude is usual; how many are worth counting
+_FEWEST = 5  # spots that are worth counting
 _COVERED = 2.5  # areas of a spot: a box of 4 widths, where its light is
 _ENOUGH = 50  # voxels that say how wrong the model is
 _RESOLVED = 0.5  # weight of a spot whose light counts in the error of the residual
@@ -66,7 +66,7 @@ def significance(scene: Scene, which: NDArray[np.bool_] | None = None) -> NDArra
     return z - np.clip(skew, -0.6, 0.6) * (np.minimum(z, 6.0) ** 2 - 1) / 6
 
 
-def tested(scene: Scene) -> NDArray[np.float64]:
+def empirical_significance(scene: Scene) -> NDArray[np.float64]:
     """(n,): significance of each spot; where the residual is wider than noise, in spreads of the residual."""
     z = significance(scene)
     return z / scene.spread if scene.spread > WIDE else z
@@ -77,7 +77,7 @@ def _demanded(scene: Scene, error: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A priori there are as many as sure ones in the area of a spot, and amplitudes are up to the typical one.
     """
-    number, usual = crowding(scene, scene.snr), scene.spots[scene.snr > _TYPICAL, AMPLITUDE]
+    number, usual = crowding(scene, scene.snr), scene.spots[scene.sure, AMPLITUDE]
     if number == 0 or scene.spread > WIDE or len(usual) == 0:
         return np.full(len(error), JOINT)
     typical = float(np.median(usual))

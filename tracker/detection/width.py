@@ -24,6 +24,7 @@ from .scene import Scene, Work
 _WINDOWS = 4.0 * 1.45 ** np.arange(12)  # voxels, of the background
 _WINDOW = 6.0  # widths of a spot: of a background that leaves it as it is
 _HALF = 1.665  # half width of an autocorrelation over σ: 2 √ln 2
+_MOST_NARROWED = 1.6  # width of a spot over that after a background is subtracted
 _SEEN = 6.0  # standard errors of the autocorrelation at lag 1
 _PLATEAU = 0.5  # growth of the width in that of the window, of logarithms
 _LAGS_Z = 20
@@ -31,7 +32,7 @@ _USUAL = 1.5  # length of a spot along z over its width, where it is not seen
 _THINNEST = (0.5, 0.7)  # voxels, along z and in the plane
 _ROOM = 16.0  # widths of a frame: with fewer, its background bends as spots do
 _CORNER = 2.6  # radians a voxel: of the corners of a spectrum, where only noise is
-_BANDS = (0.8, 1.2), (2.5, 3.0)  # radians a width of a spot: where its power is, and where little is left
+_BANDS = (0.8, 1.2), (3.0, 3.5)  # radians a width of a spot: where its power is, and where little is left
 _SALIENT = 5.0  # standard deviations that maxima of noise hardly reach
 _MANY = 0.8  # of the largest number of such maxima
 
@@ -63,7 +64,25 @@ def autocorrelated(
     best = _plateau(tried)
     if best is None or best.sigma[1] > size / _ROOM:
         return None, tried[-1].seen
-    return np.array([best.sigma[0], best.sigma[1], best.sigma[1]]), best.seen
+    plane = _without_window(best.sigma[1], best.window)
+    return np.array([best.sigma[0], plane, plane]), best.seen
+
+
+def _without_window(sigma: float, window: float) -> float:
+    """The width of Gaussian spots that seem this wide after a background with this window is subtracted.
+
+    The background is fitted twice, so with a window's spectrum S what is left of an image has the power
+    (1 - S)^4: a sum of Gaussians. Half widths are estimated as those of images are.
+    """
+    lag = np.arange(1, int(2.2 * window) + 4, dtype=np.float64)
+    true = sigma * np.linspace(1, _MOST_NARROWED, 61)
+    spread = true[:, None] ** 2 + np.arange(5) * window**2 / 2
+    shares = np.array([1, -4, 6, -4, 1]) / spread
+    seen = [
+        _half_width(share @ np.exp(-(lag**2) / (4 * wide[:, None])))
+        for share, wide in zip(shares, spread, strict=True)
+    ]
+    return float(np.interp(sigma, [one or 0.0 for one in seen], true))
 
 
 def _plateau(tried: list[_Tried]) -> _Tried | None:
@@ -142,7 +161,7 @@ def _along_z(
 def sharpness(images: Sequence[NDArray[np.float32]], noise: Noise, sigma: float) -> float:
     """Power at wavelengths of about two widths over that at six, less two standard errors and white noise.
 
-    It does not depend on how crowded spots are. Gaussian spots have .0015; edges and texture of bodies more.
+    It does not depend on how crowded spots are. Gaussian spots have .0001; edges and texture of bodies more.
     """
     power, waves = np.zeros((2, 0))
     for image in images:
