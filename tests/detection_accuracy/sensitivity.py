@@ -19,10 +19,13 @@ import numpy as np
 from accuracy.options import scale_constant
 
 from outbid import DetectionSettings, detect
+from outbid.detection import found, model
 
 from . import agree, grid, origin
 from .cells import Cell, View, view
 
+LOADED = found, model
+"""`detect` loads these late: a module that is loaded while a constant is changed would keep the change."""
 RECORD = grid.REPOSITORY / "tests" / "detection_sensitivity.json"
 FACTORS = (0.7, 1.4)
 SEEDS = 2
@@ -118,10 +121,10 @@ def scores(change: str) -> Row:
     """Jaccard index of each image, after a change of a constant (``crowd._ALIKE*0.7``), or without any."""
     back = scale_constant(f"detection.{change}") if change else lambda: None
     try:
-        found = {cell.name: [_score(cell, seed) for seed in range(SEEDS)] for cell in CELLS}
+        seen = {cell.name: [_score(cell, seed) for seed in range(SEEDS)] for cell in CELLS}
     finally:
         back()
-    return {"jsc": found}
+    return {"jsc": seen}
 
 
 def _score(cell: Cell, seed: int) -> float:
@@ -153,9 +156,9 @@ def main(words: Sequence[str] | None = None) -> None:
     table = (
         {row["name"]: row for row in json.loads(RECORD.read_text("utf-8"))["rows"]} if RECORD.exists() else {}
     )
-    for change, found in grid.over({change: (scores, change) for change in changes}, given.workers):
-        if "error" not in found:
-            table[change] = changed(change, found, usual)
+    for change, row in grid.over({change: (scores, change) for change in changes}, given.workers):
+        if "error" not in row:
+            table[change] = changed(change, row, usual)
         rows = [table[name] for name in sorted(table)]
         mean = round(float(np.mean(list(usual["jsc"].values()))), 4)
         record = {**stated, "images": SEEDS * len(CELLS), "mean": mean, "rows": rows}

@@ -13,7 +13,7 @@ from .joint import begin, find, misfit
 from .joint_cpu import Noise, Optics
 from .noise import least_variance, masked, noise_line
 from .null import expected_maxima
-from .profile import BLUR, gaussian, leave_halos_out, measured
+from .profile import BLUR, gaussian, measured
 from .sample import checked, crop, middle_of, prepared
 from .scene import Scene, Work
 from .spots import DetectionSettings, radii_of, sigma_of
@@ -171,15 +171,23 @@ def _focus(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, w
 
     Alone, a spot stands out most in a filter as wide as it is; among others, in a narrower one.
     """
+    scenes = [Scene(part, noise, optics, work) for part in parts[:_SHAPED]]
+    for scene in scenes:
+        begin(scene, _STANDS_OUT)
 
-    def seen(part: NDArray[np.float32], focus: float) -> float:
-        scene = Scene(part, noise, optics, work, focus=focus)
-        height = begin(scene, _STANDS_OUT)
-        leave_halos_out(scene, height, np.ones(len(height), bool))
-        noisy = expected_maxima(np.array([_STANDS_OUT]), part.shape, focus * scene.optics.sigma)
-        return len(scene.spots) - float(noisy[0])
+    def seen(focus: float) -> float:
+        return sum(beyond_noise(scene, focus) for scene in scenes)
 
-    return max(_FOCI, key=lambda focus: sum(seen(part, focus) for part in parts[:_SHAPED]))
+    return max(_FOCI, key=seen)
+
+
+def beyond_noise(scene: Scene, focus: float) -> float:
+    """Number of maxima of the response to a filter that stand out, less those expected of noise."""
+    scene.focus = focus
+    scene.see(scene.optics)
+    ((place, _),) = scene.maxima(lambda slab: [scene.significance(slab)], _STANDS_OUT)
+    noisy = expected_maxima(np.array([_STANDS_OUT]), scene.image.shape, focus * scene.optics.sigma)
+    return len(place) - float(noisy[0])
 
 
 def _are_bodies(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> bool:

@@ -60,7 +60,7 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
     if (height > _STANDS_OUT).sum() < _FEWEST:
         return optics
     false = expected_maxima(height, image.shape, scene.optics.sigma)
-    leave_halos_out(scene, height, rates(false) < _NOISE)
+    _leave_halos_out(scene, height, rates(false) < _NOISE)
     first = np.log(np.maximum(scene.optics.sigma, 1e-9))
     fit(scene, 3, 0.0)
     for turn in range(_TURNS):
@@ -77,7 +77,7 @@ def measured(image: NDArray[np.float32], noise: Noise, optics: Optics, grow: Gro
     return scene.optics._replace(blur=misfit(scene) or 0.0)
 
 
-def leave_halos_out(scene: Scene, height: NDArray[np.float64], keep: NDArray[np.bool_]) -> None:
+def _leave_halos_out(scene: Scene, height: NDArray[np.float64], keep: NDArray[np.bool_]) -> None:
     """Exclude spots that may be part of the halo or a side lobe of a brighter spot."""
     for i, j in cKDTree(scene.in_widths).query_pairs(_SHADE, output_type="ndarray"):
         keep[j] &= height[j] >= _IN_SHADE * height[i]
