@@ -23,12 +23,12 @@ from .response import Slab
 from .scene import Scene
 from .significance import FAINT
 
-_SPREAD = 0.35  # of spots' amplitudes, over the typical one
+_SPREAD = 0.5  # of spots' amplitudes, over the typical one
 CROWDED = 0.05
 """Clear spots in the area of one, from which spots are looked at as a crowd: a twentieth of them merge."""
 _ALIKE = 0.8
-"""Prior: standard deviation of the logarithm of amplitudes. That of single spots is .38, by `_SPREAD`, and with
-up to four that merge at random .6. Sure spots that vary more are no crowd of similar ones."""
+"""Prior: standard deviation of the logarithm of amplitudes. That of single spots is .47, by `_SPREAD`, and up
+to four that merge at random add .52: .7 together. Sure spots that vary more are no crowd of similar ones."""
 _BRIGHTER = 1.5  # logarithm of the odds that brightness alone gives at most: some spots are brighter
 _LONGER = 0.05  # spread of the logarithm of a width along a direction
 _NEAREST, _FARTHEST = 0.4, 0.75  # widths by which the halves of a spot are moved

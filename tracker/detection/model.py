@@ -26,6 +26,7 @@ _LEAST_SHARP, _BODIES = 5e-4, 0.035
 """Objects that resolve are bodies if the image is sharper than that of spots, and if the cube root of this
 sharpness times the share of light that a common profile leaves unexplained is more: spots reach 3e-4, and
 where their width is overestimated by a sixth .028; bodies have 9e-4 and .04 at least."""
+_FEWEST_WIDTHS = 14.0  # of a frame: where a fit grows beyond that, light is uneven
 _FOCI, _STANDS_OUT = (1.0, 0.8, 0.65), 4.5  # widths of filters over that of a spot; standard deviations
 _SHARP = 0.1
 """Largest blur in the test for bodies: a larger one would explain the misfit."""
@@ -134,6 +135,8 @@ def _measured(
         if abs(np.log(optics.sigma[1] / before)) < _AGAIN:
             break
     sigma, bodies = optics.sigma, settings.bodies
+    if sigma[1] > min(min(part.shape[1:]) for part in parts) / _FEWEST_WIDTHS:
+        return settings
     if bodies is None:
         bodies = _are_bodies(parts, noise, optics, work)
     if bodies:
@@ -169,16 +172,20 @@ def _mean(optics: Sequence[Optics]) -> Optics:
 def _focus(parts: Sequence[NDArray[np.float32]], noise: Noise, optics: Optics, work: Work) -> float:
     """The width of the filter, over that of a spot, with the most maxima beyond those of noise.
 
-    Alone, a spot stands out most in a filter as wide as it is; among others, in a narrower one.
+    Alone, a spot stands out most in a filter as wide as it is; among others, in a narrower one. There have to
+    be more by two standard errors, and not more than its area or volume allows: uneven light has.
     """
     scenes = [Scene(part, noise, optics, work) for part in parts[:_SHAPED]]
     for scene in scenes:
         begin(scene, _STANDS_OUT)
 
-    def seen(focus: float) -> float:
-        return sum(beyond_noise(scene, focus) for scene in scenes)
-
-    return max(_FOCI, key=seen)
+    dimensions = 2 if optics.flat else 3
+    usual, *narrow = (sum(beyond_noise(scene, focus) for scene in scenes) for focus in _FOCI)
+    least = usual + 2 * np.sqrt(max(usual, 1.0))
+    seen = {
+        focus: n for focus, n in zip(_FOCI[1:], narrow, strict=True) if least < n < usual / focus**dimensions
+    }
+    return max(seen, key=lambda focus: seen[focus], default=_FOCI[0])
 
 
 def beyond_noise(scene: Scene, focus: float) -> float:
