@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid import match
-from outbid.detection import detect
+from outbid.detection import detect, learn_from
 from outbid.detection.crowd_cpu import moments
 from outbid.detection.joint_cpu import AMPLITUDE, COLUMNS, REACH, Noise, X, Y, Z
 from outbid.detection.profile import gaussian
@@ -117,3 +117,27 @@ def test_moments_of_a_residual_by_their_definition() -> None:
     wanted = np.einsum("zyx,zyxa,zyxb->ab", w * (image - model), d, d)
     np.testing.assert_allclose(seen[:9].reshape(3, 3), wanted, rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(seen[9], (w * p).sum(), rtol=2e-3)
+
+
+def test_large_spots_in_a_volume_are_divided_until_pairs_are_as_near_as_by_chance() -> None:
+    rng = np.random.default_rng(4)
+    shape, sigma = (24, 90, 90), (3.9, 4.6, 4.6)
+    place = rng.uniform(0, np.array(shape) - 1, (60, 3))
+    light = drawn(place, 60 * np.exp(0.4 * rng.standard_normal(len(place))), shape, sigma)
+    seen, _ = detect([rng.poisson(10 + light)], DetectionSettings(spacing=(1, 1, 1)))
+    assert len(seen) < 1.3 * len(place)
+
+
+def test_candidates_are_found_by_a_narrow_filter_in_crowds_only() -> None:
+    def focus(image: NDArray) -> float:
+        model, _ = learn_from(lambda numbers: [image for _ in numbers], 1, DetectionSettings())
+        assert model is not None
+        return model.focus
+
+    rng = np.random.default_rng(0)
+    crowded = rng.uniform(0, 90, (300, 2))
+    few = np.stack(np.meshgrid(np.arange(8, 90, 15), np.arange(8, 90, 15)), -1).reshape(-1, 2)
+    for spots, narrow in ((crowded, True), (few, False)):
+        place = np.column_stack([np.zeros(len(spots)), spots])
+        light = drawn(place, np.full(len(place), 60.0), (1, 92, 92), (0.0, 1.8, 1.8))
+        assert (focus(rng.poisson(20 + light)) < 1) == narrow
