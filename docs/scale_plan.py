@@ -40,7 +40,7 @@ def rates(record: dict[str, Any]) -> dict[str, float]:
 
 
 def _seconds_of_a_voxel(record: dict[str, Any]) -> float:
-    """On one thread, with the spots found: of the large movie of raw voxels, if it was measured."""
+    """Of each thread, spots and all: from the large movie of raw voxels, if it was measured."""
     if "images" not in record:
         return record["detection"]["seconds"] / record["detection"]["voxels"]
     found = record["images"]
@@ -99,7 +99,7 @@ def measured(record: dict[str, Any]) -> str:
     aside = any(row.get("is_beside_other_work") for row in record["linking"])
     said = "¹ Other cores of the machine had work at the same time.\n\n" if aside else ""
     speed = 1e-6 / _seconds_of_a_voxel(record)
-    said += f"Detection: {speed:.3g} million voxels a second on one thread."
+    said += f"Detection: {speed:.3g} million voxels a second for each of the threads."
     if "images" in record:
         said += _of_images(record["images"])
     if record.get("load", 0) > record.get("cores", 0) / 4:
