@@ -61,7 +61,7 @@ def run_page(_app: Sphinx, name: str, source: list[str]) -> None:
     folder = HERE / "_run" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    source[0] = blocks.with_output(renew.renewed(source[0]), folder)
+    source[0] = blocks.with_output(renew.dated(renew.renewed(source[0])), folder)
 
 
 def examples_as_code(_app: Sphinx, _context: Context, lines: list[str]) -> None:

@@ -2,12 +2,14 @@
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``, so that pages can be read as they are
 in the repository; NAME is a function of `tables`, `posterior_tables` or `paper_tables`, or ``front_page``.
-The build renews what it shows.
+The build renews what it shows, and states beneath a table the commit and date of its record, and whether the
+code is newer (tests/records.py).
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import detection_tables
@@ -18,6 +20,28 @@ import shard_tables
 import tables
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY / "tests"))
+import records  # noqa: E402
+
+RECORD_OF = {
+    "accuracy": "nightly",
+    "certified": "assignments",
+    "detection_grid": "detection",
+    "detection_recorded": "detection",
+    "detection_summary": "detection",
+    "detection_whole_way": "detection",
+    "faults": "damaged files",
+    "gpu_record": "GPU",
+    "gpu_scaling": "GPU, longer",
+    "huge_movie": "GPU, longer",
+    "paper_claims": "papers",
+    "posterior_behind": "divisions",
+    "posterior_decision": "learned links",
+    "posterior_developed": "learned links",
+    "posterior_reported": "learned links",
+    "scale_measured": "movies of any size",
+}
+"""The record of tests/records.py from which a table is made."""
 _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 _VALUE = re.compile(r"(<!-- value: (\w+) -->).*?(<!-- /value -->)")
 
@@ -32,6 +56,15 @@ def renewed(text: str) -> str:
     """A page with its tables as the code and the records have them."""
     text = _PLACE.sub(lambda found: f"{found[1]}\n{_made(found[2])}\n\n{found[3]}", text)
     return _VALUE.sub(lambda found: f"{found[1]}{_made(found[2])}{found[3]}", text)
+
+
+def dated(text: str) -> str:
+    """A page with the age of the record beneath each table that is made from one."""
+    return _PLACE.sub(lambda found: f"{found[0]}{_age(found[2])}", text)
+
+
+def _age(table: str) -> str:
+    return f"\n\n{records.sentence_of(RECORD_OF[table])}\n" if table in RECORD_OF else ""
 
 
 def _made(name: str) -> str:

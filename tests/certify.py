@@ -8,7 +8,6 @@ optimum, to 1e-12 of the magnitudes that it pays.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -143,12 +142,6 @@ def judged(seed: int) -> Counter[str]:
     return small(seed, 2000) + large(seed, 5)
 
 
-def sources() -> dict[str, str]:
-    """SHA-256 of the sources that are judged."""
-    paths = sorted(REPOSITORY.glob("tracker/assignment/*.py"))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-
-
 def main() -> None:
     sys.path.insert(0, str(REPOSITORY / "tests" / "benchmarks"))
     import measure
@@ -168,7 +161,7 @@ def main() -> None:
             sys.stderr.write(f"{seed * 2000} problems, {wrong} wrong answers\n")
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
     total = sum(count for name, count in found.items() if ": " in name)
-    record = {**origin, "assignments": total, "outcomes": dict(sorted(found.items())), "sources": sources()}
+    record = {**origin, "assignments": total, "outcomes": dict(sorted(found.items()))}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

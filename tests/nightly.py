@@ -1,15 +1,13 @@
 """The longer checks, and what they measured last: ``make nightly`` renews tests/nightly_record.json.
 
 Tests with the marker `nightly` are left out of ``make test``. The record holds commit, date, machine, the
-outcome of each of them, the accuracy on recorded movies, and a hash of every source that these judge.
-test_nightly_record.py compares the hashes, so a source cannot change without another run.
+outcome of each of them, and the accuracy on recorded movies. records.py states its age.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -23,13 +21,6 @@ from outbid import TrackingRun, TrackingSettings, Tracks, read_tracks, score, tr
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = REPOSITORY / "tests" / "nightly_record.json"
 DATA = REPOSITORY.parent / "shared" / "data"
-JUDGED = (
-    "tracker/assignment/*.py", "tracker/calibrate/*.py", "tracker/divisions/*.py", "tracker/refine/*.py",
-    "tracker/gaps.py", "tracker/gating*.py", "tracker/linking.py", "tracker/live.py", "tracker/margins.py",
-    "tracker/matching*.py", "tracker/motion.py", "tracker/neighbours*.py", "tracker/tracking.py",
-    "tracker/tracks*.py",
-)  # fmt: skip
-"""Sources whose change asks for another run."""
 MOVIES = (
     ("celegans/L1.csv", 1), ("celegans/L1.csv", 3), ("celegans/L2.csv", 1), ("celegans/L5.csv", 1),
     ("ascidian/Pm05.csv", 1), ("ascidian/Pm08.csv", 1), ("ascidian/Pm08.csv", 5), ("mouse_geff/tidy.csv", 1),
@@ -37,15 +28,6 @@ MOVIES = (
     ("turbulence/subcube.csv", 1), ("turbulence/subcube.csv", 2),
 )  # fmt: skip
 """Recorded movies beside the checkout, and every how many-th frame is linked."""
-
-
-def sources() -> dict[str, str]:
-    """SHA-256 of every source that is judged."""
-    paths = sorted(path for pattern in JUDGED for path in REPOSITORY.glob(pattern))
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
 
 
 def marked() -> set[str]:
@@ -102,7 +84,7 @@ def main() -> None:
     parser.add_argument("report", type=Path, help="pytest's --junitxml of the tests with the marker nightly")
     tests = outcomes(parser.parse_args().report)
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, "tests": tests, "accuracy": list(accuracy()), "sources": sources()}
+    record = {**origin, "tests": tests, "accuracy": list(accuracy())}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     failed = [name for name, test in tests.items() if test["outcome"] != "passed"]
     sys.exit(f"Not passed: {', '.join(failed)}" if failed else 0)

@@ -8,7 +8,6 @@ sizes it completed are kept. docs/explanation/papers.md is made from it.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import multiprocessing
 import sys
@@ -25,15 +24,6 @@ from outbid.simulate.paper import Claim, Extent, Paper, conduct_paper, mean_rows
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = REPOSITORY / "tests" / "papers_record.json"
-SOURCES = (
-    "simulate/paper.py",
-    "simulate/matrices.py",
-    "simulate/replay.py",
-    "simulate/scaling.py",
-    "simulate/experiments/papers/*.py",
-    "simulate/experiments/papers/*.json",
-)
-"""Files whose change means that the record is renewed."""
 EXTENTS: dict[str, dict[str, tuple[Extent, ...]]] = {
     "gpu": {
         "date-nagi-table2": (Extent((1000, 2000, 3000, 4000, 5000), 5, "gpu"),),
@@ -67,15 +57,6 @@ In Tables 4 and 5, shards that take turns on one GPU find the messages of 2, 4 a
 """
 GRACE = 1.3
 """Times its seconds after which a table is ended in the midst of a run."""
-
-
-def sources() -> dict[str, str]:
-    """SHA-256 of every file that decides what is measured."""
-    paths = sorted(path for pattern in SOURCES for path in REPOSITORY.glob(pattern))
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
 
 
 class Kept(Paper):
@@ -159,7 +140,6 @@ def main() -> None:
             "machine": measure.provenance(),
             **part,
         }
-        record["sources"] = sources()
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -33,10 +33,6 @@ def test_what_falls_short_is_counted_and_marked() -> None:
     assert sum(counts) == detection_tables.detection_grid().count(" *")
 
 
-def test_the_detector_is_as_it_was_measured() -> None:
-    assert detection_tables.record()["sources"] == run.judged_sources(), "run make detection-accuracy"
-
-
 def test_each_task_was_measured_once_or_is_named_as_missing() -> None:
     whole = detection_tables.record()
     assert all(len(one["commit"]) == 40 and one["date"] and one["machine"] for one in whole["runs"])

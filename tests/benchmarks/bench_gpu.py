@@ -3,9 +3,8 @@
 Points are uniform at density 1; lengths are in units of density^(-1/3). `displacement` is the standard
 deviation of a step along one axis (kappa); 5 % of the particles are replaced. Positions are in device memory
 before; everything that `match` does is timed: candidates, costs, bids, paths, certificate, margins. The
-median of five runs counts. `--record` starts a new tests/gpu_record.json with the origin, a hash of every
-kernel source and the test results; the other benchmarks add their tables. The tests compare those hashes with
-the sources.
+median of five runs counts. `--record` starts a new tests/gpu_record.json with the origin and the test
+results; the other benchmarks add their tables.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ The longer ones, which `make gpu-test` leaves out, keep theirs in tests/gpu_long
 
 from __future__ import annotations
 
-import hashlib
 import json
 import statistics
 import subprocess
@@ -50,8 +49,8 @@ def once(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def begin_record(tests: dict[str, int]) -> None:
-    """Write the record anew: its origin, tests and a hash of every kernel source."""
-    _write({**_origin(), "tests": tests, "sources": source_hashes()})
+    """Write the record anew: its origin and tests."""
+    _write({**_origin(), "tests": tests})
 
 
 def recorded(table: str, rows: Iterable[measure.Row], seconds: float) -> Iterator[measure.Row]:
@@ -60,14 +59,14 @@ def recorded(table: str, rows: Iterable[measure.Row], seconds: float) -> Iterato
     Raises
     ------
     SystemExit
-        If a kernel has changed since the record was begun.
+        If the record was begun at another commit.
     """
     begun, done = time.monotonic(), []
     for row in rows:
         done.append(row)
         record = json.loads(RECORD.read_text("utf-8"))
-        if record["sources"] != source_hashes():
-            raise SystemExit("A kernel has changed since the record was begun. Run `make gpu-test` again.")
+        if record["commit"] != measure.commit():
+            raise SystemExit("The record was begun at another commit. Run `make gpu-test` again.")
         _write(record | {table: done})
         yield row
         if time.monotonic() - begun > seconds:
@@ -103,15 +102,6 @@ def _origin() -> dict[str, str]:
         "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "driver": driver or "unknown",
         "provenance": f"CuPy {cupy.__version__}, {measure.provenance()}",
-    }
-
-
-def source_hashes() -> dict[str, str]:
-    """SHA-256 of every file whose change means that the GPU tests must be run again."""
-    names = [*REPOSITORY.glob("tracker/**/*.cu*"), *REPOSITORY.glob("tracker/**/*_gpu.py")]
-    return {
-        path.relative_to(REPOSITORY).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(names)
     }
 
 

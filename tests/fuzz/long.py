@@ -1,14 +1,13 @@
 """``python -m fuzz.long``, in the folder tests: many processes for minutes, and the record of it.
 
 An hour is divided over processes with numbers of their own. The record, tests/fuzz_record.json, holds
-commit, date, machine, what became of the cases of each format, the planted faults with the number of the
-first case that shows each, and a hash of every reader that was judged.
+commit, date, machine, what became of the cases of each format, and the planted faults with the number of the
+first case that shows each.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
@@ -16,8 +15,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
-
-from .measured import WRITERS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests" / "fuzz_record.json"
@@ -29,13 +26,6 @@ _ONE_THREAD = {
 """Stacks of threads and pools of memory count as address space, which is limited."""
 _APART = 10**7
 """Numbers of cases that belong to one process."""
-
-
-def sources() -> dict[str, str]:
-    """SHA-256 of the readers."""
-    paths = sorted((REPOSITORY / "tracker" / "formats").glob("*.py"))
-    read = [path for path in paths if path.stem not in WRITERS]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in read}
 
 
 def begin(*words: object) -> subprocess.Popen[str]:
@@ -89,7 +79,6 @@ def main() -> None:
         "outcomes": {name: dict(sorted(counts.items())) for name, counts in tally.items()},
         "finds": [find for one in [*found, reached, judged] for find in one["finds"]],
         "planted": judged["planted"], "branches": {k: round(v, 1) for k, v in reached["reached"].items()},
-        "sources": sources(),
     }  # fmt: skip
     given.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     sys.stderr.write(f"{record['cases']} cases, {len(record['finds'])} faults\n")

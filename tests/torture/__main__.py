@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -23,17 +22,8 @@ from .writers import WRITERS, Writer, make_inputs
 REPOSITORY = Path(__file__).resolve().parents[2]
 _SLOW = 8
 """Slow commands have their turn in one of so many rounds."""
-_JUDGED = ("atomic", "staged", "outputs", "records", "parts")
-"""Modules of `outbid.formats` on which it depends how files appear."""
 Report = dict[str, Any]
 """Hours of all processes, trials of each act, finds, and names of the writers."""
-
-
-def sources() -> dict[str, str]:
-    """SHA-256 of what is judged."""
-    paths = [REPOSITORY / "tracker" / "formats" / f"{name}.py" for name in _JUDGED]
-    paths.append(REPOSITORY / "tracker" / "_interrupt.py")
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def trials(
@@ -132,7 +122,7 @@ def _record(report: Report, path: Path) -> None:
     import measure
 
     origin = {"commit": measure.commit(), "date": measure.today(), "machine": measure.provenance()}
-    record = {**origin, **report, "hours": round(report["hours"], 2), "sources": sources()}
+    record = {**origin, **report, "hours": round(report["hours"], 2)}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
