@@ -1,5 +1,7 @@
 """How large code is, and in which words it is written: ``python tests/size.py tracker/model tracker/learn``.
 
+``python tests/size.py --lower`` lowers the budgets of tests/budgets.toml to what the folders have.
+
 Lines, named constants, kernels, the largest file, functions with many arguments, classes with many fields
 that change; and words of names for which the field has a term, each with how often a name holds it.
 """
@@ -9,12 +11,16 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+REPOSITORY = Path(__file__).resolve().parent.parent
+BUDGETS = REPOSITORY / "tests" / "budgets.toml"
 REPLACED = frozenset((
     "linking", "linkmodel", "follower", "before", "follow", "strange", "alone", "swept", "headings",
     "look", "closely", "weigh", "weighed", "chained", "futures", "bridges", "untangle", "exchanged",
@@ -132,5 +138,56 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def budgets() -> dict[str, dict[str, int | str]]:
+    """The most lines, named constants and kernels of each folder, without its folders."""
+    return tomllib.loads(BUDGETS.read_text("utf-8"))
+
+
+def counted(folder: str) -> dict[str, int]:
+    """Lines, constants and kernels of the sources of a folder that git knows, CUDA sources among them."""
+    words = ["git", "ls-files", "--", *(f":(glob){folder}/*.{end}" for end in ("py", "cu", "cuh"))]
+    listed = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    paths = [path for name in listed.splitlines() if (path := REPOSITORY / name).exists()]
+    size = sized([path for path in paths if path.suffix == ".py"])
+    texts = [path.read_text("utf-8") for path in paths if path.suffix != ".py"]
+    return {
+        "lines": size.lines + sum(text.count("\n") for text in texts),
+        "constants": size.constants,
+        "kernels": size.kernels + sum(text.count("__global__") for text in texts),
+    }
+
+
+def folders() -> list[str]:
+    """Every folder with sources that git knows."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.cu", "*.cuh"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted({str(Path(name).parent) for name in listed.stdout.splitlines()})
+
+
+def lower() -> None:
+    """Write budgets that are no higher than what the folders have; a folder without a budget gets none."""
+    rows = []
+    for folder, budget in budgets().items():
+        now = counted(folder)
+        if not now["lines"]:
+            continue
+        rows.append(f'["{folder}"]')
+        rows += [
+            f"{key} = {json.dumps(value)}" if isinstance(value, str) else f"{key} = {min(value, now[key])}"
+            for key, value in budget.items()
+        ]
+        rows.append("")
+    heads = [line for line in BUDGETS.read_text("utf-8").splitlines() if line.startswith("#")]
+    BUDGETS.write_text("\n".join([*heads, "", *rows]), "utf-8")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--lower"]:
+        lower()
+        sys.exit()
     sys.stdout.write(json.dumps(asdict(sized([Path(word) for word in sys.argv[1:]])), indent=1) + "\n")
