@@ -39,6 +39,7 @@ OUT ?= demo
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
+	$(VENV)/bin/outbid warm-up
 	@echo "Removing the identities from the sample, linking it with no option set, scoring against the truth:"
 	sample=$$($(VENV)/bin/python -c 'import outbid.data; print(outbid.data.sample("walks"))'); \
 	  $(VENV)/bin/outbid track "$$sample" -o $(OUT)/tracks.csv --overwrite; \

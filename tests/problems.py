@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from outbid import AssignmentProblem, DenseCosts, SparseCosts
@@ -152,3 +153,42 @@ def optional(costs: NDArray, rng: Rng) -> AssignmentProblem:
     if costs.dtype.kind in "iu":
         draw = [np.rint(side).astype(np.int64) for side in draw]
     return AssignmentProblem(DenseCosts(costs), *draw)
+
+
+EXACT = ("bid_and_augment", "sparsified", "auction", "hungarian", "jonker_volgenant")
+
+
+def reference_cost(problem: AssignmentProblem) -> float:
+    """Least cost by SciPy on the full augmented matrix; inf where there is no perfect matching."""
+    rows, cols = problem.shape
+    costs = problem.costs
+    dense = np.full((rows, cols), np.inf)
+    if isinstance(costs, DenseCosts):
+        dense[:] = costs.values
+    else:
+        dense[costs.rows, costs.indices] = costs.values
+    if not problem.is_perfect:
+        augmented = np.full((rows + cols, rows + cols), np.inf)
+        augmented[:rows, :cols] = dense
+        augmented[rows:, cols:] = 0
+        augmented[np.arange(rows), cols + np.arange(rows)] = problem.row_unmatched
+        augmented[rows + np.arange(cols), np.arange(cols)] = problem.col_unmatched
+        dense = augmented
+    try:
+        row, col = linear_sum_assignment(dense)
+    except ValueError:
+        return np.inf
+    return dense[row, col].sum()
+
+
+def assert_certified(answer, rounding: float = 0.0) -> None:
+    """The duals satisfy every constraint, so their sum really is a lower bound."""
+    problem = answer.problem
+    row_unmatched, col_unmatched = problem.unmatched()
+    sparse = problem.costs.sparse()
+    u, v = answer.row_dual, answer.col_dual
+    assert (u[sparse.rows] + v[sparse.indices] <= sparse.values + rounding).all()
+    if problem.is_perfect and problem.shape[0] > problem.shape[1]:
+        row_unmatched, col_unmatched = np.zeros(problem.shape[0]), np.full(problem.shape[1], np.inf)
+    assert (u <= row_unmatched + rounding).all()
+    assert (v <= col_unmatched + rounding).all()

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scenes import simulated
 
 from outbid import (
     Detections,
@@ -28,13 +29,6 @@ from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
-
-
-def simulated(motion, *, particles=800, frames=20, noise=0.0, miss=0.0, clutter=0.0, seed=1) -> Tracks:
-    """A movie of one particle a unit of volume, so that steps are in units of density^(-1/3)."""
-    box = (particles ** (1 / 3),) * 3
-    settings = WalkSettings(motion, particles, frames, box, "reflect", 0.02, 0.02, seed=seed)
-    return observe(walk(settings), Microscope((noise,) * 3, miss, clutter), box=box, seed=seed)
 
 
 def f1_of(links, truth: Tracks) -> float:

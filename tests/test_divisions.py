@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scenes import merged, tissue
 
 from outbid import Detections, TrackingSettings, Tracks, divisions, read_tracks, score, track
 from outbid import calibrate as calibration
@@ -20,44 +18,6 @@ from outbid.refine.movie import movie_of
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk, PersistentWalk
 from outbid.simulate.walks import WalkSettings, walk
-
-
-def tissue(
-    seed: int = 0,
-    cells: int = 150,
-    frames: int = 30,
-    apart: float = 0.25,
-    rate: float = 0.02,
-    off: float = 0.0,
-    missed: float = 0.0,
-) -> Tracks:
-    """Cells in a growing box that jitter; some divide in each frame, the daughters parting to both sides.
-
-    The middle between them is off by such a share of their distance: 0.5 if one stays where the mother was.
-    """
-    rng = np.random.default_rng(seed)
-    place, name = rng.uniform(0, cells ** (1 / 3), (cells, 3)), np.arange(cells)
-    frame, position, track_id, parent = [], [], [], []
-    mother = np.full(cells, -1)
-    named = cells
-    for t in range(frames):
-        frame += [t] * len(place)
-        position.append(place)
-        track_id.append(name)
-        parent.append(mother)
-        divides = rng.random(len(place)) < rate
-        axis = rng.normal(size=(divides.sum(), 3))
-        axis *= apart / np.linalg.norm(axis, axis=1, keepdims=True)
-        new, away = named + np.arange(2 * divides.sum()), 2 * off * axis
-        named += len(new)
-        place = np.concatenate([place[~divides], place[divides] + away + axis, place[divides] + away - axis])
-        place = (place + rng.normal(0, 0.04, place.shape)) * 1.007
-        mother = np.concatenate([mother[~divides], name[divides], name[divides]])
-        name = np.concatenate([name[~divides], new])
-    seen = rng.random(len(frame)) >= missed
-    detections = Detections.from_table(np.array(frame)[seen], np.concatenate(position)[seen])
-    ids, parents = np.concatenate(track_id)[seen], np.concatenate(parent)[seen]
-    return Tracks.from_track_ids(detections, ids, np.where(np.isin(parents, ids), parents, -1))
 
 
 def division_f1(found: np.ndarray, truth: Tracks) -> float:
@@ -279,21 +239,6 @@ def test_divisions_are_as_likely_as_they_say(monkeypatch, real_data, name, strid
     ((_, branches),) = found
     right = score(run.tracks, truth, families=["divisions"]).values["division_precision"]
     assert branches.probability.mean() == pytest.approx(right, abs=0.06)
-
-
-def merged(seen: Detections, apart: float, rng: np.random.Generator) -> Detections:
-    """What is seen where particles nearer to each other than `apart` are one spot."""
-    frames, places = [], []
-    for frame in np.unique(seen.frame):
-        place = seen.position[seen.frame == frame]
-        near = cKDTree(place).query_pairs(apart, output_type="ndarray")
-        graph = coo_matrix((np.ones(len(near)), near.T), (len(place), len(place)))
-        spots, spot = connected_components(graph, directed=False)
-        frames += [frame] * spots
-        sums = np.stack([np.bincount(spot, column) for column in place.T], axis=1)
-        places.append(sums / np.bincount(spot)[:, None])
-    place = np.concatenate(places)
-    return Detections.from_table(frames, place + rng.normal(0, 0.05 * apart, place.shape))
 
 
 @pytest.mark.parametrize("seed", [0, 1])

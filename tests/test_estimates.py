@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scenes import simulated
 from scipy.optimize import nnls
-from test_calibrate import simulated
 
 from outbid.calibrate import calibrate
 from outbid.calibrate.estimates import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import assert_refused, run
-from test_experiments import TINY, interrupt, table, without_seconds
+from experiment_runs import TINY, interrupt, table, without_seconds
 
 from outbid.simulate.experiment import Trial
 from outbid.simulate.experiments import experiment_named

@@ -1,6 +1,5 @@
 """Experiments: theory holds, rows depend on nothing but the seeds, absent rivals are named."""
 
-import csv
 import json
 import os
 import sys
@@ -10,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import assert_refused, run
+from experiment_runs import TINY, interrupt, table, without_seconds
 
 from outbid import ResourceError, Tracks
 from outbid.simulate.bootstrap import interval
 from outbid.simulate.comparison import TUNING_SEEDS, against_the_best, linked_and_scored, tuned, ways_of
 from outbid.simulate.conduct import Outcome, conduct, json_of
-from outbid.simulate.experiment import Experiment, Row, Size, Trial, rows_of, summary_of
+from outbid.simulate.experiment import Row, Size, Trial, rows_of, summary_of
 from outbid.simulate.experiments import EXPERIMENTS, experiment_named
 from outbid.simulate.experiments.calibration import confidence, persistence_of
 from outbid.simulate.experiments.papers import PAPERS
@@ -25,18 +25,8 @@ from outbid.simulate.plans import plan
 from outbid.simulate.scenes import Scene
 from outbid.simulate.theory import nearest, nearest_precision
 
-TINY = ("--quick", "--seeds", "1", "--frames", "6", "--particles", "60")
 UNTUNED = ("--where", "given=nothing")
 OURS = ("--where", "linker=outbid,plain,velocity,nearest,whole")
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def without_seconds(rows: list[Row]) -> list[Row]:
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
 # ---------------------------------------------------------------- what experiments say is true
@@ -245,21 +235,6 @@ def test_a_record_repeats_its_run(tmp_path: Path) -> None:
     a, b = (table(tmp_path / folder / "kappa.csv") for folder in "ab")
     assert without_seconds([*a]) == without_seconds([*b])
     assert len(a) == 3
-
-
-def interrupt(experiment: Experiment, after: int, monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
-    """Let the experiment be interrupted after some trials, and list those that were done."""
-    measure = experiment.measure
-    done: list[Trial] = []
-
-    def interrupted(trial: Trial) -> list[Row]:
-        if len(done) == after:
-            raise KeyboardInterrupt
-        done.append(trial)
-        return measure(trial)
-
-    monkeypatch.setattr(experiment, "measure", interrupted)
-    return done
 
 
 def test_an_interrupted_run_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

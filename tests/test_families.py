@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from old_families import families
 
 from outbid.divisions import generations_cpu as kernels
 from outbid.divisions.families import FREEDOM, Families, Nearby, Usual, log_t
@@ -15,13 +16,6 @@ from outbid.divisions.parting import log_odds, parting_of, probabilities
 from outbid.divisions.relink import choice_of, family_chances, reachable, relinked
 from outbid.refine.linking import Linking
 from outbid.refine.movie import Movie
-
-
-def families(mother: list[int], first: list[int], second: list[int]) -> Families:
-    """Families of which nothing but the rows is known."""
-    rows = [np.array(side, dtype=np.int64) for side in (mother, first, second)]
-    none, zero, axes = np.zeros(len(mother), dtype=np.bool_), np.zeros(len(mother)), (len(mother), 3)
-    return Families(*rows, none, none, zero, zero, np.zeros(axes), *[zero] * 4, 1.0, 1e-4, 0.0)
 
 
 def some(rng: np.random.Generator, daughters: int, others: int) -> Families:

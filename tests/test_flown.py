@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_lost_frames import lost
-from test_pace import f1_of
+from scenes import carried, f1_of, lost, over_gaps
 
-from outbid import Detections, Tracks, track
+from outbid import Detections, track
 from outbid.motion import Motion
 from outbid.refine.bridges import with_gaps
 from outbid.refine.candidates import pairs_of
@@ -20,28 +19,6 @@ from outbid.refine.movie import movie_of
 from outbid.refine.untangle import untangled
 from outbid.refine.weigh import link_pass
 from outbid.simulate.scenes import Scene
-
-
-def carried(jitter=0.0, drift=0.0, disc=0.0, frames=50, count=300, side=7.0, step=0.03, miss=0.15) -> Tracks:
-    """Particles on a stage that jitters and drifts, by so much a frame, or on a disc that turns."""
-    rng = np.random.default_rng(0)
-    place, stage = [rng.uniform(0, side, (count, 3))], np.zeros((frames, 3))
-    for _ in range(frames - 1):
-        z, y, x = (place[-1] - side / 2).T
-        turn = 2 * disc / side * np.stack([0 * z, x, -y], axis=1)
-        place.append(place[-1] + turn + step * rng.normal(size=(count, 3)))
-    stage[1:, 1:] = np.cumsum(drift + jitter * rng.normal(size=(frames - 1, 2)), axis=0)
-    path = np.array(place) + stage[:, None] + 0.01 * rng.normal(size=(frames, count, 3))
-    frame, who = np.nonzero(rng.random(path.shape[:2]) >= miss)
-    return Tracks.from_track_ids(Detections(frame.astype(np.int32), path[frame, who]), who)
-
-
-def over_gaps(truth: Tracks, tracks: Tracks) -> float:
-    """Share of the true links over frames that are seen that are found."""
-    number = np.unique(truth.detections.frame, return_inverse=True)[1]
-    source, target = number[truth.links].T
-    found = {tuple(link) for link in tracks.links.tolist()}
-    return float(np.mean([tuple(link) in found for link in truth.links[target > source + 1].tolist()]))
 
 
 @pytest.mark.parametrize(("disc", "least"), [(0.0, 0.985), (0.2, 0.958)])

@@ -9,8 +9,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from problems import ALL_FAMILIES, optional
-from test_assign import EXACT, assert_certified, reference_cost
+from problems import ALL_FAMILIES, EXACT, assert_certified, optional, reference_cost
 
 from outbid import AssignmentProblem, DenseCosts, PointCosts, SparseCosts, Status, assign
 from outbid._arrays import to_device, to_host

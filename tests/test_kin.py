@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from old_families import families
 from scipy.stats import norm
-from test_families import families
 
 from outbid.divisions import kin_cpu as kernels
 from outbid.divisions.generations import Lives

@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from checkout import REPOSITORY, git_files
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 HEAVY = [
     "numpy",
     "scipy",
@@ -38,14 +38,6 @@ FOLDERS = {
     "data": "outbid.data",
 }
 """The package that each folder is."""
-
-
-def git_files(*patterns: str) -> list[Path]:
-    command = ["git", "ls-files", "-z", "--", *patterns]
-    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    return [REPOSITORY / name for name in listed.stdout.split("\0") if name and (REPOSITORY / name).exists()]
 
 
 def modules() -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_flown import carried
-from test_live import followed
+from scenes import carried, followed
 
 from outbid import Detections, ResourceError, TrackingSettings, Tracks, score, track
 from outbid.calibrate.calibration import Calibration

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_flown import carried, over_gaps
-from test_lost_frames import lost
-from test_rehearsal import crowded
+from scenes import carried, crowded, followed, lost, over_gaps
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.calibrate.calibration import Calibration
-from outbid.live import Joined, Live
+from outbid.live import Live
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
@@ -30,13 +28,6 @@ def learned(seen: Detections) -> Calibration:
     calibration = track(seen, PAST).learned
     assert calibration is not None
     return calibration
-
-
-def followed(live: Live, seen: Detections) -> tuple[Tracks, list[Joined]]:
-    """Tracks of a movie that is added frame by frame."""
-    start = seen.frame_start
-    found = [live.add(seen.position[slice(*start[f : f + 2])]) for f in range(len(start) - 1)]
-    return Tracks.from_track_ids(seen, np.concatenate([each.track for each in found])), found
 
 
 @pytest.mark.parametrize(("miss", "persistence"), [(0.1, 3.0), (0.0, 3.0), (0.1, 0.0)])

@@ -2,26 +2,10 @@
 
 import numpy as np
 import pytest
+from scenes import blinking, seen_of
 
-from outbid import Detections, TrackingSettings, Tracks, score, track
+from outbid import TrackingSettings, score, track
 from outbid.calibrate.rates import lengthened
-
-
-def seen_of(place, seen) -> Tracks:
-    """Detections of places (F, N, 3) that are seen (F, N), and links to where each is seen next."""
-    frame, who = np.nonzero(seen)
-    detections = Detections(frame.astype(np.int32), place[seen])
-    order = np.lexsort((frame, who))
-    same = who[order][1:] == who[order][:-1]
-    links = np.column_stack([order[:-1][same], order[1:][same]])
-    return Tracks(detections, links[np.argsort(links[:, 0])])
-
-
-def blinking(missed: float, step: float = 0.05, count: int = 400, frames: int = 30) -> Tracks:
-    """Particles that diffuse, each missed in so many frames."""
-    rng = np.random.default_rng(4)
-    place = rng.uniform(0, 9, (count, 3)) + np.cumsum(rng.normal(0, step, (frames, count, 3)), axis=0)
-    return seen_of(place, rng.random((frames, count)) >= missed)
 
 
 def scored(run, truth):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_pace import f1_of, walks
+from scenes import f1_of, lost, stuck, walks
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.calibrate.maximise import Bias, motion_learned
@@ -16,12 +16,6 @@ from outbid.refine.linking import Linking, LinkModel
 from outbid.refine.looks import BY_DETECTIONS
 from outbid.refine.movie import movie_of
 from outbid.simulate.scenes import Scene
-
-
-def lost(truth: Tracks, frames) -> Tracks:
-    """The movie without some frames; the others keep their numbers."""
-    kept = ~np.isin(truth.detections.frame, frames)
-    return truth.take(kept)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +121,6 @@ def numbered(truth: Tracks, when) -> Tracks:
     seen = truth.detections
     frames = np.unique(seen.frame, return_inverse=True)[1]
     return Tracks(Detections(np.asarray(when, np.int32)[frames], seen.position), truth.links)
-
-
-def stuck(when) -> Detections:
-    """Particles that stay where they are, but for noise."""
-    rng = np.random.default_rng(0)
-    place = rng.uniform(0, 9, (700, 3)) + 0.05 * rng.normal(size=(len(when), 700, 3))
-    return Detections(np.repeat(when, 700).astype(np.int32), place.reshape(-1, 3))
 
 
 def test_the_middle_of_a_movie_may_have_no_two_frames_one_interval_apart():

@@ -11,8 +11,8 @@ from commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import gated, moved_cloud
+from scenes import tissue
 from strategies import sparse_problems
-from test_divisions import tissue
 
 from outbid import (
     Assignment,

@@ -8,20 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
-from test_divisions import merged, tissue
+from scenes import backward, merged, tissue
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track, write_tracks
 from outbid.refine.linking import Linking, turned
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-
-
-def backward(tracks: Tracks) -> Tracks:
-    """The same tracks in the movie run backward."""
-    seen, last = tracks.detections, len(tracks.detections) - 1
-    links = last - tracks.links[:, ::-1]
-    turned_round = Detections.from_table((seen.frame.max() - seen.frame)[::-1], seen.position[::-1])
-    return Tracks(turned_round, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
 def test_particles_that_fuse_are_found_if_asked_for() -> None:

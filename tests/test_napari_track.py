@@ -109,7 +109,7 @@ def test_colours_distinguish_doubtful_links_from_sure_ones(window: "Window") -> 
 
 
 def test_divisions_stand_in_the_graph(window: "Window") -> None:
-    from test_divisions import tissue
+    from scenes import tissue
 
     seen = tissue(cells=60, frames=20).detections
     window.viewer.add_points(rows_of(seen), name="tissue", size=0.1, scale=(1, 10, 10, 10))
@@ -129,8 +129,7 @@ def test_divisions_stand_in_the_graph(window: "Window") -> None:
 
 
 def test_what_fuses_has_two_parents_in_the_graph(window: "Window") -> None:
-    from test_divisions import tissue
-    from test_merges import backward
+    from scenes import backward, tissue
 
     seen = backward(tissue(cells=60, frames=20, apart=0.15)).detections
     window.viewer.add_points(rows_of(seen), name="vesicles", size=0.1)
@@ -159,7 +158,7 @@ def test_what_is_given_is_taken_and_comes_back_from_the_result(window: "Window")
 
 
 def test_a_result_that_loses_its_divisions_stays_the_one_that_is_edited(window: "Window") -> None:
-    from test_divisions import tissue
+    from scenes import tissue
 
     window.viewer.add_points(rows_of(tissue(cells=60, frames=20).detections), name="tissue", size=0.1)
     form = window.form("Track particles")

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_layout import REPOSITORY
+from checkout import REPOSITORY
 
 NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
 

@@ -8,37 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from scenes import Points, diffusing, film
 
 from outbid import Detections, InputError, Tracks, score, track
 from outbid.calibrate.overlooked import overlooked
 from outbid.refine.linking import Linking
 from outbid.refine.movie import movie_of
 
-Points = NDArray[np.float64]
-Step = Callable[[Points, int], Points]
-
-
-def film(step: Step, *, particles: int = 300, frames: int = 20, drop: tuple[int, ...] = ()) -> Tracks:
-    """Particles in a box, some 5 from each other, each frame by a step from the last."""
-    place, places = np.random.default_rng(1).uniform(0, 60, (particles, 3)), []
-    for frame in range(frames):
-        places.append(place)
-        place = step(place, frame)
-    kept = [frame for frame in range(frames) if frame not in drop]
-    points = np.concatenate([places[frame] for frame in kept])
-    seen = Detections.from_table(np.repeat(kept, particles), points)
-    return Tracks.from_track_ids(seen, np.tile(np.arange(particles), len(kept)))
-
 
 def shifted(truth: Tracks, change: Callable[[Points], Points]) -> Tracks:
     seen = truth.detections
     return Tracks.from_track_ids(Detections.from_table(seen.frame, change(seen.position)), truth.track_id)
-
-
-def diffusing(sigma: NDArray[np.float64] | float, seed: int = 0) -> Step:
-    rng = np.random.default_rng(seed)
-    return lambda place, _: place + sigma * rng.normal(size=place.shape)
 
 
 def f1_of(truth: Tracks) -> float:

@@ -6,41 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scenes import REST, f1_of, walks
 
-from outbid import Detections, Tracks, score, track
+from outbid import Detections, Tracks, track
 from outbid.calibrate import calibrate, surveyor
 from outbid.calibrate.pace import pace_of
 from outbid.motion import Motion
 from outbid.refine.linking import Linking, LinkModel
 from outbid.refine.movie import movie_of
 
-REST = np.where(np.arange(49) // 5 % 2, 0.3, 0.05)
-"""Steps of bursts."""
 JITTER = 0.2 * np.exp(np.random.default_rng(5).normal(0, 0.4, 49))
-
-
-def walks(steps, count=600, side=9.0, miss=0.0, clutter=0.0, blur=0.0, seed=0) -> Tracks:
-    """Particles that diffuse by such steps between walls; some frames are blurred."""
-    rng = np.random.default_rng(seed)
-    place = [rng.uniform(0, side, (count, 3))]
-    for step in steps:
-        moved = np.abs(place[-1] + step * rng.normal(size=(count, 3)))
-        place.append(side - np.abs(side - moved))
-    path = np.array(place)
-    noise = 0.02 + blur * (np.arange(len(path)) % 8 == 3)
-    path = path + noise[:, None, None] * rng.normal(size=path.shape)
-    frame, who = np.nonzero(rng.random(path.shape[:2]) >= miss)
-    strays = rng.poisson(clutter * count, len(path))
-    points = np.concatenate([path[frame, who], rng.uniform(0, side, (strays.sum(), 3))])
-    frame = np.append(frame, np.repeat(np.arange(len(path)), strays))
-    who = np.append(who, count + np.arange(strays.sum()))
-    order = np.argsort(frame, kind="stable")
-    detections = Detections(frame[order].astype(np.int32), points[order])
-    return Tracks.from_track_ids(detections, who[order])
-
-
-def f1_of(run, truth: Tracks) -> float:
-    return score(run.tracks, truth, gate=1e-6, families=("links",)).values["link_f1"]
 
 
 def over_sure(run, truth: Tracks) -> float:

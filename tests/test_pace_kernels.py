@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scenes import REST, walks
 from scipy.stats import multivariate_t
-from test_pace import REST, walks
 
 from outbid.motion import Motion
 from outbid.refine.bridges import with_gaps

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_flown import carried, over_gaps
-from test_longer_gaps import blinking
-from test_lost_frames import lost, stuck
-from test_odd_movies import diffusing, film
+from scenes import blinking, carried, diffusing, film, lost, over_gaps, stuck
 
 from outbid import Tracks, score
 from outbid.calibrate.calibration import Calibration

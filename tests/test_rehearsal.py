@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scenes import NOISE, crowded
 
-from outbid import Detections, Tracks
+from outbid import Detections
 from outbid.calibrate import calibrate, learning, rehearsal
 from outbid.calibrate.calibration import Calibration
 from outbid.calibrate.maximise import Bias, motion_learned
@@ -18,21 +19,8 @@ from outbid.motion import Motion
 from outbid.refine.linking import LinkModel
 from outbid.refine.movie import Movie, movie_of
 from outbid.simulate.microscope import Microscope, observe
-from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
+from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
-
-NOISE = 0.03
-
-
-def crowded(kappa: float, persistence: float, lost: float, *, frames: int, seed: int = 1) -> Tracks:
-    """2,000 particles, one a unit of volume, that step by kappa along each axis."""
-    motion = BrownianWalk(kappa)
-    if persistence:
-        step2 = 2 * persistence**2 * (1 / persistence - 1 + math.exp(-1 / persistence))
-        motion = OrnsteinUhlenbeckWalk(kappa * math.sqrt(3 / step2), persistence)
-    box = (2000 ** (1 / 3),) * 3
-    truth = walk(WalkSettings(motion, 2000, frames, box, "reflect", 0.02, 0.02, seed=seed))
-    return observe(truth, Microscope((NOISE,) * 3, lost, lost), box=box, seed=seed)
 
 
 def learned(*case: float, frames: int, seed: int = 1) -> Calibration:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_layout import REPOSITORY, git_files
+from checkout import REPOSITORY, git_files
 
 WORDS = re.compile(
     r"\b(tells?|told|telling|heed(s|ed)?|foretold|foretells?|kin|sober(s|ed)?|sobriety|whoever|rehears(e|ed|als?)"

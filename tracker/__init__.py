@@ -6,6 +6,7 @@ only. The map of a folder is the docstring of its ``__init__``.
 
 9   `cli`                the commands, one a file; one more joins through the entry points ``outbid.commands``
 8   `ranges`             a movie in ranges of frames, here or on many machines
+    `warming`            compiles the kernels of all this before their first use
     `movies`             many movies: in processes or on any executor; one model for all; what a job is
     `extent`             a region, some frames, a mask: of images before detection, of tracks after linking
     `estimate`           the time and the memory that a run of `track` would take
@@ -46,6 +47,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `_cuda`              .cu files compiled and launched
     `_threads`, `_lanes` threads, and threads with a stream of their own on a GPU
     `_timing`            seconds of stages
+    `_compiling`         reports that kernels are compiled, which their first use does
     `_interrupt`         a signal that asks for the end, looked at between stages
     `errors`, `device`   what can go wrong, by who can fix it; which device works
 
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
     from .tracking import TrackingSettings as TrackingSettings
     from .tracking import track as track
     from .tracks import Tracks as Tracks
+    from .warming import warm_up as warm_up
 
     __version__: str
 
@@ -117,6 +120,7 @@ _MODULES = {
     "scoring": ("Scores", "score"),
     "tracking": ("TrackingRun", "TrackingSettings", "track"),
     "tracks": ("Tracks",),
+    "warming": ("warm_up",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = ("data", "simulate", "viewers")

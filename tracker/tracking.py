@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ._arrays import free_device_memory, free_memory, to_device
+from ._compiling import compilation_reported
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
@@ -289,7 +290,8 @@ def track(
     elif workers < 1:
         raise SettingsError(f"workers is {workers}; it must be 1 or more.")
     settings = with_values(settings or TrackingSettings(), values, "track")
-    run = tracked(detections, settings, workers, progress)
+    with compilation_reported(bar=progress is None):
+        run = tracked(detections, settings, workers, progress)
     _LOG.info("%s", run.summary)
     if run.warning:
         _LOG.warning("%s", run.warning)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from .. import _compiling
 from .._interrupt import asked, disturbed, end_if_asked, forget, interrupt, undisturbed
 from ..errors import OutbidError, ResourceError, one_line
 
@@ -270,8 +271,11 @@ class Stopwatch:
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, shown if stderr is a terminal and the work takes over a second."""
+def progress_bar(text: str) -> Iterator[Callable[..., None] | None]:
+    """A progress bar on stderr, shown if stderr is a terminal and the work takes over a second.
+
+    It is moved by a call with (done, in all), and renamed by a third argument.
+    """
     if click.get_current_context().meta.get("outbid.quiet") or not sys.stderr.isatty():
         yield None
         return
@@ -285,7 +289,7 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
     start.daemon = True
     start.start()
     try:
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, text=text: bar.update(task, completed=done, total=total, description=text)
     finally:
         start.cancel()
         start.join()
@@ -294,26 +298,24 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def compilation_reported() -> Iterator[None]:
-    """Print a message when kernels are compiled, which happens at their first use on a machine.
+    """Print a message when kernels are compiled, which happens at their first use on a machine."""
+    context = click.get_current_context()
 
-    A signal ends the compilation before its next pass, in any thread. A pass takes up to two seconds; a
-    kernel needs many passes.
+    def begin() -> None:
+        with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
+            say(_compiling.MESSAGE)
+
+    with _compiling.compilation_reported(begin), compilation_ends_at_signals():
+        yield
+
+
+@contextmanager
+def compilation_ends_at_signals() -> Iterator[None]:
+    """End a compilation before its next pass when a signal has arrived, in any thread.
+
+    A pass takes up to two seconds; a kernel needs many passes.
     """
     from numba.core import event
-
-    context = click.get_current_context()
-    announced = threading.Event()
-
-    class Announcer(event.Listener):
-        def on_start(self, _event: object) -> None:
-            if announced.is_set():
-                return
-            announced.set()
-            with context.scope(cleanup=False):  # a worker thread, which may be compiling, has none of its own
-                say("Compiling the kernels for this machine; this is done once and takes up to a minute.")
-
-        def on_end(self, _event: object) -> None:
-            """Do nothing at the end of a compilation."""
 
     class Ender(event.Listener):
         def on_start(self, _event: object) -> None:
@@ -323,8 +325,5 @@ def compilation_reported() -> Iterator[None]:
         def on_end(self, _event: object) -> None:
             """Do nothing at the end of a compilation."""
 
-    with (
-        event.install_listener("numba:compile", Announcer()),
-        event.install_listener("numba:run_pass", Ender()),
-    ):
+    with event.install_listener("numba:run_pass", Ender()):
         yield

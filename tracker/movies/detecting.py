@@ -9,6 +9,7 @@ from typing import Unpack
 from numpy.typing import NDArray
 
 from .. import detection
+from .._compiling import compilation_reported
 from ..detection.spots import DetectionSettings
 from ..detections import Detections
 from ..formats.frames import Images
@@ -78,6 +79,7 @@ def detect(
     chosen = with_values(settings or DetectionSettings(), values, "detect")
     if isinstance(movie, str | os.PathLike):
         movie = open_images(movie, spacing=None if chosen.spacing == (1, 1, 1) else chosen.spacing)
-    if isinstance(movie, Images):
-        return DetectJob(chosen, workers=workers).detect(movie, progress)
-    return detection.detect(movie, chosen, unit=unit, workers=workers, count=count, progress=progress)
+    with compilation_reported(bar=progress is None):
+        if isinstance(movie, Images):
+            return DetectJob(chosen, workers=workers).detect(movie, progress)
+        return detection.detect(movie, chosen, unit=unit, workers=workers, count=count, progress=progress)

@@ -21,6 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from outbid._compiling import MESSAGE as COMPILING
 from outbid.errors import OutbidError, SettingsError, one_line
 
 from ..layers import Layer
@@ -127,6 +128,7 @@ class Form(QWidget):
         work.returned.connect(lambda result: self._finish(work, result=result))
         work.failed.connect(lambda error: self._finish(work, error=error))
         work.progressed.connect(lambda done, total: self._show_progress(work, done, total))
+        work.compiling.connect(lambda: self._show_compiling(work))
         self._show_running(True)
         self._start(work)
 
@@ -209,6 +211,8 @@ class Form(QWidget):
             return
         self._work = None
         self._show_running(False)
+        if self.message.text() == COMPILING:
+            self.show_message("")
         if error is not None:
             self.show_problem(error)
             return
@@ -221,6 +225,11 @@ class Form(QWidget):
         if self._is_awaited(work):
             self.bar.setRange(0, 1000 if total else 0)
             self.bar.setValue(1000 * done // total if total else 0)
+
+    def _show_compiling(self, work: Work) -> None:
+        """Say why the first run takes long; the bar moves without an end until progress is reported."""
+        if self._is_awaited(work):
+            self.show_message(COMPILING)
 
     def _is_awaited(self, work: Work) -> bool:
         """Whether the result of a job is still needed: not after it was cancelled or its form closed."""

@@ -8,6 +8,8 @@ from time import monotonic
 
 from qtpy.QtCore import QObject, Signal
 
+from outbid._compiling import compilation_reported
+
 Report = Callable[[int, int], None]
 """What a task calls to report its progress: (done, in all). It raises if the work was cancelled."""
 Task = Callable[[Report], object]
@@ -30,6 +32,8 @@ class Work(QObject):
 
     progressed = Signal(int, int)
     """Done, and in all."""
+    compiling = Signal()
+    """At the first kernel that is compiled; the task reports no progress meanwhile."""
     returned = Signal(object)
     failed = Signal(object)
     """The exception."""
@@ -64,7 +68,8 @@ class Work(QObject):
 
     def _run(self) -> None:
         try:
-            result = self._task(self._report)
+            with compilation_reported(self.compiling.emit):
+                result = self._task(self._report)
         except _CancelledError:
             pass
         except Exception as error:  # whatever it is, the window shows it

@@ -1,0 +1,90 @@
+"""Kernels are compiled beforehand, and their compilation at first use is reported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from numba import njit
+
+import outbid
+from outbid import track, warm_up
+from outbid._compiling import MESSAGE, compilation_reported, kernels_counted
+from outbid.warming import STAGES
+
+pytestmark = pytest.mark.timeout(900)  # the first compiles all
+
+
+def _compile_one() -> None:
+    njit(lambda x: x + 1)(np.float32(1))
+
+
+def test_the_stages_are_named_in_order_and_the_rest_is_compiled_already() -> None:
+    seen: list[tuple[str, int, int]] = []
+    warm_up(lambda *given: seen.append(given))
+    assert list(dict.fromkeys(name for name, _, _ in seen)) == [stage.name for stage in STAGES]
+    done = [count for _, count, _ in seen]
+    assert done == sorted(done)
+    assert done[-1] <= seen[-1][2] == sum(stage.kernels for stage in STAGES)
+    assert warm_up() == 0
+
+
+def test_after_it_track_detect_and_score_compile_nothing() -> None:
+    warm_up()
+    walks = outbid.read_tracks(outbid.data.sample("walks"))
+    counts: list[int] = []
+    with kernels_counted(counts.append):
+        found = track(walks.detections).tracks
+        track(walks.detections, max_distance=1.5)
+        outbid.score(found, walks)
+    assert counts == []
+
+
+def test_the_command_names_the_stages() -> None:
+    warm_up()
+    done = run("warm-up")
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [*(f"Compiling: {stage.name}" for stage in STAGES), ALL]
+    assert run("warm-up", "-q").stderr == ""
+
+
+ALL = "All kernels are compiled."
+
+
+def test_compilations_are_announced_once_by_the_outermost(capsys: pytest.CaptureFixture[str]) -> None:
+    announced: list[int] = []
+    with compilation_reported(lambda: announced.append(1)):
+        with compilation_reported():
+            _compile_one()
+        _compile_one()
+    assert announced == [1]
+    assert capsys.readouterr().err == ""
+    with compilation_reported():
+        _compile_one()
+        _compile_one()
+    assert capsys.readouterr().err == f"{MESSAGE}\n"
+
+
+def test_python_says_that_kernels_are_compiled(tmp_path: Path) -> None:
+    """`track` in Python was silent for minutes."""
+    code = "import outbid; outbid.track({'frame': [0, 1], 'y': [5, 5], 'x': [1, 2]}, max_distance=3.0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == f"{MESSAGE}\n"
+
+
+def test_a_bar_moves_where_there_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with compilation_reported():
+        _compile_one()
+    shown = capsys.readouterr().err
+    assert shown.startswith(MESSAGE)
+    assert "Compiling: 1 kernels so far" in shown
