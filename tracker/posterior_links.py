@@ -16,7 +16,7 @@ from .calibrate.maximise import gate_of
 from .detections import Detections
 from .errors import ResourceError
 from .inference.decide import decide
-from .inference.passes import link_model, ornstein_uhlenbeck
+from .inference.link_model import link_model, ornstein_uhlenbeck
 from .learn import Learned, learn
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
 from .learn.field import OUTER

@@ -1,0 +1,29 @@
+"""The posterior over links under a given model, from candidates to the last sweep."""
+
+import numpy as np
+
+from outbid.inference.candidates import Search, candidates_of, distinct, pairs_near
+from outbid.inference.posterior import LinkPosterior, settled
+from outbid.model import Model
+from outbid.model.advection import advected
+from outbid.model.gate import CHANCE, reaches
+from outbid.model.movie import Movie
+
+NEAREST = 10
+"""Candidates of each detection and lag."""
+
+
+def posterior_of(
+    movie: Movie, model: Model, *, sweeps: int = 10, still: float = 1e-4, workers: int = 1
+) -> LinkPosterior:
+    """Probabilities of all candidates within the gate of the model."""
+    chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
+    flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
+    for lag, way in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
+        if model.association.delay[lag - 1] > 0:
+            search = Search(
+                lag, NEAREST, movie.position + way, radius=reaches(movie, model.motion, lag, chance)
+            )
+            keys.append(pairs_near(movie, search, workers=workers))
+    start = LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
+    return settled(movie, model, start, sweeps=sweeps, still=still, workers=workers)
