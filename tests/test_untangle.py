@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -195,7 +196,7 @@ def test_what_begins_is_taken_only_as_far_as_that_is_likelier(denser: float) -> 
     assert 5 < sum(takes) < 35
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     particles=st.integers(2, 6),
