@@ -182,7 +182,9 @@ def _fit_tracks(movie: Movie, pieces: Pieces, fits: _Fits, motion: Columns, insi
     if persistence is not None:
         logarithm, error = parameters(pieces, persistence, PERSISTENT)
         time = np.exp(logarithm) * movie.interval
-        _put(motion, "persistence", (time, time * error), inside)
+        none = logarithm <= PERSISTENT.low
+        found = np.where(none, 0.0, time), np.where(none, np.nan, time * error)
+        _put(motion, "persistence", found, inside)
 
 
 def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
@@ -226,8 +228,9 @@ def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> 
     if exponent is not None:
         found["exponent"] = shifted(weights, exponent.parameter, exponent.influence[:, 0])
     if persistence is not None:
-        time = float(np.exp(persistence.parameter)) * movie.interval
-        found["persistence"] = shifted(weights, time, persistence.influence[:, 0] * time)
+        none = persistence.parameter < PERSISTENT.low + 1e-3
+        time = 0.0 if none else float(np.exp(persistence.parameter)) * movie.interval
+        found["persistence"] = shifted(weights, time, persistence.influence[:, 0] * (np.nan if none else time))
     moving = simple["duration"] > 0
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)

@@ -82,6 +82,8 @@ def ratio(weights: Samples, above: Floats, below: Floats) -> Estimate:
 
 def shifted(weights: Samples, value: float, influence: Floats) -> Estimate:
     """A maximum likelihood estimate, moved by the influence (V,) of the tracks of each sample."""
+    if not np.isfinite(influence).all():  # at an end of its range
+        return Estimate(value, np.nan, np.nan, np.full(SAMPLES, np.nan))
     return Estimate.of(value + weights.drawn @ influence, value + weights.resampled @ influence)
 
 

@@ -77,8 +77,8 @@ def scaled(
     SettingsError
         If a value is not above 0.
     """
-    interval = record.get("interval") if interval is None else interval
-    if interval is not None and not (isinstance(interval, int | float) and 0 < interval < np.inf):
+    interval = _recorded_interval(record) if interval is None else interval
+    if interval is not None and not 0 < interval < np.inf:
         raise SettingsError(f"The interval is {interval}; it must be a number of seconds above 0.")
     unit, known = tracks.detections.unit, recorded_spacing(record)
     if spacing is not None:
@@ -90,6 +90,15 @@ def scaled(
     else:
         factor, name = known, _SHORT.get(unit, unit)
     return _moved(tracks, tracks.detections.position * factor), Scale(name, interval)
+
+
+def _recorded_interval(record: Record) -> float | None:
+    """Seconds between frames, which the input of detection or tracking stated."""
+    origin = record.get("input")
+    try:
+        return float(origin["interval"]) if isinstance(origin, Mapping) else None
+    except (KeyError, ValueError):
+        return None
 
 
 def recorded_spacing(record: Record) -> np.ndarray:
