@@ -51,7 +51,9 @@ def motion_of(kind: str, step: float) -> Motion:
 def truth_of(kind: str, kappa: float, particles: int, frames: int, seed: int) -> Tracks:
     side = SPACING * np.sqrt(particles)
     motion = motion_of(kind, kappa * SPACING)
-    return walk(WalkSettings(motion, particles, frames, (1e-6, side, side), "periodic", seed=seed))
+    truth = walk(WalkSettings(motion, particles, frames, (1.0, side, side), "periodic", seed=seed))
+    seen = truth.detections
+    return Tracks(Detections(seen.frame, seen.position * [0.0, 1.0, 1.0]), truth.links)
 
 
 def seen_in(truth: Tracks, particles: int, snr: float, seed: int) -> Detections:

@@ -1,7 +1,7 @@
 """Links drawn by their probabilities, and the different tracks that occur in the draws.
 
-A doubtful link competes with another of the same frames: the two are exchanged with the probability that both are
-wrong, as far as lengths allow. What is left of its probability of being wrong cuts the track there.
+A doubtful link competes with others of the same frames: two are exchanged by the odds of their lengths, as far as
+both may be wrong. What is left of its probability of being wrong cuts the track there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import expit
 
 from ..tracks import Tracks
 
@@ -20,8 +19,10 @@ DRAWS = 16
 """Draws of the links: the spread of a statistic over them is known to a fifth."""
 _SURE = 1 - 1e-3
 """Error level: links above this probability are in all draws."""
+_UNLIKELY = 20.0
+"""Error level: logarithm of odds below which an exchange is left out."""
 _NEAR = 8
-"""Neighbours of a doubtful link among which its competitor is sought."""
+"""Neighbours of a doubtful link among which its competitors are sought."""
 
 Rows = NDArray[np.int64]
 
@@ -105,47 +106,43 @@ def _draws(tracks: Tracks, rng: np.random.Generator) -> Iterator[Tracks]:
     doubtful = np.flatnonzero(inside & (wrong > 1 - _SURE))
     if len(doubtful) == 0:
         return
-    partner, longer = _partners(tracks, doubtful)
-    paired = partner >= 0
-    step = tracks.detections.position[target] - tracks.detections.position[source]
-    usual = np.square(step[inside]).sum(axis=1).mean() / 3
-    exchange = np.zeros(len(doubtful))
-    both = np.minimum(wrong[doubtful[paired]], wrong[doubtful[partner[paired]]])
-    exchange[paired] = np.minimum(both, expit(-longer[paired] / (2 * usual)))
-    leads = paired & (np.arange(len(doubtful)) < partner)
+    one, other, odds = _exchanges(tracks, doubtful, inside)
+    doubt = wrong[doubtful]
+    total = np.bincount(one, odds, len(doubtful)) + np.bincount(other, odds, len(doubtful))
+    share = np.minimum(doubt[one] / total[one], doubt[other] / total[other])
+    chance = np.minimum(odds * share, odds / (1 + odds))
+    left = doubt - np.bincount(one, chance, len(doubtful)) - np.bincount(other, chance, len(doubtful))
     for _ in range(DRAWS):
-        chance = rng.random(len(doubtful))
-        chance[paired & ~leads] = chance[partner[paired & ~leads]]  # a pair is exchanged as one
-        swapped = chance < exchange
-        cut = ~swapped & (
-            rng.random(len(doubtful)) < (wrong[doubtful] - exchange) / np.maximum(1 - exchange, 1e-9)
-        )
+        some = rng.permutation(np.flatnonzero(rng.random(len(chance)) < chance))
+        pairs = np.column_stack([one[some], other[some]])
+        first = np.full(len(doubtful), len(some))
+        np.minimum.at(first, pairs, np.arange(len(some))[:, None])  # a link is exchanged once
+        pairs = pairs[(first[pairs] == np.arange(len(some))[:, None]).all(axis=1)]
+        kept = rng.random(len(doubtful)) >= left
+        kept[pairs] = True
         links = tracks.links.copy()
-        links[doubtful[swapped], 1] = target[doubtful[partner[swapped]]]
-        links = np.delete(links, doubtful[cut], axis=0)
+        links[doubtful[pairs], 1] = target[doubtful[pairs[:, ::-1]]]
+        links = np.delete(links, doubtful[~kept], axis=0)
         yield Tracks(tracks.detections, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
-def _partners(tracks: Tracks, doubtful: Rows) -> tuple[Rows, NDArray[np.float64]]:
-    """For each doubtful link the other with which an exchange adds least to the squared lengths, and how much.
-
-    -1 where this is not mutual.
-    """
-    seen, (source, target) = tracks.detections, tracks.links[doubtful].T
-    begin, end = seen.position[source], seen.position[target]
-    _, group = np.unique(
-        np.column_stack([seen.frame[source], seen.frame[target]]), axis=0, return_inverse=True
-    )
-    best, order = np.full(len(doubtful), -1), np.argsort(group, kind="stable")
-    longer = np.zeros(len(doubtful))
+def _exchanges(
+    tracks: Tracks, doubtful: Rows, inside: NDArray[np.bool_]
+) -> tuple[Rows, Rows, NDArray[np.float64]]:
+    """Pairs of doubtful links of the same frames, (P,) each, and the odds of an exchange for Gaussian steps."""
+    seen, (begin, end) = tracks.detections, tracks.detections.position[tracks.links].transpose(1, 0, 2)
+    variance = np.square(end - begin)[inside].mean(axis=0)
+    deviation = np.sqrt(np.where(variance > 0, variance, np.inf))  # 2D data do not move along z
+    begin, end = begin[doubtful] / deviation, end[doubtful] / deviation
+    frames = seen.frame[tracks.links[doubtful]]
+    _, group = np.unique(frames, axis=0, return_inverse=True)
+    order, found = np.argsort(group, kind="stable"), [np.empty((0, 2), np.int64)]
     for some in np.split(order, np.cumsum(np.bincount(group))[:-1]):
-        if len(some) < 2:
-            continue
-        middle = (begin[some] + end[some]) / 2
-        _, near = cKDTree(middle).query(middle, k=np.arange(2, min(_NEAR, len(some)) + 1))
-        other = some[near]
-        cost = -2 * ((end[other] - end[some][:, None]) * (begin[some][:, None] - begin[other])).sum(axis=2)
-        best[some] = other[np.arange(len(some)), np.argmin(cost, axis=1)]
-        longer[some] = cost.min(axis=1)
-    mutual = (best >= 0) & (best[best] == np.arange(len(best)))
-    return np.where(mutual, best, -1), longer
+        if len(some) > 1:
+            middle = (begin[some] + end[some]) / 2
+            near = cKDTree(middle).query(middle, k=np.arange(2, min(_NEAR + 1, len(some)) + 1))[1]
+            found.append(np.column_stack([np.repeat(some, near.shape[1]), some[near.ravel()]]))
+    one, other = np.unique(np.sort(np.concatenate(found), axis=1), axis=0).T
+    longer = ((end[other] - end[one]) * (begin[other] - begin[one])).sum(axis=1)
+    likely = longer < _UNLIKELY
+    return one[likely], other[likely], np.exp(-longer[likely])
