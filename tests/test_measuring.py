@@ -138,7 +138,9 @@ def test_the_velocity_autocorrelation(tracks: Tracks, rows: pd.DataFrame) -> Non
     curves = outbid.measure(tracks, interval=INTERVAL).curves.to_pandas()
     found = curves[curves.curve == "velocity_autocorrelation"].set_index("x")["value"]
     steps = rows[rows.ahead == 1]
-    pairs = steps.merge(steps.assign(frame=steps.frame - 2), on=["track_id", "frame"], suffixes=("", "_later"))
+    pairs = steps.merge(
+        steps.assign(frame=steps.frame - 2), on=["track_id", "frame"], suffixes=("", "_later")
+    )
     due = (pairs.dy * pairs.dy_later + pairs.dx * pairs.dx_later).mean() / INTERVAL**2
     assert found[2 * INTERVAL] == pytest.approx(due)
 

@@ -82,7 +82,9 @@ def row_of(tracks: object, diffusion: float, kind: str) -> measure.Row:
     names = {"diffusion": diffusion, "exponent": 1.0} if kind == "diffusion" else {"persistence": PERSISTENCE}
     row: measure.Row = {}
     for name, true in names.items():
-        value, error = (next(group[c] for c in group.index if c.startswith(n)) for n in (name, f"{name}_error"))
+        value, error = (
+            next(group[c] for c in group.index if c.startswith(n)) for n in (name, f"{name}_error")
+        )
         columns = [next(c for c in each if c.startswith(n)) for n in (name, f"{name}_error")]
         known = each[columns].dropna().to_numpy()
         held = (np.abs(known[:, 0] - true) <= known[:, 1]).mean()

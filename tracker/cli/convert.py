@@ -46,7 +46,9 @@ from .terminal import columns_option, common_options, say
     help="Movie that TrackMate shows under the tracks, for an OUTPUT in .xml.",
 )  # fmt: skip
 @click.option(
-    "--subtract-drift", is_flag=True, help="Take the drift of whole frames that tracking learned out of TRACKS."
+    "--subtract-drift",
+    is_flag=True,
+    help="Take the drift of whole frames that tracking learned out of TRACKS.",
 )
 @columns_option("--columns", "INPUT or TRACKS")
 @several_options

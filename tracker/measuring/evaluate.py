@@ -230,7 +230,9 @@ def _estimates(movie: Movie, fits: _Fits, weights: Samples, simple: Columns) -> 
     if persistence is not None:
         none = persistence.parameter < PERSISTENT.low + 1e-3
         time = 0.0 if none else float(np.exp(persistence.parameter)) * movie.interval
-        found["persistence"] = shifted(weights, time, persistence.influence[:, 0] * (np.nan if none else time))
+        found["persistence"] = shifted(
+            weights, time, persistence.influence[:, 0] * (np.nan if none else time)
+        )
     moving = simple["duration"] > 0
     found["speed_mean"] = ratio(
         weights, np.where(moving, simple["path"], 0), np.where(moving, simple["duration"], 0)

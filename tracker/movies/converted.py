@@ -98,7 +98,9 @@ class ConvertJob:
             found, _ = without_drift(found, record)
             learned = record.get("learned")
             if not isinstance(learned, Mapping) or learned.get("drift") is None:
-                raise SettingsError(f"The run record of {source} states no drift. Leave --subtract-drift out.")
+                raise SettingsError(
+                    f"The run record of {source} states no drift. Leave --subtract-drift out."
+                )
             record["learned"] = {**learned, "drift": None}
         if self.fill_gaps:
             found = with_gaps_filled(found)
