@@ -56,13 +56,18 @@ def turning(track: pd.DataFrame) -> float:
     return float(np.minimum(turn, 360 - turn)[one].mean())
 
 
+def displacement(track: pd.DataFrame) -> float:
+    """Distance between the ends."""
+    return float(np.hypot(*(track.iloc[-1] - track.iloc[0])[["y", "x"]]))
+
+
 PANDAS = {
-    "detections": lambda track: len(track),
+    "detections": len,
     "start_s": lambda track: track.frame.min() * INTERVAL,
     "duration_s": lambda track: np.ptp(track.frame) * INTERVAL,
     "path_um": lambda track: track.length.sum(),
-    "displacement_um": lambda track: np.hypot(*(track.iloc[-1] - track.iloc[0])[["y", "x"]]),
-    "straightness": lambda track: np.hypot(*(track.iloc[-1] - track.iloc[0])[["y", "x"]]) / track.length.sum(),
+    "displacement_um": displacement,
+    "straightness": lambda track: displacement(track) / track.length.sum(),
     "speed_mean_um_per_s": lambda track: track.length.sum() / (np.ptp(track.frame) * INTERVAL),
     "speed_median_um_per_s": lambda track: (track.length / track.ahead / INTERVAL).median(),
     "msd_1_um2": lambda track: (track.length[track.ahead == 1] ** 2).mean(),
@@ -80,7 +85,7 @@ def test_a_column_is_what_pandas_makes_of_it(column: str, found: pd.DataFrame, r
 
 
 def likelihood_of(table: pd.DataFrame, noise: np.ndarray, step: np.ndarray, exponent: float) -> float:
-    """Minus the log-likelihood of tracks, in runs without a gap; `noise` and `step` are variances along y, x."""
+    """Minus the log-likelihood of tracks in runs without a gap; `noise`, `step`: variances along y, x."""
     total, one = 0.0, table.ahead.eq(1)
     for _, run in table[one].groupby((~one).cumsum()[one]):
         time = np.arange(len(run) + 1.0) ** exponent
@@ -219,7 +224,7 @@ def test_groups_by_a_column_are_compared() -> None:
     by_kind = outbid.measure(fast, group="kind", interval=INTERVAL)
     alike = by_kind.comparison.to_pandas().set_index("quantity").loc["diffusion"]
     assert abs(alike.difference) < 4 * alike.difference_error
-    assert by_kind.groups.to_pandas().group.tolist() == ["0", "1"]
+    assert by_kind.groups.to_pandas().group.tolist() == ["kind 0", "kind 1"]
 
 
 def test_what_makes_no_sense_is_refused(tracks: Tracks) -> None:

@@ -29,7 +29,7 @@ def test_a_table_has_a_row_a_track_and_units(table: Path) -> None:
     output = table.with_name("table.csv")
     done = run("measure", table, "-o", output, "--spacing", 2, 0.5, 0.5, "--interval", 2)
     assert done.exit_code == 0, done.output
-    assert "12 tracks; diffusion" in done.stderr
+    assert "12 tracks, diffusion" in done.stderr
     assert "um^2/s" in done.stderr
     found = pd.read_csv(output)
     assert len(found) == 12
@@ -57,7 +57,7 @@ def test_groups_curves_comparison_and_a_plot(table: Path) -> None:
     options = [word for name, file in names.items() for word in (f"--{name}", table.with_name(file))]
     done = run("measure", table, "-o", table.with_name("t.xlsx"), "--group", "kind", *options)
     assert done.exit_code == 0, done.output
-    assert pd.read_csv(table.with_name("g.csv"))["group"].tolist() == [0, 1]
+    assert pd.read_csv(table.with_name("g.csv"))["group"].tolist() == ["kind 0", "kind 1"]
     assert {"msd", "velocity_autocorrelation"} < set(pd.read_csv(table.with_name("c.csv")).curve)
     assert "diffusion" in pd.read_csv(table.with_name("d.csv")).quantity.tolist()
     with Image.open(table.with_name("p.png")) as picture:
@@ -98,9 +98,8 @@ def test_the_interval_of_a_movie_reaches_the_table(tmp_path: Path) -> None:
             spot = np.exp(-((rows - y) ** 2 + (columns - x) ** 2) / 4.5)
             frames[k] += (400 * spot).astype(np.uint16)
     movie, spots, tracks = (tmp_path / name for name in ("movie.tif", "spots.csv", "tracks.csv"))
-    tifffile.imwrite(
-        movie, frames, imagej=True, resolution=(4, 4), metadata={"axes": "TYX", "unit": "um", "finterval": 0.25}
-    )  # fmt: skip
+    known = {"axes": "TYX", "unit": "um", "finterval": 0.25}
+    tifffile.imwrite(movie, frames, imagej=True, resolution=(4, 4), metadata=known)
     assert run("detect", movie, "-o", spots).exit_code == 0
     assert run("track", spots, "-o", tracks, "--max-distance", 1).exit_code == 0
     assert outbid.read_record(tracks)["input"]["interval"] == "0.25"

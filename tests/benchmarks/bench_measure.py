@@ -1,10 +1,10 @@
-"""From images to diffusion, exponent and persistence: rendered, detected, tracked and measured, beside trackpy.
+"""From images to diffusion, exponent and persistence: rendered, detected, tracked, measured; and trackpy.
 
 2D movies, particles 12 pixels apart on average. Diffusion at D = κ² spacing² / 2, and Fürth's walk with a
 persistence time of 4 frames. Each is measured on the true tracks, on the true positions with the links that
-tracking found, and the whole way from images. `held` is the share of tracks of ten detections or more whose 68 %
-interval holds the true value. trackpy's D and exponent are those of its tutorial, straight lines through `emsd`
-of the same tracks.
+tracking found, and the whole way from images. `held` is the share of tracks of ten detections or more whose
+68 % interval holds the true value. trackpy's D and exponent are those of its tutorial: straight lines through
+`emsd` of the same tracks.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def trackpy_of(tracks: Tracks) -> dict[str, float]:
     import pandas as pd
     import trackpy
 
-    z, y, x = tracks.detections.position.T
+    _, y, x = tracks.detections.position.T
     table = pd.DataFrame({"particle": tracks.track_id, "frame": tracks.detections.frame, "y": y, "x": x})
     curve = trackpy.emsd(table, mpp=1, fps=1, max_lagtime=10)
     line = np.polyfit(np.log(curve.index), np.log(curve.to_numpy()), 1)

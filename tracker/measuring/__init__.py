@@ -12,6 +12,7 @@
 `tables`       units of columns; files
 """
 
-from .whole import Measures, measure
+from .evaluate import Measures
+from .whole import measure
 
 __all__ = ["Measures", "measure"]

@@ -1,7 +1,7 @@
 """Links drawn by their probabilities, and the different tracks that occur in the draws.
 
-A doubtful link competes with others of the same frames: two are exchanged by the odds of their lengths, as far as
-both may be wrong. What is left of its probability of being wrong cuts the track there.
+A doubtful link competes with others of the same frames: two are exchanged by the odds of their lengths, as
+far as both may be wrong. What is left of its probability of being wrong cuts the track there.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _draws(tracks: Tracks, rng: np.random.Generator) -> Iterator[Tracks]:
 def _exchanges(
     tracks: Tracks, doubtful: Rows, inside: NDArray[np.bool_]
 ) -> tuple[Rows, Rows, NDArray[np.float64]]:
-    """Pairs of doubtful links of the same frames, (P,) each, and the odds of an exchange for Gaussian steps."""
+    """Pairs of doubtful links of the same frames, (P,) each, and the odds that they are exchanged."""
     seen, (begin, end) = tracks.detections, tracks.detections.position[tracks.links].transpose(1, 0, 2)
     variance = np.square(end - begin)[inside].mean(axis=0)
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))  # 2D data do not move along z

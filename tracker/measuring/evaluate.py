@@ -56,16 +56,17 @@ class Measures:
         return {name: getattr(self, name) for name in ("tracks", "groups", "curves", "comparison")}
 
     def __str__(self) -> str:
+        units = {field.name: field.metadata[b"unit"].decode() for field in self.groups.schema}
         lines = []
         for row in self.groups.to_pylist():
-            found = {name.split("_")[0]: (name, value) for name, value in row.items() if value is not None}
-            units = {field.name: field.metadata[b"unit"].decode() for field in self.groups.schema}
-            said = ", ".join(
-                f"{name} {found[name][1]:.3g} {units[found[name][0]]}".rstrip()
-                for name in _FITTED
-                if name in found
-            )
-            lines.append(f"{row['group']}: {row['tracks']} tracks; {said}")
+            said = [f"{row['group']}: {row['tracks']} tracks"]
+            for quantity in _FITTED:
+                name = next(name for name in units if name.startswith(quantity))
+                error = next(name for name in units if name.startswith(f"{quantity}_error"))
+                if row[name] is not None:
+                    within = "" if row[error] is None else f" ± {row[error]:.1g}"
+                    said.append(f"{quantity} {row[name]:.3g}{within} {units[name]}".rstrip())
+            lines.append(", ".join(said))
         return "\n".join(lines)
 
     def to_dataframe(self) -> Any:
@@ -113,18 +114,25 @@ class Movie:
 
     @classmethod
     def of(
-        cls, tracks: Tracks, label: NDArray, own: NDArray, axes: list[int], scale: Scale, seed: int
+        cls,
+        tracks: Tracks,
+        label: NDArray,
+        names: list[str],
+        own: NDArray,
+        axes: str,
+        scale: Scale,
+        seed: int,
     ) -> Movie:
-        """Draw the links of tracks whose detections have the labels (N,) of groups."""
+        """Draw the links of tracks; `label` is the group of each detection, an index into the names."""
         rng = np.random.default_rng(seed)
         variants = variants_of(tracks, rng)
-        frame = tracks.detections.frame[variants.rows].astype(np.int64)
-        names, number = np.unique(label, return_inverse=True)
-        first = variants.rows[variants.start[:-1]]
+        rows, first = variants.rows, variants.rows[variants.start[:-1]]
+        frame = tracks.detections.frame[rows].astype(np.int64)
+        position = tracks.detections.position[rows][:, ["zyx".index(axis) for axis in axes]]
+        lag = usual_lag(frame, variants.owner)
         return cls(
-            tracks, own[first[variants.own]], variants, tracks.detections.position[variants.rows][:, axes],
-            frame, variants.owner, "".join("zyx"[axis] for axis in axes), usual_lag(frame, variants.owner),
-            scale, [str(name) for name in names], number[first], rng,
+            tracks, own[first[variants.own]], variants, position, frame, variants.owner, axes, lag, scale,
+            names, label[first], rng,
         )  # fmt: skip
 
     @property
@@ -148,14 +156,13 @@ def evaluated(movie: Movie, remarks: list[str]) -> Measures:
         inside = movie.group == index
         weights, some = Samples.of(movie.variants, inside, movie.rng), pieces.take(inside)
         mean = weights.drawn.mean(axis=0)
-        fits = (
-            pooled(some, mean, FRACTIONAL, 1.0), pooled(some, mean, FRACTIONAL), pooled(some, mean, PERSISTENT)
-        )  # fmt: skip
+        anomalous = pooled(some, mean, FRACTIONAL)
+        fits = pooled(some, mean, FRACTIONAL, 1.0), anomalous, pooled(some, mean, PERSISTENT)
         _fit_tracks(movie, some, fits, motion, inside)
         _confine(movie, fits[0], motion, simple, inside)
         every[name] = _estimates(movie, fits, weights, simple)
         rows.append(_row(movie, index, fits[0], every[name]))
-        curves += _curves(movie, name, weights, fits[1])
+        curves += _curves(movie, name, weights, anomalous)
     linking = _with_linking(movie.variants, motion)
     said = [*remarks, *_on_linking(movie, linking, every)]
     return Measures(
@@ -183,8 +190,8 @@ def _fit_tracks(movie: Movie, pieces: Pieces, fits: _Fits, motion: Columns, insi
         logarithm, error = parameters(pieces, persistence, PERSISTENT)
         time = np.exp(logarithm) * movie.interval
         none = logarithm <= PERSISTENT.low
-        found = np.where(none, 0.0, time), np.where(none, np.nan, time * error)
-        _put(motion, "persistence", found, inside)
+        error = np.where(none, np.nan, time * error)
+        _put(motion, "persistence", (np.where(none, 0.0, time), error), inside)
 
 
 def _put(motion: Columns, name: str, found: Any, inside: NDArray) -> None:
@@ -331,29 +338,26 @@ def _curves(movie: Movie, name: str, weights: Samples, fit: Pooled | None) -> li
     begin = begin[movie.frame[begin + 1] - movie.frame[begin] == movie.lag]
     begin = begin[np.isin(movie.owner[begin], np.flatnonzero(weights.drawn.sum(axis=0)))]
     length = np.linalg.norm(movie.position[begin + 1] - movie.position[begin], axis=1)
-    for curve, values, unit in (
-        ("step_distribution", length, scale.unit(1, 0)), ("speed_distribution", length / time, scale.unit(1, -1))
-    ):  # fmt: skip
+    kinds = ("step", length, scale.unit(1, 0)), ("speed", length / time, scale.unit(1, -1))
+    for kind, values, unit in kinds:
         for at, one, many in zip(*distribution(weights, values, movie.owner[begin]), strict=True):
-            add(curve, float(at), one, float(many), (unit, f"1/({unit})"))
+            add(f"{kind}_distribution", float(at), one, float(many), (unit, f"1/({unit})"))
     return points
 
 
 def _table_of_curves(points: list[_Point]) -> pa.Table:
     import pyarrow as pa
 
-    names = ("group", "curve", "x", "value", "error", "count", "x_unit", "value_unit")
-    columns = [list(column) for column in zip(*points, strict=True)] or [[] for _ in names]
-    return pa.table(
-        {
-            name: pa.array(
-                column,
-                from_pandas=True,
-                type=pa.string() if name in ("group", "curve") or "unit" in name else pa.float64(),
-            )
-            for name, column in zip(names, columns, strict=True)
-        }
-    )
+    text, number = pa.string(), pa.float64()
+    kinds = {
+        "group": text, "curve": text, "x": number, "value": number, "error": number, "count": number,
+        "x_unit": text, "value_unit": text,
+    }  # fmt: skip
+    columns = list(zip(*points, strict=True)) or [()] * len(kinds)
+    arrays = [
+        pa.array(column, kind, from_pandas=True) for column, kind in zip(columns, kinds.values(), strict=True)
+    ]
+    return pa.table(dict(zip(kinds, arrays, strict=True)))
 
 
 def _on_linking(movie: Movie, linking: Columns, every: dict[str, dict[str, Estimate]]) -> list[str]:
@@ -373,8 +377,8 @@ def _on_linking(movie: Movie, linking: Columns, every: dict[str, dict[str, Estim
     share = linking["linking_share"][np.isfinite(linking["linking_share"])]
     if (share > 0.5).any():
         said.append(
-            f"Linking is the larger part of the error of the diffusion coefficient in {(share > 0.5).sum():,} of "
-            f"{len(share):,} tracks."
+            "Linking is the larger part of the error of the diffusion coefficient in "
+            f"{(share > 0.5).sum():,} of {len(share):,} tracks."
         )
     for name, found in every.items():
         worst = [quantity for quantity, one in found.items() if _share(one) > 0.5]

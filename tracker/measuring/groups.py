@@ -142,7 +142,7 @@ def _apart(key: NDArray, by: int) -> tuple[NDArray, NDArray]:
 
 
 def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floats, list[Estimate], Floats]:
-    """Density of values of tracks: centres of the bins, density in each, and counts; up to the 99.9 % quantile."""
+    """Density of values of tracks up to their 99.9 % quantile: centres of bins, density, counts."""
     top = float(np.quantile(values, 0.999)) if len(values) else 1.0
     width = (top or 1.0) / _BINS
     inside = np.minimum(values / width, _BINS).astype(np.int64)
@@ -153,7 +153,7 @@ def distribution(weights: Samples, values: Floats, owner: NDArray) -> tuple[Floa
         here = np.bincount(owner[inside == number], minlength=count).astype(np.float64)
         found.append(ratio(weights, here / width, whole))
         counts.append(float((weights.drawn @ here).mean()))
-    return (np.arange(_BINS) + 0.5) * width, found, np.array(counts)
+    return np.asarray((np.arange(_BINS) + 0.5) * width), found, np.array(counts, np.float64)
 
 
 def median_of(values: Floats, rng: np.random.Generator) -> tuple[float, float]:

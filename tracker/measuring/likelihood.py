@@ -4,15 +4,15 @@ Along one axis the steps of a track, :math:`x_{n+1} - x_n`, have the covariance
 
 .. math:: C_k = s\,[\tfrac12 (m(k+1) - 2 m(k) + m(k-1)) + ρ\,(2 δ_{k0} - δ_{k1})]
 
-at a lag of k intervals. m is the mean square displacement of the motion, with m(1) = 1, s the mean square step
-along the axis, and ρ s the variance of the localisation error. Motion blur lowers ρ, for diffusion by at most
-1/6 (Berglund 2010): ρ may be negative, so the exposure need not be known.
+at a lag of k intervals. m is the mean square displacement of the motion, with m(1) = 1, s the mean square
+step along the axis, and ρ s the variance of the localisation error. Motion blur lowers ρ, for diffusion by at
+most 1/6 (Berglund 2010): ρ may be negative, so the exposure need not be known.
 
 References
 ----------
 A. J. Berglund, Statistics of camera-based single-particle tracking, Phys. Rev. E 82, 2010.
-C. L. Vestergaard, P. C. Blainey, H. Flyvbjerg, Optimal estimation of diffusion coefficients from single-particle
-trajectories, Phys. Rev. E 89, 2014.
+C. L. Vestergaard, P. C. Blainey, H. Flyvbjerg, Optimal estimation of diffusion coefficients from
+single-particle trajectories, Phys. Rev. E 89, 2014.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _fractional(time: Floats, exponent: float) -> Floats:
 def _persistent(time: Floats, logarithm: float) -> Floats:
     """Fürth's walk: t - P (1 - exp(-t/P))."""
     persistence = np.exp(logarithm)
-    return np.asarray((time + persistence * np.expm1(-time / persistence)))
+    return np.asarray(time + persistence * np.expm1(-time / persistence))
 
 
 FRACTIONAL = Motion("exponent", _fractional, 0.05, 1.95)
@@ -123,15 +123,13 @@ def whitening(motion: Motion, parameter: float, ratio: float, length: int) -> Fl
 
 
 def squares_and_logdets(white: Floats, pieces: Pieces, axis: int) -> tuple[Floats, Floats]:
-    """Sum of squares of the whitened steps of each track along an axis, and the log determinant; (T,) each."""
+    """Sum of squares of the whitened steps of each track along an axis, and log determinant; (T,) each."""
     white = white[: len(pieces.step), : len(pieces.step)]
     inside = np.arange(len(pieces.step))[:, None] < pieces.length
     square = (np.square(white @ pieces.step[:, :, axis]) * inside).sum(axis=0)
     logdet = np.concatenate([[0.0], -2 * np.cumsum(np.log(np.diag(white)))])[pieces.length]
-    return (
-        np.bincount(pieces.owner, square, pieces.count),
-        np.bincount(pieces.owner, logdet, pieces.count),
-    )
+    sums = [np.bincount(pieces.owner, values, pieces.count) for values in (square, logdet)]
+    return np.asarray(sums[0], np.float64), np.asarray(sums[1], np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,8 +102,8 @@ def paths(position: Floats, frame: Rows, owner: Rows, lag: int, interval: float)
 def confinement(path: dict[str, Floats], mean_step: Floats, noise: float, frames: Floats) -> Floats:
     """Squared radius of gyration that free diffusion would have, over the observed one.
 
-    It is 1 on average for diffusion (a little more, for it is a ratio), above for confined and below for directed
-    motion. N detections of diffusion with the mean square step s have s (N² - 1) / 6N.
+    It is about 1 for diffusion, above for confined and below for directed motion. N detections of diffusion
+    with the mean square step s have s (N² - 1) / 6N.
 
     Parameters
     ----------

@@ -31,8 +31,8 @@ class Pooled:
     ratio : (A,) float64 array
         ρ of each axis.
     influence : (T, 1 + A) float64 array
-        First-order change of the parameter, and of log s of each axis, by the weight of each track: the sum over a
-        bootstrap sample, or another draw of links, is the change of the estimate.
+        First-order change of the parameter, and of log s of each axis, by the weight of each track: the sum
+        over a bootstrap sample, or another draw of links, is the change of the estimate.
     """
 
     parameter: float
@@ -70,8 +70,8 @@ def pooled(pieces: Pieces, weight: Floats, motion: Motion, fixed: float | None =
             total += 0.5 * (steps * np.log(square / steps) + logdet)
         return float(total)
 
-    ends = [(_log(-BLUR), _log(_MOST))] * axes
-    inner = [_log(ratio) for ratio in np.geomspace(0.01, 3, _STARTS)]
+    ends = [(float(_log(-BLUR)), float(_log(_MOST)))] * axes
+    inner = [float(_log(ratio)) for ratio in np.geomspace(0.01, 3, _STARTS)]
     options: list[list[float]] = [[]]
     if fixed is None:
         ends.append((motion.low, motion.high))

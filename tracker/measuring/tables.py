@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +53,7 @@ def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def refuse_table(path: Path, *, overwrite: bool, inputs: list[Path]) -> None:
+def refuse_table(path: Path, *, overwrite: bool, inputs: Sequence[Path]) -> None:
     """Raise now if a table cannot be written later.
 
     Raises

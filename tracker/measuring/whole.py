@@ -44,9 +44,9 @@ def measure(
 
     Diffusion coefficient, anomalous exponent and persistence time are maximum likelihood estimates with
     localisation error and motion blur; the steps are those of fractional Brownian motion, along each axis
-    :math:`\langle Δx^2 \rangle = 2 D t^α` (α = 1 for D), or of Fürth's persistent walk. The localisation error is
-    that of all tracks of a group. Errors of groups come from a bootstrap over tracks. If links have
-    probabilities, each statistic is also taken over 16 draws of the links, and its spread is part of the error.
+    :math:`\langle Δx^2 \rangle = 2 D t^α` (α = 1 for D), or of Fürth's persistent walk. The localisation
+    error is that of all tracks of a group. Errors of groups come from a bootstrap over tracks. If links have
+    probabilities, each statistic is also taken over 16 draws of the links; its spread is part of the error.
 
     Parameters
     ----------
@@ -101,9 +101,11 @@ def measure(
     if len(scales) > 1:
         units = " and ".join(sorted(f"{one.length}, {one.frame:g} {one.time}" for one in scales))
         raise SettingsError(f"The conditions differ in their units: {units}. Give --spacing and --interval.")
-    whole, label, own = _joined([read for read, _ in movies], list(given), group)
+    read_all = [read for read, _ in movies]
+    label, names = _labels(read_all, list(given), group)
+    whole, label, own = _joined(read_all, label)
     chosen = _axes(whole.detections, axes)
-    return evaluated(Movie.of(whole, label, own, chosen, scales.pop(), seed), remarks)
+    return evaluated(Movie.of(whole, label, names, own, chosen, scales.pop(), seed), remarks)
 
 
 def read_with_records(files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, Recorded]:
@@ -135,18 +137,24 @@ def _record_of(one: object) -> Record:
     return {"command": "track", "learned": learned.as_dict(), "settings": settings.as_dict()}
 
 
-def _joined(movies: list[Tracks], names: list[str], group: str | None) -> tuple[Tracks, NDArray, NDArray]:
-    """All movies as one; the group of each detection, and the number of its track in its own movie."""
-    labels = []
-    for movie, name in zip(movies, names, strict=True):
-        features = movie.detections.features
-        if group is not None and group not in features:
+def _labels(movies: list[Tracks], names: list[str], group: str | None) -> tuple[NDArray, list[str]]:
+    """The group of each detection, and the names of the groups."""
+    if group is None:
+        return np.repeat(np.arange(len(movies)), [len(movie.detections) for movie in movies]), names
+    for features in (movie.detections.features for movie in movies):
+        if group not in features:
             known = ", ".join(features) or "none"
             raise InputError(f"There is no column {group!r} of numbers to group by. Columns are: {known}.")
-        labels.append(np.full(len(movie.detections), name) if group is None else features[group].astype(str))
+    values = np.concatenate([movie.detections.features[group] for movie in movies])
+    distinct, number = np.unique(values, return_inverse=True)
+    return number, [f"{group} {value}" for value in distinct]
+
+
+def _joined(movies: list[Tracks], label: NDArray) -> tuple[Tracks, NDArray, NDArray]:
+    """All movies as one; the label of each detection, and the number of its track in its own movie."""
     own = np.concatenate([movie.track_id for movie in movies])
     if len(movies) == 1:
-        return movies[0], labels[0], own
+        return movies[0], label, own
     seen = [movie.detections for movie in movies]
     shared = [name for name in seen[0].features if all(name in one.features for one in seen)]
     frame = np.concatenate([one.frame for one in seen])
@@ -165,14 +173,14 @@ def _joined(movies: list[Tracks], names: list[str], group: str | None) -> tuple[
         sure = [np.ones(len(movie.links)) for movie in movies]
         chance = np.concatenate([a if b is None else b for a, b in zip(sure, known, strict=True)])[sort]
     tracks = Tracks(joined, links[sort], link_probability=chance)
-    return tracks, np.concatenate(labels)[order], own[order]
+    return tracks, label[order], own[order]
 
 
-def _axes(seen: Detections, axes: str | None) -> list[int]:
-    """Columns of the positions that count."""
+def _axes(seen: Detections, axes: str | None) -> str:
+    """The axes that count."""
     if axes is not None:
         if not axes or not set(axes) <= set("zyx") or len(set(axes)) < len(axes):
             raise SettingsError(f"The axes are {axes!r}; give some of zyx, such as yx.")
-        return sorted("zyx".index(axis) for axis in axes)
-    vary = [k for k in range(3) if len(seen) and np.ptp(seen.position[:, k]) > 0]
-    return vary or [1, 2]
+        return "".join(axis for axis in "zyx" if axis in axes)
+    vary = np.ptp(seen.position, axis=0) > 0 if len(seen) else np.zeros(3, bool)
+    return "".join(axis for axis, one in zip("zyx", vary, strict=True) if one) or "yx"
