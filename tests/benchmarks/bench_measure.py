@@ -1,6 +1,6 @@
 """From images to diffusion, exponent and persistence: rendered, detected, tracked, measured; and trackpy.
 
-2D movies, particles 12 pixels apart on average. Diffusion at D = κ² spacing² / 2, and Fürth's walk with a
+2D movies, particles 20 pixels apart on average. Diffusion at D = κ² spacing² / 2, and Fürth's walk with a
 persistence time of 4 frames. Each is measured on the true tracks, on the true positions with the links that
 tracking found, and the whole way from images. `held` is the share of tracks of ten detections or more whose
 68 % interval holds the true value. trackpy's D and exponent are those of its tutorial: straight lines through
@@ -21,7 +21,8 @@ from outbid.simulate.camera import Camera, render
 from outbid.simulate.motions import BrownianWalk, Motion, OrnsteinUhlenbeckWalk, Vectors
 from outbid.simulate.walks import WalkSettings, walk
 
-SPACING = 12.0
+SPACING = 20.0
+"""Pixels: spots of radius 2.6 overlap with a neighbour in one of twenty frames."""
 PERSISTENCE = 4.0
 KAPPAS = (0.05, 0.10, 0.15)
 
@@ -114,7 +115,7 @@ if __name__ == "__main__":
     options.add_argument("--particles", type=int, default=300)
     options.add_argument("--frames", type=int, default=40)
     options.add_argument("--snr", type=float, default=7.0)
-    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--seeds", type=int, default=4)
     given = options.parse_args()
     rows = table(given.particles, given.frames, given.snr, given.seeds)
     measure.show(rows, given.csv)

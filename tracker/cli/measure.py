@@ -94,7 +94,7 @@ def measure(
         sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}
         write_table(path, sheets, overwrite=overwrite)
     if plot is not None:
-        from outbid.viewers.motion import write_plot
+        from ..viewers.motion import write_plot
 
         write_plot(plot, found, overwrite=overwrite)
     for remark in found.remarks:

@@ -109,7 +109,7 @@ def _draws(tracks: Tracks, rng: np.random.Generator) -> Iterator[Tracks]:
     one, other, odds = _exchanges(tracks, doubtful, inside)
     doubt = wrong[doubtful]
     total = np.bincount(one, odds, len(doubtful)) + np.bincount(other, odds, len(doubtful))
-    share = np.minimum(doubt[one] / total[one], doubt[other] / total[other])
+    share = (doubt[one] / total[one] + doubt[other] / total[other]) / 2
     chance = np.minimum(odds * share, odds / (1 + odds))
     left = doubt - np.bincount(one, chance, len(doubtful)) - np.bincount(other, chance, len(doubtful))
     for _ in range(DRAWS):

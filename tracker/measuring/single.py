@@ -10,7 +10,7 @@ from .pooled import Pooled
 
 _SCALES = np.linspace(np.log(1e-3), np.log(30.0), 28)
 """Log of s of a track relative to that of all tracks; below it a track stands still."""
-_FEW = _SCALES[::2]
+_COARSE = np.linspace(np.log(0.01), np.log(20.0), 22)
 """The same where another parameter is estimated."""
 _POINTS = 20
 """Values of the parameter of a motion."""
@@ -43,7 +43,7 @@ def parameters(pieces: Pieces, common: Pooled, motion: Motion) -> tuple[Floats, 
     motion : Motion
     """
     grid = np.linspace(motion.low, motion.high, _POINTS)
-    found = _peak(_likelihood(pieces, common, motion, grid, _FEW))
+    found = _peak(_likelihood(pieces, common, motion, grid, _COARSE))
     return _summary(found, grid, pieces.steps_of() > 2)
 
 

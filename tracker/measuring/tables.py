@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from ..errors import ResourceError, SettingsError
 from ..formats.atomic import write_whole
 from ..formats.outputs import refuse_output
 from .scales import Scale
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DIMENSIONS: Mapping[str, tuple[int, int]] = {
     "start": (0, 1), "duration": (0, 1), "path": (1, 0), "displacement": (1, 0), "speed_mean": (1, -1),
@@ -36,6 +39,8 @@ def table_of(columns: Mapping[str, object], scale: Scale) -> pa.Table:
     >>> table_of({"diffusion_error": [0.5], "mother": [np.nan]}, Scale("um", 2.0)).column_names
     ['diffusion_error_um2_per_s', 'mother']
     """
+    import pyarrow as pa
+
     fields, arrays = [], []
     for name, values in columns.items():
         quantity = name if name in DIMENSIONS else name.removesuffix("_error")
