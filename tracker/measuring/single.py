@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.interpolate import CubicSpline
 
@@ -14,6 +16,8 @@ _COARSE = np.linspace(np.log(0.01), np.log(20.0), 22)
 """The same where another parameter is estimated."""
 _POINTS = 20
 """Values of the parameter of a motion."""
+_BLOCK = 1 << 14
+"""Tracks that are fitted at a time: about 60 MB for their likelihoods."""
 _FINE = 400
 """Points at which the spline through a likelihood is evaluated."""
 
@@ -27,8 +31,12 @@ def scales(pieces: Pieces, common: Pooled) -> tuple[Floats, Floats]:
     common : Pooled
         The fit of diffusion to all tracks, which gives the localisation error.
     """
-    found = _likelihood(pieces, common, FRACTIONAL, np.array([common.parameter]), _SCALES)[:, 0]
-    place, width = _summary(found, _SCALES, pieces.steps_of() > 0)
+
+    def fit(block: Pieces) -> tuple[Floats, Floats]:
+        found = _likelihood(block, common, FRACTIONAL, np.array([common.parameter]), _SCALES)[:, 0]
+        return _summary(found, _SCALES, block.steps_of() > 0)
+
+    place, width = _in_blocks(pieces, fit)
     return np.exp(place), np.exp(place) * width
 
 
@@ -43,8 +51,24 @@ def parameters(pieces: Pieces, common: Pooled, motion: Motion) -> tuple[Floats, 
     motion : Motion
     """
     grid = np.linspace(motion.low, motion.high, _POINTS)
-    found = _peak(_likelihood(pieces, common, motion, grid, _COARSE))
-    return _summary(found, grid, pieces.steps_of() > 2)
+
+    def fit(block: Pieces) -> tuple[Floats, Floats]:
+        found = _peak(_likelihood(block, common, motion, grid, _COARSE))
+        return _summary(found, grid, block.steps_of() > 2)
+
+    return _in_blocks(pieces, fit)
+
+
+def _in_blocks(pieces: Pieces, fit: Callable[[Pieces], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Fit some tracks at a time, so that the memory does not grow with their number."""
+    found = np.full((2, pieces.count), np.nan)
+    for first in range(0, pieces.count, _BLOCK):
+        many = min(_BLOCK, pieces.count - first)
+        some = (pieces.owner >= first) & (pieces.owner < first + many)
+        if some.any():
+            block = Pieces(pieces.step[:, some], pieces.length[some], pieces.owner[some] - first, many)
+            found[:, first : first + many] = fit(block)
+    return found[0], found[1]
 
 
 def _likelihood(pieces: Pieces, common: Pooled, motion: Motion, grid: Floats, size: Floats) -> Floats:
