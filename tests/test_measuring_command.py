@@ -66,6 +66,16 @@ def test_groups_curves_comparison_and_a_plot(table: Path) -> None:
     assert list(sheets) == ["tracks", "groups", "curves", "comparison"]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_run_record_of_a_table_repeats_the_run(table: Path, suffix: str) -> None:
+    one, two = (table.with_name(name + suffix) for name in ("one", "two"))
+    assert run("measure", table, "-o", one, "--interval", 3, "--axes", "x", "--seed", 7).exit_code == 0
+    record = outbid.read_record(one)
+    assert (record["command"], record["settings"]["interval"], record["seed"]) == ("measure", 3, 7)
+    assert run("measure", table, "-o", two, "--config", one).exit_code == 0
+    assert two.read_bytes() == one.read_bytes()
+
+
 def test_two_files_are_two_conditions(table: Path) -> None:
     other = table.with_name("treated.csv")
     other.write_bytes(table.read_bytes())

@@ -74,10 +74,12 @@ def measure(
     overwrite: bool,
 ) -> None:
     """Measure tracks."""
+    from .. import formats
     from ..formats.outputs import refuse_one_for_two, refuse_output
     from ..measuring import measure as measured
     from ..measuring.tables import refuse_table, write_table
     from ..measuring.whole import read_with_records
+    from ..movies.jobs import run_record
 
     wanted = {"tracks": output, "groups": groups, "curves": curves, "comparison": comparison}
     tables = {name: path for name, path in wanted.items() if path is not None}
@@ -90,9 +92,17 @@ def measure(
     found = measured(
         movies, group=group, spacing=spacing, interval=interval, drift=drift, axes=axes, seed=seed
     )
+    record = {
+        **run_record("measure", formats.input_of(files[0], columns)), "seed": seed,
+        "inputs": [formats.input_of(file, columns) for file in files], "remarks": list(found.remarks),
+        "settings": {
+            "group": group, "spacing": spacing, "interval": interval, "drift": drift, "axes": axes,
+            "seed": seed,
+        },
+    }  # fmt: skip
     for name, path in tables.items():
         sheets = found.sheets if name == "tracks" else {name: found.sheets[name]}
-        write_table(path, sheets, overwrite=overwrite)
+        write_table(path, sheets, record=record, overwrite=overwrite)
     if plot is not None:
         from ..viewers.motion import write_plot
 

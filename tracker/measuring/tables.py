@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ResourceError, SettingsError
 from ..formats.atomic import write_whole
 from ..formats.outputs import refuse_output
+from ..formats.records import record_bytes, record_path, to_stand_beside
 from .scales import Scale
 
 if TYPE_CHECKING:
@@ -70,11 +71,16 @@ def refuse_table(path: Path, *, overwrite: bool, inputs: Sequence[Path]) -> None
         raise SettingsError(
             f"{path} would be a table of an unknown kind. Let it end in {', '.join(SUFFIXES)}."
         )
-    refuse_output(path, overwrite=overwrite, inputs=inputs)
+    record = None if path.suffix.lower() == ".parquet" else record_path(path)
+    refuse_output(path, overwrite=overwrite, inputs=inputs, record=record)
 
 
-def write_table(path: Path, sheets: Mapping[str, pa.Table], *, overwrite: bool = False) -> None:
+def write_table(
+    path: Path, sheets: Mapping[str, pa.Table], *, record: Mapping[str, object], overwrite: bool = False
+) -> None:
     """Write tables; all into one Excel workbook, or the first one into another file.
+
+    The run record is inside a Parquet file, and beside others.
 
     Raises
     ------
@@ -88,17 +94,22 @@ def write_table(path: Path, sheets: Mapping[str, pa.Table], *, overwrite: bool =
     if suffix == ".parquet":
         import pyarrow.parquet as parquet
 
+        from ..formats.parquet import RECORD
+
+        first = first.replace_schema_metadata({RECORD: record_bytes(record)})
         write_whole(path, lambda file: parquet.write_table(first, file), overwrite=overwrite)
-    elif suffix == ".xlsx":
-        _write_excel(path, sheets, overwrite)
+        return
+    beside = to_stand_beside(path, record)
+    if suffix == ".xlsx":
+        write_whole(path, _workbook(sheets).save, overwrite=overwrite, beside=beside)
     else:
         from pyarrow import csv
 
         form = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed")
-        write_whole(path, lambda file: csv.write_csv(first, file, form), overwrite=overwrite)
+        write_whole(path, lambda file: csv.write_csv(first, file, form), overwrite=overwrite, beside=beside)
 
 
-def _write_excel(path: Path, sheets: Mapping[str, pa.Table], overwrite: bool) -> None:
+def _workbook(sheets: Mapping[str, pa.Table]) -> Any:
     try:
         from openpyxl import Workbook
     except ImportError:
@@ -109,4 +120,4 @@ def _write_excel(path: Path, sheets: Mapping[str, pa.Table], overwrite: bool) ->
         sheet.append(table.column_names)
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             sheet.append(row)
-    write_whole(path, book.save, overwrite=overwrite)
+    return book
