@@ -14,7 +14,7 @@ from ..detections import Detections
 from ..errors import InputError, OutbidError, ResourceError
 from ..tracks import Tracks
 from . import table
-from .columns import AS_NAMED, is_nameless, roles_of
+from .columns import AS_NAMED, is_nameless
 from .memory import refuse_if_larger_than_memory
 
 TAKES_COLUMNS = True
@@ -54,11 +54,7 @@ def read_record(path: Path) -> dict[str, Any] | None:  # noqa: ARG001 - it has n
 def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
     header, rows, first = _cells(path)
     named = [at for at, name in enumerate(header) if not is_nameless(name)]
-    try:
-        roles_of([header[at] for at in named], columns)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    made = pa.table({header[at]: _column([row[at] for row in rows]) for at in named})
+    made = pa.table([_column([row[at] for row in rows]) for at in named], [header[at] for at in named])
 
     def cell(row: int, column: str) -> str:
         value = rows[row][header.index(column)]

@@ -19,13 +19,17 @@ from ..errors import InputError
 from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..tracks import LINK_MEASURES, Tracks
 from .axes import mixed_styles, unit_in_names, unused_axes
-from .columns import feature_names, missing_roles, plain, roles_of
+from .columns import alike, divided, feature_names, missing_roles, plain, roles_of, seconds_in_name
 from .units import unit_of
 
 _LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
+_OFF = 0.25
+"""Largest distance of a time from that of its frame, as a share of the interval: half is undecided."""
+_LATE = 10_000
+"""Number of movie lengths after which a first frame is called late: no recording starts there."""
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
@@ -59,7 +63,11 @@ class Rows:
     roles: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
+        object.__setattr__(self, "table", _one_of_each(_without_categories(self.table)))
+        try:
+            object.__setattr__(self, "roles", roles_of(self.table.column_names, self.given))
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from None
 
     @property
     def axes(self) -> dict[str, str]:
@@ -69,6 +77,25 @@ class Rows:
     def wrong(self, row: int, column: str, remedy: str) -> InputError:
         """The error about one value."""
         return InputError(f"{self.path}, {self.cell(row, column)}; {remedy}")
+
+
+def _without_categories(table: pa.Table) -> pa.Table:
+    """The table with categories of numbers as numbers."""
+    for at, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind) and is_number(kind.value_type):
+            table = table.set_column(at, table.field(at).name, table.column(at).cast(kind.value_type))
+    return table
+
+
+def _one_of_each(table: pa.Table) -> pa.Table:
+    """The table without columns that repeat another of the same name, as written with their index."""
+    twice = [
+        at
+        for first, *others in alike(table.column_names).values()
+        for at in others
+        if table.column(at).equals(table.column(first))
+    ]
+    return table.select([at for at in range(table.num_columns) if at not in twice]) if twice else table
 
 
 def detections_of(rows: Rows) -> Detections:
@@ -158,7 +185,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     problem = missing_roles(rows.roles, rows.table.column_names) or mixed_styles(rows.axes, rows.given)
     if problem:
         raise InputError(f"{rows.path}: {problem}")
-    frame = _frames(rows, rows.roles["frame"])
+    frame, times = _frames(rows, rows.roles["frame"])
     bad = (frame < 0) | (frame > _LARGEST_FRAME)
     if bad.any():
         raise rows.wrong(
@@ -171,7 +198,9 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         order = np.argsort(frame, kind="stable")
     if rows.first:
         _name_unused_axes(rows)
-    features = {}
+    features = {} if times is None or "time" in rows.table.column_names else {"time": times[order]}
+    if rows.first:
+        _remark_on_frames(rows, frame[order])
     for name in feature_names(rows.table.column_names, rows.roles):
         values = feature_of(rows.table[name])
         if values is not None:
@@ -186,6 +215,7 @@ def _name_unused_axes(rows: Rows) -> None:
     unused = [
         name
         for name in unused_axes(rows.table.column_names, rows.axes, rows.given)
+        if name not in rows.roles.values()
         if is_number(rows.table[name].type) and rows.table[name].null_count < len(rows.table)
     ]
     if unused:
@@ -215,12 +245,57 @@ def _unit(rows: Rows) -> str:
     return unit_of(unit)
 
 
-def _frames(rows: Rows, name: str) -> NDArray[np.int64] | NDArray[np.int32]:
-    """Read the column of frames; empty cells become -1."""
+def _frames(rows: Rows, name: str) -> tuple[NDArray[np.int64] | NDArray[np.int32], NDArray | None]:
+    """Read the column of frames, in which empty cells become -1; and its times, if it holds times."""
     column = rows.table[name]
-    if pa.types.is_int32(column.type) and not column.null_count:  # as Outbid writes it
-        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32)
-    return _whole_numbers(rows, name, blank=-1)
+    if pa.types.is_int32(column.type) and not column.null_count and not rows.given:  # as Outbid writes it
+        return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32), None
+    step = divided(rows.given.get("frame", ""), rows.table.column_names)[1]
+    if not is_number(column.type) or (step == 1 and not _are_times(rows, name)):
+        return _whole_numbers(rows, name, blank=-1), None
+    times = floats_of(column)
+    if step == 1:
+        steps = np.diff(np.unique(times[np.isfinite(times)]))
+        rounded = (
+            8 * np.finfo(np.float64).eps * np.abs(times).max(initial=0)
+        )  # equal but for their last digits
+        step = float(steps[steps > rounded].min(initial=np.inf))
+    return _frames_of_times(rows, name, times, step), times * (seconds_in_name(name) or 1)
+
+
+def _are_times(rows: Rows, name: str) -> bool:
+    """Whether a column of frames states a unit of time, or holds fractions under the name of a time."""
+    if seconds_in_name(name) or not pa.types.is_floating(rows.table[name].type):
+        return bool(seconds_in_name(name))
+    values = floats_of(rows.table[name])
+    fractional = np.isfinite(values).all() and (values != np.rint(values)).any()
+    return bool(fractional) and plain(name) in ("t", "time", "times", "position_t")
+
+
+def _frames_of_times(rows: Rows, name: str, times: NDArray, step: float) -> NDArray[np.int64]:
+    """The frames of times that are this far apart."""
+    frame = np.rint(times / step)
+    far = ~(np.abs(times / step - frame) < _OFF)  # of what is not finite as well
+    if far.any():
+        raise rows.wrong(
+            int(np.argmax(far)), name, f"times are no multiples of {step:g}. Name the time between frames: "
+            f"--columns frame={name}/INTERVAL (Python: columns=).",
+        )  # fmt: skip
+    return frame.astype(np.int64)
+
+
+def _remark_on_frames(rows: Rows, frame: NDArray) -> None:
+    """Log whether the numbers of frames may be something else: times, or dates."""
+    name = rows.roles["frame"]
+    steps = np.diff(frame[np.flatnonzero(np.diff(frame, prepend=-1))])
+    apart = int(np.gcd.reduce(steps)) if len(steps) > 1 and not (steps == 1).any() else 1
+    if apart > 1:
+        _LOG.warning(
+            "%s: frames in %r are all %d apart. If they are times: --columns frame=%s/%d (Python: columns=)",
+            rows.path, name, apart, name, apart,
+        )  # fmt: skip
+    elif len(steps) and frame[0] > _LATE * (int(frame[-1]) - int(frame[0]) + 1):
+        _LOG.warning("%s: frames begin at %d. Is %r the column of frames?", rows.path, int(frame[0]), name)
 
 
 def _positions(rows: Rows) -> NDArray[np.float64]:
@@ -281,7 +356,9 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
         column = pa.chunked_array([column_of(np.where(given & ~too_large, values, 0), ~given)])
     if too_large.any():
         row = int(np.argmax(too_large))
-        raise rows.wrong(row, name, "whole numbers are needed. Fix the row, or divide time by the interval.")
+        raise rows.wrong(
+            row, name, f"whole numbers are needed. Fix the row; of times: --columns frame={name}/INTERVAL."
+        )
     return integers_of(column, blank)
 
 
