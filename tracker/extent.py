@@ -211,7 +211,8 @@ class Extent:
             stop = length if high == math.inf else min(math.ceil(high) + margin, length)
             box.append(slice(start, stop))
         whole = all(side == slice(0, length) for side, length in zip(box, movie.shape, strict=True))
-        return Cut(self, movie, range(first, last), WHOLE if whole else (box[0], box[1], box[2]))
+        numbers = [number for number in range(first, last) if number not in movie.missing]
+        return Cut(self, movie, numbers, WHOLE if whole else (box[0], box[1], box[2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,7 @@ class Cut:
 
     extent: Extent
     movie: Images
-    numbers: range
+    numbers: list[int]
     box: Box
 
     def frames(self) -> Iterator[NDArray]:
@@ -229,11 +230,11 @@ class Cut:
 
     def placed(self, found: Detections) -> Detections:
         """Detections within the extent, with frame numbers and positions of the whole movie."""
-        if self.extent.is_all:
+        if self.extent.is_all and not self.movie.missing:
             return found
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
-            found.frame + np.int32(self.numbers.start),
+            np.asarray(self.numbers, np.int32)[found.frame],
             found.position + np.multiply(offset, self.movie.spacing),
             found.unit,
             found.features,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LayerData = tuple[Any, dict[str, Any], str]
 """Data, attributes and kind of a layer, as napari's readers give them."""
 
+COLOURS = ("green", "magenta", "cyan", "yellow", "red", "blue")
+"""Colours of channels that are shown together."""
 _XML = ("TrackMate", "root", "Tracks")
 
 
@@ -91,7 +93,7 @@ def read_movie(path: str | list[str]) -> Callable[[str], list[LayerData]] | None
 def layers_of_movie(path: str) -> list[LayerData]:
     """A movie whose frames are read when they are looked at, with the size of its voxels.
 
-    Where the file names several images, each of them is a layer.
+    Where the file has several images or channels, each of them is a layer.
 
     Raises
     ------
@@ -101,13 +103,23 @@ def layers_of_movie(path: str) -> list[LayerData]:
     from outbid.images import open_images
 
     movie = open_images(Path(path))
-    if not movie.scenes:
-        return [_layer_of(movie, Path(path).name)]
-    several = range(len(movie.scenes))
-    return [_layer_of(open_images(Path(path), scene=n), f"{Path(path).name}: scene {n}") for n in several]
+    scenes = range(len(movie.scenes)) if movie.scenes else [None]
+    channels = range(movie.channel_count)
+    layers = []
+    for scene in scenes:
+        for channel in channels:
+            one = open_images(Path(path), scene=scene, channel=channel)
+            called = movie.channels[channel] if channel < len(movie.channels) else ""
+            parts = [f"scene {scene}"] * (scene is not None)
+            parts += [called or f"channel {channel}"] * (len(channels) > 1)
+            name = ": ".join([Path(path).name, ", ".join(parts)]) if parts else Path(path).name
+            layers.append(
+                _layer_of(one, name, COLOURS[channel % len(COLOURS)] if len(channels) > 1 else None)
+            )
+    return layers
 
 
-def _layer_of(movie: Images, name: str) -> LayerData:
+def _layer_of(movie: Images, name: str, colour: str | None = None) -> LayerData:
     from .contrast import contrast_of
     from .layers import Layer
 
@@ -116,7 +128,12 @@ def _layer_of(movie: Images, name: str) -> LayerData:
     place = Layer("image", name, np.empty((0, 4)), {}, (1, *movie.spacing), movie.unit)
     attributes = (place.in_plane() if frames.ndim == 3 else place).as_tuple()[1]
     del attributes["features"]
-    return frames, attributes | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())}, "image"
+    look = {} if colour is None else {"colormap": colour, "blending": "additive"}
+    return (
+        frames,
+        attributes | look | {"contrast_limits": contrast_of(frames[len(frames) // 2].compute())},
+        "image",
+    )
 
 
 def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> list[str]:

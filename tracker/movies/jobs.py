@@ -71,11 +71,11 @@ class Opening:
     level: int = 0
     spacing: tuple[float, float, float] | None = None
 
-    def open(self, source: str) -> Images:
-        """Open a file or URL."""
+    def open(self, source: str, *, partial: bool = False) -> Images:
+        """Open a file or URL; `partial`: also one that lacks frames that it declares."""
         return open_images(
             source, axes=self.axes, channel=self.channel, scene=self.scene, level=self.level,
-            spacing=self.spacing,
+            spacing=self.spacing, partial=partial,
         )  # fmt: skip
 
 
@@ -124,9 +124,10 @@ class DetectJob:
         box = self._cut(movie).box
 
         def read(numbers: Sequence[int]) -> Iterator[NDArray]:
-            return movie.frames(numbers, box)
+            return movie.frames([there[number] for number in numbers], box)
 
-        return learn_from(read, movie.frame_count, settings, workers=self.workers)
+        there = [number for number in range(movie.frame_count) if number not in movie.missing]
+        return learn_from(read, len(there), settings, workers=self.workers)
 
     def _cut(self, movie: Images, radius: tuple[float, float] | None = None) -> Cut:
         """The part of the movie that is read."""
@@ -176,7 +177,7 @@ class DetectJob:
     def run(
         self, source: str, output: Path, record: Mapping[str, object], *, overwrite: bool
     ) -> Mapping[str, object]:
-        movie = self.opening.open(source)
+        movie = self.opening.open(source, partial=self.part.frames is not None)
         found, used = self.detect(movie)
         whole = self.record(self.origin(source), used) | dict(record)
         formats.write_detections(output, found, record=whole, overwrite=overwrite)
