@@ -149,7 +149,7 @@ def write_points(path: str, data: NDArray, attributes: Mapping[str, Any]) -> lis
     from .taken import detections_from
 
     features = {name: np.asarray(values) for name, values in attributes.get("features", {}).items()}
-    numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufb"}
+    numbers = {name: values for name, values in features.items() if values.dtype.kind in "iufbOU"}
     detections = detections_from(_in_units(data, attributes), unit=_unit(attributes), features=numbers)
     formats.write_detections(path, detections, record=_record(attributes), overwrite=True)
     return [path]

@@ -181,7 +181,7 @@ def detect(
         return
     with progress_bar("Detecting") as progress:
         found, settings = job.detect(movie, progress)
-    record = job.record(job.origin(str(source)), settings)
+    record = job.record(job.origin(str(source)), settings, movie.interval)
     formats.write_detections(output, found, record=record, overwrite=overwrite)
     summary = {
         "output": shown(output), "detections": len(found), "frames": job.frame_count(movie),

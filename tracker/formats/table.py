@@ -201,12 +201,15 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
     features = {} if times is None or "time" in rows.table.column_names else {"time": times[order]}
     if rows.first:
         _remark_on_frames(rows, frame[order])
+    left_out = []
     for name in feature_names(rows.table.column_names, rows.roles):
-        values = feature_of(rows.table[name])
+        values = feature_of(rows.table[name]) if plain(name) != "unit" else None
         if values is not None:
             features[name] = values[order]
-        elif plain(name) != "unit":
-            _LOG.info("%s: column %r is left out, for it holds no numbers", rows.path, name)
+        elif plain(name) != "unit" and rows.table[name].null_count < len(rows.table):
+            left_out.append(name)
+    if left_out and rows.first:
+        _LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
     return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
