@@ -142,3 +142,47 @@ def test_a_categorical_frame() -> None:
     table = pandas.DataFrame({"frame": [0, 0, 1, 1], "y": [1.0, 9, 1.1, 9.1], "x": [1.0, 9, 1, 9]})
     table["frame"] = table["frame"].astype("category")
     assert outbid.track(table, max_distance=2).tracks.links.tolist() == [[0, 2], [1, 3]]
+
+
+# ---------------------------------------------------------------- HDF5
+
+
+def test_tracks_of_btrack(tmp_path: Path) -> None:
+    """Case 16: three tracks of four frames; the third comes from the first in a second file."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "btrack.h5"
+    with h5py.File(path, "w") as file:
+        coords = [(t, 5 + i * 9, 5 + i * 9 + 0.1 * t, 0, 5) for t in range(4) for i in range(3)]
+        file["objects/obj_type_1/coords"] = np.array(coords, "f4")
+        file["tracks/obj_type_1/tracks"] = np.array([t * 3 + i for i in range(3) for t in range(4)], "i4")
+        file["tracks/obj_type_1/map"] = np.array([(i * 4, i * 4 + 4) for i in range(3)], "i4")
+    found = read_tracks(path)
+    assert found.links.tolist() == [[row, row + 3] for row in range(9)]
+    assert found.detections.position[4] == pytest.approx([0, 14.1, 14])
+    assert_refused(run("detect", path, "-o", tmp_path / "o.csv"), 3, "table of positions", "outbid track")
+    with h5py.File(path, "r+") as file:
+        file["tracks/obj_type_1/tracks"][:] = [0, 3, -1, -1, 1, 4, 7, 10, 6, 9, -2, -3]
+        lineage = [(1, 0, 1, 1, 1, 0), (2, 0, 3, 2, 2, 0), (3, 2, 3, 1, 1, 1)]
+        file["tracks/obj_type_1/LBEPR"] = np.array(lineage, "i4")
+    again = read_tracks(path)
+    assert again.links.tolist() == [[0, 3], [1, 4], [3, 6], [4, 7], [6, 9], [7, 10]]
+
+
+def test_localisations_of_picasso(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Case 16."""
+    h5py = pytest.importorskip("h5py")
+    kinds = [("frame", "u4"), ("x", "f4"), ("y", "f4"), ("photons", "f4")]
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file["locs"] = np.array([(t, 5, 6, 90) for t in range(4)], kinds)
+    found = read_detections(tmp_path / "a.hdf5")
+    assert (found.position[3].tolist(), found.features["photons"].tolist()) == ([0, 6, 5], [90] * 4)
+    assert caplog.messages == []
+    with h5py.File(tmp_path / "b.hdf5", "w") as file:
+        file["locs"] = np.array([(t, 5, 6, 90, 200) for t in range(4)], [*kinds, ("z", "f4")])
+    assert read_detections(tmp_path / "b.hdf5").position[0].tolist() == [200, 6, 5]
+    assert "z is in nanometers" in caplog.text
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        for name in ("t", "z", "y", "x"):
+            file[f"points/{name}"] = np.arange(4)
+    assert read_detections(tmp_path / "c.h5").frame.tolist() == [0, 1, 2, 3]
+    assert run("track", tmp_path / "a.hdf5", "-o", tmp_path / "t.csv", "--max-distance", 2).exit_code == 0

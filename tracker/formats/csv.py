@@ -49,16 +49,6 @@ def recognises(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     return True
 
 
-def read_detections(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return table.detections_of(_read(path, columns))
-
-
-def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
-    """See `outbid.formats.read_tracks`."""
-    return table.tracks_of(_read(path, columns))
-
-
 def holds_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> bool:
     """See `outbid.formats.holds_tracks`."""
     layout = layout_of(_head(path), path, columns)
@@ -124,7 +114,8 @@ def _head(path: Path) -> bytes:
     return as_utf8(head[: len(head) & ~1], path)
 
 
-def _read(path: Path, columns: Mapping[str, str]) -> table.Rows:
+def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
+    """Read all rows."""
     _refuse_if_too_large(path)
     text = as_utf8(path.read_bytes(), path)
     layout = layout_of(text, path, columns)

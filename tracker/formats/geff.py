@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..detections import Detections
 from ..errors import InputError
 from ..tracks import LINK_MEASURES, Tracks
 from . import columns, graph
@@ -26,7 +25,7 @@ from .geff_write import package, write_detections, write_tracks
 from .units import TIMES
 
 __all__ = [
-    "foreign", "holds_tracks", "read_detections", "read_record", "read_tracks", "recognises",
+    "foreign", "holds_tracks", "read_record", "read_tracks", "recognises",
     "write_detections", "write_tracks",
 ]  # fmt: skip
 _LOG = logging.getLogger("outbid")
@@ -39,11 +38,6 @@ def recognises(path: Path) -> bool:
     return path.is_dir() and any(
         (folder / name).is_file() for folder in inside(path) for name in (".zgroup", ".zattrs", "zarr.json")
     )
-
-
-def read_detections(path: Path) -> Detections:
-    """See `outbid.formats.read_detections`."""
-    return read_tracks(path).detections
 
 
 def read_tracks(path: Path) -> Tracks:

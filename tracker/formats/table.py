@@ -22,7 +22,7 @@ from .axes import mixed_styles, unit_in_names, unused_axes
 from .columns import alike, divided, feature_names, missing_roles, plain, roles_of, seconds_in_name
 from .units import unit_of
 
-_LOG = logging.getLogger("outbid")
+LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
@@ -209,7 +209,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         elif plain(name) != "unit" and rows.table[name].null_count < len(rows.table):
             left_out.append(name)
     if left_out and rows.first:
-        _LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
+        LOG.warning("%s: %s: neither numbers nor text, and left out", rows.path, ", ".join(left_out))
     return Detections(frame[order].astype(np.int32), position[order], _unit(rows), features), order
 
 
@@ -223,7 +223,7 @@ def _name_unused_axes(rows: Rows) -> None:
     ]
     if unused:
         used = ",".join(f"{axis}={rows.roles.get(axis, '')}" for axis in "zyx")
-        _LOG.warning(
+        LOG.warning(
             "%s: %s may hold coordinates and %s not used. To use others, or to confirm: --columns %s "
             "(Python: columns=)",
             rows.path, ", ".join(map(repr, unused[:6])), "is" if len(unused) == 1 else "are", used,
@@ -293,12 +293,12 @@ def _remark_on_frames(rows: Rows, frame: NDArray) -> None:
     steps = np.diff(frame[np.flatnonzero(np.diff(frame, prepend=-1))])
     apart = int(np.gcd.reduce(steps)) if len(steps) > 1 and not (steps == 1).any() else 1
     if apart > 1:
-        _LOG.warning(
+        LOG.warning(
             "%s: frames in %r are all %d apart. If they are times: --columns frame=%s/%d (Python: columns=)",
             rows.path, name, apart, name, apart,
         )  # fmt: skip
     elif len(steps) and frame[0] > _LATE * (int(frame[-1]) - int(frame[0]) + 1):
-        _LOG.warning("%s: frames begin at %d. Is %r the column of frames?", rows.path, int(frame[0]), name)
+        LOG.warning("%s: frames begin at %d. Is %r the column of frames?", rows.path, int(frame[0]), name)
 
 
 def _positions(rows: Rows) -> NDArray[np.float64]:
