@@ -54,7 +54,9 @@ def relabelled(
     >>> [image.tolist() for image in relabelled(images, Tracks(seen, np.array([[0, 1]])))]
     [[[[1, 1, 0]]], [[[0, 1, 0]]]]
     """
-    for frame, image in enumerate(frames):
+    from .detection.labels import objects_in
+
+    for frame, image in enumerate(objects_in(frames)):
         yield relabelled_frame(image, frame, tracks, spacing, number)
 
 

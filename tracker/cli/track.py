@@ -317,7 +317,7 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     from .._timing import lap
     from ..batches import RECORDED
     from ..extent import track_part
-    from ..remarks import at_first_sight, doubled
+    from ..remarks import at_first_sight, doubled, without_links
 
     settings = job.settings
     hashed = begun(job.origin, str(source))
@@ -336,6 +336,10 @@ def _in_memory(source: Path, output: Path, job: TrackJob, overwrite: bool) -> di
     _warn_of_other_input(origin)
     for remark in twice.result().said():
         say(remark)
+    gate, gap = settings.max_distance, settings.max_gap or 0
+    why = without_links(detections, gate, gap, settings.spacing) if not run.stats["links"] and gate else ""
+    if why:
+        say(why)
     learned = {} if run.learned is None else {"learned": run.learned.as_dict()}
     counted = {name: run.stats[name] for name in RECORDED if name in run.stats}
     record = job.record(origin, run.settings) | counted | learned
