@@ -36,9 +36,28 @@ def read_positions(path: str | list[str]) -> Callable[[str], list[LayerData]] | 
         if path.lower().endswith(".xml"):  # much else is XML
             return layers_of_positions if root_of(Path(path)) in _XML else None
         formats.holds_tracks(path)
-    except OutbidError:
-        return None
+    except OutbidError as error:
+        return _refusing(Path(path), error)
     return layers_of_positions
+
+
+def _refusing(path: Path, error: Exception) -> Callable[[str], list[LayerData]] | None:
+    """A reader that says why a table of positions is refused; None for other files, which others may read."""
+    from outbid.formats.columns import ALIASES, plain
+    from outbid.formats.csv_layout import fields_of
+
+    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as file:
+        line = file.readline(10_000)
+    names = {plain(name) for mark in ",;\t" for name in fields_of(line, mark)}
+    if not any(names & {*ALIASES[role]} for role in "yx") or "index" in names:  # napari's own tables
+        return None
+
+    def refuse(_: str) -> list[LayerData]:
+        raise error
+
+    return refuse
 
 
 def layers_of_positions(path: str) -> list[LayerData]:
