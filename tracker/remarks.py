@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ._threads import FEW, in_threads
 from .detections import Detections
@@ -93,7 +93,10 @@ def _on_gaps(frames: int, max_distance: float | None, max_gap: int) -> list[str]
 
 
 def without_links(
-    detections: Detections, max_distance: float | None, max_gap: int, scale: ArrayLike = 1.0
+    detections: Detections,
+    max_distance: float | None,
+    max_gap: int,
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0),
 ) -> str:
     """Why a run found no links, as a sentence; empty if that is not known, or said at first sight.
 
@@ -102,7 +105,7 @@ def without_links(
     detections : Detections
     max_distance, max_gap
         As in `TrackingSettings`.
-    scale : (3,) array_like
+    scale : (float, float, float)
         What positions are multiplied by.
 
     Examples
@@ -129,7 +132,9 @@ if frames are times: --columns frame=NAME/30 (Python: max_gap=, columns=).'
         return ""
     nearest = np.inf
     for first, second in pairwise(frames[:_PAIRS].tolist()):
-        one, other = (detections.position[detections.rows_of(frame)] * scale for frame in (first, second))
+        one, other = (
+            detections.position[detections.rows_of(frame)] * np.asarray(scale) for frame in (first, second)
+        )
         nearest = min(nearest, float(cKDTree(one).query(other)[0].min()))
     if nearest <= max_distance:
         return ""

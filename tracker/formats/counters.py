@@ -22,6 +22,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 
 _MICROMANAGER = re.compile(r"img_(\d{9})_(.*)_(\d{3})")
 _SHOWN = 6
+_Row = tuple[int | str, ...]
+"""What tells a file apart from the others: numbers and words of its name."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def arranged(files: Sequence[Path], given: str | None = None) -> Arrangement:
         numbers = tuple(map(str, range(len(files))))
         return Arrangement("T", {(t, 0, 0, 0): file for t, file in enumerate(files)}, {"T": numbers}, said)
     roles = _named(files[0].parent, rows, roles, given)
-    names, places = {}, {}
+    names: dict[str, tuple[str, ...]] = {}
+    places: dict[tuple[int, int, int, int], Path] = {}
     doubts = list(said)
     for axis, values in zip(roles, zip(*rows, strict=True), strict=True):
         names[axis], doubt = _values(values, axis)
@@ -144,7 +147,7 @@ def _pattern(file: Path) -> tuple[str, ...]:
     return tuple(re.split(r"\d+", file.stem.lower()))
 
 
-def _counters(files: Sequence[Path]) -> tuple[list[tuple[int | str, ...]], list[str], tuple[str, ...]]:
+def _counters(files: Sequence[Path]) -> tuple[list[_Row], list[str], tuple[str, ...]]:
     """For each file what tells it apart; for each of these the axis, or a blank; and doubts."""
     if len(files) < 2:
         return [], [], ()
@@ -153,10 +156,10 @@ def _counters(files: Sequence[Path]) -> tuple[list[tuple[int | str, ...]], list[
         return [], [], (_several(files),)
     if all(_MICROMANAGER.fullmatch(file.stem) for file in files):
         found = [_MICROMANAGER.fullmatch(file.stem) for file in files]
-        rows = [(int(each[1]), each[2], int(each[3])) for each in found if each]
+        rows: list[_Row] = [(int(each[1]), each[2], int(each[3])) for each in found if each]
         return (*_that_vary(rows, ["T", "C", "Z"]), ())
     words = [at for at in range(0, len(parts[0]), 2) if len({part[at].lower() for part in parts}) > 1]
-    numbers = [tuple(int(each) for each in part[1::2]) for part in parts]
+    numbers: list[_Row] = [tuple(int(each) for each in part[1::2]) for part in parts]
     roles = _roles_of(parts[0][:-1:2])
     if not words:
         return (*_that_vary(numbers, roles), ())
@@ -187,9 +190,7 @@ def _roles_of(texts: Sequence[str]) -> list[str]:
     return roles
 
 
-def _that_vary(
-    rows: list[tuple[int, ...]] | list[tuple[int | str, ...]], roles: list[str]
-) -> tuple[list[tuple[int | str, ...]], list[str]]:
+def _that_vary(rows: list[_Row], roles: list[str]) -> tuple[list[_Row], list[str]]:
     """The columns that vary, without those that say nothing new, such as a time of day beside a frame."""
     count = len(rows)
     columns = [[row[at] for row in rows] for at in range(len(roles))]
