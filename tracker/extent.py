@@ -211,8 +211,7 @@ class Extent:
             stop = length if high == math.inf else min(math.ceil(high) + margin, length)
             box.append(slice(start, stop))
         whole = all(side == slice(0, length) for side, length in zip(box, movie.shape, strict=True))
-        numbers = [number for number in range(first, last) if number not in movie.missing]
-        return Cut(self, movie, numbers, WHOLE if whole else (box[0], box[1], box[2]))
+        return Cut(self, movie, range(first, last), WHOLE if whole else (box[0], box[1], box[2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,12 +220,17 @@ class Cut:
 
     extent: Extent
     movie: Images
-    numbers: list[int]
+    numbers: range
     box: Box
+
+    @property
+    def there(self) -> list[int]:
+        """The frames that are not missing."""
+        return [number for number in self.numbers if number not in self.movie.missing]
 
     def frames(self) -> Iterator[NDArray]:
         """The frames, cropped to the box."""
-        return self.movie.frames(self.numbers, self.box)
+        return self.movie.frames(self.there, self.box)
 
     def placed(self, found: Detections) -> Detections:
         """Detections within the extent, with frame numbers and positions of the whole movie."""
@@ -234,7 +238,7 @@ class Cut:
             return found
         offset = [side.start or 0 for side in self.box]
         moved = Detections(
-            np.asarray(self.numbers, np.int32)[found.frame],
+            np.asarray(self.there, np.int32)[found.frame],
             found.position + np.multiply(offset, self.movie.spacing),
             found.unit,
             found.features,

@@ -36,14 +36,8 @@ def open_stack(source: str, scene: int | None, level: int) -> Stack:
     """
     if level:
         raise SettingsError(f"{source} has no levels: choose a data set with --scene. Leave --level out.")
-    from .hdf5_tables import recognises
-
     file = opened(source)
     with damage_explained(source, "HDF5"):
-        if recognises(Path(source)):
-            raise InputError(
-                f"{source} holds a table of positions and no images. To link them: outbid track."
-            )
         found = [each for each in objects_in(file, {file}) if _is_image(each)]
         if not found:
             raise InputError(f"{source} holds no data set of numbers over y and x. Check where it was made.")

@@ -140,8 +140,9 @@ def write_model(
         _LOG.warning("%s: TrackMate's features are numbers: %s left out", path, ", ".join(texts))
     columns = {key: name for key, name in columns.items() if name not in texts}
     interval = interval_of(seen.frame, seen.features)
-    clock = {} if interval is None else {"interval": interval, "clock": "sec"}
-    image = image or replace(_empty_image(seen), **clock)
+    if image is None:
+        image = _empty_image(seen)
+        image = image if interval is None else replace(image, interval=interval, clock="sec")
 
     def pieces() -> Iterator[str]:
         yield f'<?xml version="1.0" encoding="UTF-8"?>\n<TrackMate version="{_VERSION}">\n'
