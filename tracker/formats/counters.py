@@ -23,7 +23,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 _MICROMANAGER = re.compile(r"img_(\d{9})_(.*)_(\d{3})")
 _SHOWN = 6
 _Row = tuple[int | str, ...]
-"""What tells a file apart from the others: numbers and words of its name."""
+"""What distinguishes a file from the others: numbers and words of its name."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Arrangement:
     files : mapping of (int, int, int, int) to Path
         By frame, position, channel and plane, each from 0 up.
     names : mapping of str to tuple of str
-        What tells the files of each axis apart; a number that no file has is missing.
+        What the files of each axis are called by; a number that no file has is missing.
     doubts : tuple of str
         Sentences about what was guessed.
     """
@@ -148,7 +148,7 @@ def _pattern(file: Path) -> tuple[str, ...]:
 
 
 def _counters(files: Sequence[Path]) -> tuple[list[_Row], list[str], tuple[str, ...]]:
-    """For each file what tells it apart; for each of these the axis, or a blank; and doubts."""
+    """What distinguishes each file; for each of these the axis, or a blank; and doubts."""
     if len(files) < 2:
         return [], [], ()
     parts = [re.split(r"(\d+)", file.stem) for file in files]
