@@ -90,6 +90,9 @@ class TrackingSettings:
         the unmatched cost and the cost at the gate.
     device : {"auto", "cpu", "gpu"}
         Where to compute.
+    periodic : tuple of 3 float, optional
+        Size of a periodic box along z, y, x, in the unit of position times spacing, 0 along an axis that is
+        not periodic: what leaves on one side comes in on the other. Only with a `max_distance`, on the CPU.
 
     Raises
     ------
@@ -118,6 +121,7 @@ class TrackingSettings:
     exact_margins: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
+    periodic: tuple[float, float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.max_distance is not None:
@@ -131,6 +135,8 @@ class TrackingSettings:
         check_known(self.known)
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
+        if self.periodic is not None:
+            self._check_periodic()
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
@@ -145,9 +151,19 @@ class TrackingSettings:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
         refuse_unknown(self.device)
 
+    def _check_periodic(self) -> None:
+        """Refuse a box that makes no sense, or that what is chosen cannot be linked in."""
+        box = self.periodic or ()
+        if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
+            raise SettingsError(f"periodic is {self.periodic}; it must be three sizes, 0 where not periodic.")
+        if self.max_distance is None or self.device == "gpu":
+            raise SettingsError("A periodic box needs a max_distance, and the CPU: give --max-distance D.")
+
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""
-        return asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+        known = asdict(self) | {"spacing": list(self.spacing), "known": dict(self.known)}
+        box = known.pop("periodic")
+        return known if box is None else known | {"periodic": list(box)}
 
 
 def cost_at_gate(max_distance: float | None, cost: str) -> float:
@@ -305,7 +321,8 @@ def tracked(
     """Link with the gate that is set, or with a learned model; without logging."""
     if settings.max_distance is None:
         return _learned(detections, settings, workers, progress)
-    device = device_for(settings.device, len(detections), WORTH_A_GPU)
+    asked = settings.device if settings.periodic is None else "cpu"
+    device = device_for(asked, len(detections), WORTH_A_GPU)
     used = replace(settings, device=device, max_gap=settings.max_gap or 0)
     lap("device")
     if not has_two_frames(detections):
@@ -321,7 +338,9 @@ def gated_links(
 ) -> tuple[Links, int]:
     """Links with a given `max_distance`, the device used, and the number of links over gaps."""
     assert used.max_distance is not None
-    costs = LinkCosts(used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins)
+    costs = LinkCosts(
+        used.max_distance, used.cost, used.unmatched_cost, used.solver, used.exact_margins, used.periodic
+    )
     position = detections.position if used.spacing == (1, 1, 1) else detections.position * used.spacing
     place = to_device if used.device == "gpu" else np.asarray
     memory = int(0.8 * (free_device_memory() if used.device == "gpu" else free_memory()))

@@ -98,6 +98,11 @@ def _known(
     help="Size of a voxel: positions are multiplied by it.",
 )  # fmt: skip
 @click.option(
+    "--periodic", type=float, nargs=3, metavar="Z Y X",
+    help="Size of a periodic box, as simulations have, in the unit of position x spacing; 0 along an axis "
+    "that is not periodic. Only with --max-distance.",
+)  # fmt: skip
+@click.option(
     "--max-gap", type=int, metavar="N",
     help="Largest number of consecutive frames in which a particle may be undetected.  "
     "[default: 0; learned without --max-distance, and frames that were not recorded do not count]",
@@ -171,6 +176,7 @@ def track(
     cost: str,
     unmatched_cost: float | Literal["full"] | None,
     spacing: tuple[float, float, float],
+    periodic: tuple[float, float, float] | None,
     max_gap: int | None,
     divisions: bool,
     merges: bool,
@@ -221,6 +227,7 @@ def track(
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
         known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
+        periodic=periodic,
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")

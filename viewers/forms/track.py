@@ -112,7 +112,8 @@ class TrackForm(Form):
 
     def set_settings(self, values: Mapping[str, Any]) -> None:
         """Show the settings of a run; the size of a voxel stays that of the layer."""
-        settings = TrackingSettings(**(dict(values) | {"spacing": tuple(values["spacing"])}))
+        sizes = {name: tuple(values[name]) for name in ("spacing", "periodic") if values.get(name)}
+        settings = TrackingSettings(**(dict(values) | sizes))
         self.max_distance.set_number(settings.max_distance)
         self.cost.setCurrentText(settings.cost)
         self.unmatched_cost.set_number(settings.unmatched_cost)
