@@ -145,13 +145,21 @@ _ENTRIES = (
     ("mastodon", ("mastodon",), seeds_graph.mastodon, _ARCHIVE, _read, second_binary.read_mastodon),
     (
         "tiff",
-        ("tiff", "tiff_scenes", "images", "frames"),
+        ("tiff", "tiff_scenes", "images", "frames", "counters"),
         seeds_image.tiff,
         harm.BYTES | harm.WHOLE | harm_binary.TAGS,
         _image,
         second_images.read_tiff,
     ),
     ("png", ("images",), seeds_image.png, harm.BYTES | harm.WHOLE, _image, second_images.read_png),
+    (
+        "hdf5 tables",
+        ("hdf5_tables",),
+        containers.tables,
+        harm.BYTES | harm.WHOLE,
+        _read,
+        containers.second_table,
+    ),
     ("record", ("records",), seeds_graph.records, _TEXT | harm_text.JSON, _record, second_binary.read_record),
     (
         "matrix",
