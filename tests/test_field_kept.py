@@ -89,6 +89,14 @@ def test_measurements_of_links_that_have_no_place_are_named(
     assert all(name in caplog.text for name in ("QUALITY", "time", "contour", "left out"))
 
 
+def test_features_of_these_names_may_be_something_else(tmp_path: Path) -> None:
+    features = {"time": np.array(["a", "b"]), "contour": np.array([1.5, 2.5]), "name": np.array([7, 8])}
+    seen = Detections.from_table([0, 1], [[0, 0, 0], [0, 0, 1]], features=features)
+    write_tracks(tmp_path / "a.xml", Tracks(seen, np.array([[0, 1]])))
+    back = read_tracks(tmp_path / "a.xml").detections.features
+    assert (back["contour"].tolist(), back["name"].tolist()) == ([1.5, 2.5], [7, 8])
+
+
 # ---------------------------------------------------------------- GEFF
 
 

@@ -93,6 +93,7 @@ def relabelled_frame(
         raise InputError(f"A label image holds whole numbers; frame {frame} holds {image.dtype}. Convert it.")
     seen = tracks.detections
     given = seen.features.get(LABEL)
+    given = None if given is not None and given.dtype.kind not in "biuf" else given
     rows = seen.rows_of(frame)
     label = _at(image, seen.position[rows] / spacing) if given is None else given[rows].astype(np.int64)
     number_of = np.zeros(int(max(image.max(initial=0), label.max(initial=0))) + 1, dtype=np.uint32)
@@ -161,7 +162,7 @@ def drawn_contours(
         If there are no contours.
     """
     seen = tracks.detections
-    if CONTOUR not in seen.features:
+    if CONTOUR not in seen.features or seen.features[CONTOUR].dtype.kind in "biuf":
         raise InputError("The spots have no contours. Give the label images that were tracked as well.")
     for frame in range(frames):
         image = np.zeros(shape, dtype=np.uint32)

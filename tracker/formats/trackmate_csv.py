@@ -52,6 +52,8 @@ def read_tracks(path: Path, columns: Mapping[str, str] = AS_NAMED) -> Tracks:
         raise InputError(
             f"{path} has no column ID, by which the edges beside it name spots. Export it again."
         )
+    if spots.features[name].dtype.kind not in "iuf":
+        raise InputError(f"{path}: column {name!r} holds text; the edges need numbers. Export it again.")
     features = {key: values for key, values in spots.features.items() if key != name}
     edges, cost = _edges(_edges_beside(path))
     number = np.asarray(spots.features[name]).astype(np.int64)

@@ -36,8 +36,6 @@ _BASIC = {
 _TAKEN = {"ID", "name", *_BASIC} - {"QUALITY", "RADIUS"}
 CONTOUR = "contour"
 """Feature with the contour of a spot as TrackMate writes it: x and y of its points from its centre."""
-_OF_SPOT = {"name", "time", CONTOUR}
-"""Features that are no features in TrackMate, but parts of a spot."""
 _LOG = logging.getLogger("outbid")
 _RADIUS = 2.5  # default radius, with which TrackMate draws a spot
 _MEASURES = {
@@ -134,7 +132,7 @@ def write_model(
     if len(seen) and seen.frame[0] < 0:
         raise InputError(f"Frame {seen.frame[0]} is negative. Number frames from 0 up to write them.")
     refuse_hidden(seen.features)
-    columns = _columns({name: of for name, of in seen.features.items() if name not in _OF_SPOT})
+    columns = _columns({name: of for name, of in seen.features.items() if not _is_of_spot(name, of)})
     texts = [name for name in columns.values() if is_text(seen.features[name])]
     if texts:
         _LOG.warning("%s: TrackMate's features are numbers: %s left out", path, ", ".join(texts))
@@ -232,14 +230,21 @@ def _spots(seen: Detections, columns: Mapping[str, str], interval: float) -> Ite
     yield "    </AllSpots>\n"
 
 
+def _is_of_spot(name: str, values: NDArray) -> bool:
+    """Whether a feature is no feature in TrackMate, but the name, time or contour of a spot."""
+    number = values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+    return (name in ("name", CONTOUR) and is_text(values)) or (name == "time" and number)
+
+
 def _spots_of(seen: Detections, rows: slice, interval: float) -> Iterator[tuple[int, str, float, str]]:
     """Number, quoted name, time and contour of each spot of a frame."""
     count = rows.stop - rows.start
     spots = range(rows.start, rows.stop)
-    given = seen.features.get("name")
+    of = {name: values for name, values in seen.features.items() if _is_of_spot(name, values)}
+    given = of.get("name")
     names = [f"ID{spot}" for spot in spots] if given is None else [str(name) for name in given[rows]]
-    times = seen.features.get("time", seen.frame * interval)[rows].tolist()
-    contours = seen.features[CONTOUR][rows].tolist() if CONTOUR in seen.features else [""] * count
+    times = of.get("time", seen.frame * interval)[rows].tolist()
+    contours = of[CONTOUR][rows].tolist() if CONTOUR in of else [""] * count
     yield from zip(spots, (quoteattr(_printable(name)) for name in names), times, contours, strict=True)
 
 
