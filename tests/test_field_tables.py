@@ -78,7 +78,7 @@ def test_doubled_columns_of_equal_content(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "frame,y,x,frame,X\n0,1,2,0,2\n1,1,3,1,3\n")
     assert read_detections(path).features == {}
     other = written(tmp_path / "b.csv", "frame,y,x,frame\n0,1,2,0\n1,1,3,2\n")
-    with pytest.raises(InputError, match=r"b\.csv: Several columns are called 'frame', and differ"):
+    with pytest.raises(InputError, match=r"b\.csv, line 1: Several columns are called 'frame', and differ"):
         read_detections(other)
 
 

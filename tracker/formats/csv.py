@@ -130,7 +130,10 @@ def read_table(path: Path, columns: Mapping[str, str]) -> table.Rows:
         value = fields[layout.names.index(column)].strip()
         return f"line {line}: {column} is {value[:60]!r}" if value else f"line {line}: {column} is blank"
 
-    return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
+    try:
+        return table.Rows(path, rows, cell, layout.unit or unit_beside(path), columns)
+    except InputError as error:
+        raise InputError(str(error).replace(f"{path}:", f"{path}, line {layout.header}:", 1)) from None
 
 
 def _refuse_if_too_large(path: Path) -> None:

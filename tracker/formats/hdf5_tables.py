@@ -61,7 +61,7 @@ def _kinds_of_table(file: Any, columns: Mapping[str, str]) -> Iterator[Mapping[s
             yield {name: each[name] for name in names if each.dtype[name].kind in "biuf"}
         elif each.name.startswith("/objects/") and each.name.endswith("/coords"):
             yield _of_btrack(file, each)
-        elif not hasattr(each, "shape"):
+        elif hasattr(each, "keys"):
             flat = {name: each[name] for name in each if len(getattr(each[name], "shape", ())) == 1}
             kept = {name: of for name, of in flat.items() if of.dtype.kind in "biuf"}
             if len({len(of) for of in kept.values()}) == 1 and _is_table(list(kept), columns):

@@ -360,7 +360,9 @@ def _whole_numbers(rows: Rows, name: str, *, blank: int) -> NDArray[np.int64]:
     if too_large.any():
         row = int(np.argmax(too_large))
         raise rows.wrong(
-            row, name, f"whole numbers are needed. Fix the row; of times: --columns frame={name}/INTERVAL."
+            row,
+            name,
+            f"whole numbers are needed. Fix the row; divide times by the interval: --columns frame={name}/T.",
         )
     return integers_of(column, blank)
 
