@@ -16,8 +16,8 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from .errors import InputError, SettingsError
-from .formats import hdf5_tables, input_of
 from .formats import images as image_files
+from .formats import input_of
 from .formats.frames import Images
 from .formats.memory import refuse_if_larger_than_memory
 from .formats.stacks import Box, Stack, doubts_of, explained, frames_of, named_axes
@@ -100,7 +100,7 @@ def open_images(
     try:
         if Path(name).is_file() and Path(name).stat().st_size == 0:
             raise InputError(f"{name} is empty. Check where it was made.")
-        if reader == "hdf5" and hdf5_tables.recognises(Path(name)):
+        if reader == "hdf5" and _is_table(name):
             raise InputError(f"{name} holds a table of positions and no images. To link them: outbid track.")
         stack = cast(Stack, import_module(f".formats.{reader}", __package__).open_stack(name, scene, level))
     except OSError as error:
@@ -130,9 +130,16 @@ def origin_of(source: str | os.PathLike[str]) -> dict[str, str]:
 def is_movie(source: str | os.PathLike[str]) -> bool:
     """Whether a file, folder or URL has an image suffix, or contains images."""
     name = os.fspath(source)
-    if _reader(name) == "hdf5" and hdf5_tables.recognises(Path(name)):
+    if _reader(name) == "hdf5" and _is_table(name):
         return False
     return _reader(name) is not None or Path(name).suffix.lower() in image_files.SUFFIXES
+
+
+def _is_table(name: str) -> bool:
+    """Whether an HDF5 file holds a table of positions."""
+    from .formats import hdf5_tables  # imported here: it loads pyarrow
+
+    return hdf5_tables.recognises(Path(name))
 
 
 def _reader(name: str) -> str | None:

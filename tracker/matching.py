@@ -191,6 +191,20 @@ def check_costs(max_distance: float, cost: str, unmatched_cost: float | None) ->
     return COSTS[cost]
 
 
+def check_box(box: tuple[float, ...], max_distance: float | None, device: str) -> None:
+    """Refuse a periodic box that makes no sense, or where nothing can be linked in it.
+
+    Raises
+    ------
+    SettingsError
+        The message says what is needed.
+    """
+    if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
+        raise SettingsError(f"periodic is {box}; it must be three sizes, 0 where not periodic.")
+    if max_distance is None or device == "gpu":
+        raise SettingsError("A periodic box needs a max_distance, and the CPU: give --max-distance D.")
+
+
 def _block_starts(
     rows: int, cols: int, row_block: NDArray | None, col_block: NDArray | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -27,7 +27,7 @@ from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
 from .learned import Asked, learned_links
 from .linking import LinkCosts, Links, link_frames, no_links
-from .matching import COSTS, check_costs
+from .matching import COSTS, check_box, check_costs
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
@@ -136,7 +136,7 @@ class TrackingSettings:
         if self.gap_distance is not None:
             check_costs(self.gap_distance, self.cost, None)
         if self.periodic is not None:
-            self._check_periodic()
+            check_box(self.periodic, self.max_distance, self.device)
         if [0 < size < math.inf for size in self.spacing] != [True] * 3:
             raise SettingsError(f"spacing is {self.spacing}; it must be three sizes above 0: z, y, x.")
         if self.max_gap is not None and not (self.max_gap >= 0 and self.max_gap == int(self.max_gap)):
@@ -150,14 +150,6 @@ class TrackingSettings:
         if self.exact_margins and not solver_named(self.solver).is_exact:
             raise SettingsError(f"Exact margins are those of an optimum, which {self.solver} need not find.")
         refuse_unknown(self.device)
-
-    def _check_periodic(self) -> None:
-        """Refuse a box that makes no sense, or that what is chosen cannot be linked in."""
-        box = self.periodic or ()
-        if len(box) != 3 or not all(0 <= size < math.inf for size in box) or not any(box):
-            raise SettingsError(f"periodic is {self.periodic}; it must be three sizes, 0 where not periodic.")
-        if self.max_distance is None or self.device == "gpu":
-            raise SettingsError("A periodic box needs a max_distance, and the CPU: give --max-distance D.")
 
     def as_dict(self) -> dict[str, object]:
         """Plain values, for run records."""

@@ -19,7 +19,8 @@ from .counters import arranged, counts_scenes, main_pattern
 from .frames import Images
 from .memory import refuse_if_larger_than_memory
 from .stacks import WHOLE, Box, doubts_of, grey, named_axes
-from .tiff import Header, files_of_ome, look_at_tiff, planes_by_frame
+from .tiff import files_of_ome, look_at_tiff, planes_by_frame
+from .tiff_headers import Header
 from .tiff_scenes import refuse_scene
 
 _PNG = b"\x89PNG\r\n\x1a\n"

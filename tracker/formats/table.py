@@ -19,17 +19,14 @@ from ..errors import InputError
 from ..tables.arrow import column_of, feature_of, floats_of, integers_of, is_number
 from ..tracks import LINK_MEASURES, Tracks
 from .axes import mixed_styles, unit_in_names, unused_axes
-from .columns import alike, divided, feature_names, missing_roles, plain, roles_of, seconds_in_name
+from .columns import alike, divided, feature_names, missing_roles, plain, roles_of
+from .times import are_times, frames_and_times, remark_on_frames
 from .units import unit_of
 
 LOG = logging.getLogger("outbid")
 _LARGEST_FRAME = 2**31 - 1
 _BLOCK = 1 << 16
 """Rows whose positions are converted at a time, so that they stay in the cache."""
-_OFF = 0.25
-"""Largest distance of a time from that of its frame, as a share of the interval: half is undecided."""
-_LATE = 10_000
-"""Number of movie lengths after which a first frame is called late: no recording starts there."""
 _WHOLE = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
 
 
@@ -89,12 +86,8 @@ def _without_categories(table: pa.Table) -> pa.Table:
 
 def _one_of_each(table: pa.Table) -> pa.Table:
     """The table without columns that repeat another of the same name, as written with their index."""
-    twice = [
-        at
-        for first, *others in alike(table.column_names).values()
-        for at in others
-        if table.column(at).equals(table.column(first))
-    ]
+    found = alike(table.column_names).values()
+    twice = [at for first, *more in found for at in more if table[at].equals(table[first])]
     return table.select([at for at in range(table.num_columns) if at not in twice]) if twice else table
 
 
@@ -200,7 +193,7 @@ def _sorted_detections(rows: Rows) -> tuple[Detections, NDArray[np.int64] | slic
         _name_unused_axes(rows)
     features = {} if times is None or "time" in rows.table.column_names else {"time": times[order]}
     if rows.first:
-        _remark_on_frames(rows, frame[order])
+        remark_on_frames(rows, frame[order])
     left_out = []
     for name in feature_names(rows.table.column_names, rows.roles):
         values = feature_of(rows.table[name]) if plain(name) != "unit" else None
@@ -254,51 +247,9 @@ def _frames(rows: Rows, name: str) -> tuple[NDArray[np.int64] | NDArray[np.int32
     if pa.types.is_int32(column.type) and not column.null_count and not rows.given:  # as Outbid writes it
         return np.asarray(np.from_dlpack(column.combine_chunks()), np.int32), None
     step = divided(rows.given.get("frame", ""), rows.table.column_names)[1]
-    if not is_number(column.type) or (step == 1 and not _are_times(rows, name)):
-        return _whole_numbers(rows, name, blank=-1), None
-    times = floats_of(column)
-    if step == 1:
-        steps = np.diff(np.unique(times[np.isfinite(times)]))
-        rounded = (
-            8 * np.finfo(np.float64).eps * np.abs(times).max(initial=0)
-        )  # equal but for their last digits
-        step = float(steps[steps > rounded].min(initial=np.inf))
-    return _frames_of_times(rows, name, times, step), times * (seconds_in_name(name) or 1)
-
-
-def _are_times(rows: Rows, name: str) -> bool:
-    """Whether a column of frames states a unit of time, or holds fractions under the name of a time."""
-    if seconds_in_name(name) or not pa.types.is_floating(rows.table[name].type):
-        return bool(seconds_in_name(name))
-    values = floats_of(rows.table[name])
-    fractional = np.isfinite(values).all() and (values != np.rint(values)).any()
-    return bool(fractional) and plain(name) in ("t", "time", "times", "position_t")
-
-
-def _frames_of_times(rows: Rows, name: str, times: NDArray, step: float) -> NDArray[np.int64]:
-    """The frames of times that are this far apart."""
-    frame = np.rint(times / step)
-    far = ~(np.abs(times / step - frame) < _OFF)  # of what is not finite as well
-    if far.any():
-        raise rows.wrong(
-            int(np.argmax(far)), name, f"times are no multiples of {step:g}. Name the time between frames: "
-            f"--columns frame={name}/INTERVAL (Python: columns=).",
-        )  # fmt: skip
-    return frame.astype(np.int64)
-
-
-def _remark_on_frames(rows: Rows, frame: NDArray) -> None:
-    """Log whether the numbers of frames may be something else: times, or dates."""
-    name = rows.roles["frame"]
-    steps = np.diff(frame[np.flatnonzero(np.diff(frame, prepend=-1))])
-    apart = int(np.gcd.reduce(steps)) if len(steps) > 1 and not (steps == 1).any() else 1
-    if apart > 1:
-        LOG.warning(
-            "%s: frames in %r are all %d apart. If they are times: --columns frame=%s/%d (Python: columns=)",
-            rows.path, name, apart, name, apart,
-        )  # fmt: skip
-    elif len(steps) and frame[0] > _LATE * (int(frame[-1]) - int(frame[0]) + 1):
-        LOG.warning("%s: frames begin at %d. Is %r the column of frames?", rows.path, int(frame[0]), name)
+    if is_number(column.type) and (step != 1 or are_times(rows, name)):
+        return frames_and_times(rows, name, step)
+    return _whole_numbers(rows, name, blank=-1), None
 
 
 def _positions(rows: Rows) -> NDArray[np.float64]:
