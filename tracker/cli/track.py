@@ -219,10 +219,10 @@ def track(
 
         known = {**read_model(model), **known}
     settings = Settings(
-        max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device, max_gap=max_gap,
+        max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, forward_only=forward_only,
-        exact_margins=exact_margins, solver=solver,
+        exact_margins=exact_margins, solver=solver, max_gap=max_gap,
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
