@@ -46,7 +46,8 @@ def _read(path: Path, seed: Seed) -> Found:
     """Detections, and the tracks if they are there and can be read."""
     named: Mapping[str, str] = seed.hint.get("named", {})  # type: ignore[assignment]
     seen = read_detections(path, columns=named)
-    features = tuple(name for name in seed.hint.get("features", ()) if name in seen.features)  # type: ignore[attr-defined]
+    numbers = {name for name, values in seen.features.items() if values.dtype.kind in "iufb"}
+    features = tuple(name for name in seed.hint.get("features", ()) if name in numbers)  # type: ignore[attr-defined]
     with suppress(InputError):  # which is no part of the data
         read_record(path)
     links = _links_of(path, seen, named)
