@@ -97,6 +97,29 @@ def test_features_of_these_names_may_be_something_else(tmp_path: Path) -> None:
     assert (back["contour"].tolist(), back["name"].tolist()) == ([1.5, 2.5], [7, 8])
 
 
+def test_texts_go_through_all_commands(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{t},{i},{10 * i},{10 * i + 0.3 * t},cell {i}\n" for t in (0, 1, 2, 4, 5) for i in range(4)
+    )
+    (tmp_path / "a.csv").write_text("frame,track_id,y,x,name\n" + rows)
+    words = ("track", tmp_path / "a.csv", "-o", tmp_path / "t.csv", "--max-distance", 3, "--max-gap", 1)
+    assert run(*words).exit_code == 0
+    for after in (
+        ("filter", tmp_path / "t.csv", "-o", tmp_path / "f.csv", "--min-length", 2),
+        ("convert", tmp_path / "t.csv", tmp_path / "g.csv", "--fill-gaps"),
+        ("convert", tmp_path / "t.csv", tmp_path / "g.parquet"),
+        ("track", tmp_path / "g.parquet", "-o", tmp_path / "s.parquet", "--stream", "--max-distance", 3),
+        ("convert", tmp_path / "s.parquet", tmp_path / "s.geff"),
+    ):
+        done = run(*after)
+        assert done.exit_code == 0, done.stderr
+    filled = read_tracks(tmp_path / "g.csv").detections
+    assert filled.features["name"][filled.frame == 3].tolist() == [""] * 4
+    assert sorted(read_tracks(tmp_path / "s.geff").detections.features["name"]) == sorted(
+        read_tracks(tmp_path / "a.csv").detections.features["name"]
+    )
+
+
 # ---------------------------------------------------------------- GEFF
 
 
