@@ -19,13 +19,13 @@ from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
 from .calibrate.calibration import Calibration
-from .calibrate.known import check_known
 from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
+from .known import check_known
 from .learned import Asked, learned_links
 from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_costs

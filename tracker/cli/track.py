@@ -45,7 +45,7 @@ def _known(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
     """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
-    from ..calibrate.known import known_of
+    from ..known import known_of
 
     return known_of(given)
 

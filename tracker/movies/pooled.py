@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import formats
 from ..calibrate.calibration import Calibration
-from ..calibrate.known import EACH_AXIS, check_known
 from ..errors import InputError
 from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
 from ..formats.records import marked_bytes
+from ..known import EACH_AXIS, check_known
 from ..tracking import TrackingSettings, track
 from .jobs import run_record
 

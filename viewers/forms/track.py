@@ -11,11 +11,11 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
 from outbid.assignment.variants import names
-from outbid.calibrate.known import known_of, text_of
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.device import DEVICES
 from outbid.errors import InputError
+from outbid.known import known_of, text_of
 from outbid.matching import COSTS
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
