@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from outbid.inference import Jpda, Solver, infer
+from inferring import infer
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
-from outbid.inference.passes import Passes
 from outbid.inference.posterior import LinkPosterior, swept
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
@@ -161,7 +160,7 @@ def walks(count: int, frames: int) -> Movie:
 def test_links_and_probabilities_do_not_depend_on_threads(count: int, frames: int) -> None:
     movie = walks(count, frames)
     model = model_of(movie, 0.08, 0.0, 0.001, [0.9, 0.05])
-    one, many = (infer(movie, model, Jpda(sweeps=3, workers=workers)) for workers in (1, 3))
+    one, many = (infer(movie, model, sweeps=3, workers=workers)) for workers in (1, 3)
     assert one.probability.tobytes() == many.probability.tobytes()
     assert one.rivals.tobytes() == many.rivals.tobytes()
     assert one.probability.sum() > 0.9 * count * (frames - 1)
@@ -227,23 +226,3 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
             without = gain.copy()
             without[3 * tail + head - 3] = -99.0
             assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)
-
-
-@pytest.mark.parametrize("solver", [Jpda(), Passes()])
-def test_one_door_serves_both_solvers(solver: Solver) -> None:
-    """Walkers that keep their heading: who follows whom is known, and so is the model."""
-    count, frames, rng = 300, 8, np.random.default_rng(4)
-    steps = np.empty((frames, count, 3))
-    steps[0] = rng.normal(0, 0.25, (count, 3))
-    for t in range(1, frames):
-        steps[t] = 0.9 * steps[t - 1] + np.sqrt(1 - 0.81) * rng.normal(0, 0.25, (count, 3))
-    place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.cumsum(steps, axis=0)
-    movie = movie_of(place.reshape(-1, 3), np.arange(frames + 1) * count)
-    model = model_of(movie, (0.25 * movie.basis[0, 0]) ** 2, 0.9, 1e-4, [0.95, 0.01])
-    found = infer(movie, model, solver)
-    links = decide(found.candidates, found.probability)
-    right = links.pairs[:, 1] == links.pairs[:, 0] + count
-    assert right.sum() > 0.97 * count * (frames - 1)
-    assert links.probability.mean() == pytest.approx(right.mean(), abs=0.03)
-    after, _ = found.linked(len(movie))
-    assert after + found.death + found.clutter == pytest.approx(1, abs=0.02)

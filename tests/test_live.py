@@ -7,12 +7,12 @@ import pytest
 from scenes import carried, crowded, followed, lost, over_gaps
 
 from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.calibrate.calibration import Calibration
 from outbid.live import Live
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
+from outbid.summary import Summary
 
 PAST = TrackingSettings(forward_only=True, divisions=False)
 
@@ -24,7 +24,7 @@ def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Trac
     return observe(truth, Microscope((0.03,) * 3, miss, miss), box=box, seed=seed)
 
 
-def learned(seen: Detections) -> Calibration:
+def learned(seen: Detections) -> Summary:
     calibration = track(seen, PAST).learned
     assert calibration is not None
     return calibration

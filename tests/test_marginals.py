@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from inferring import infer
 from partitions import Assumptions, Sampler, Scene, enumerated
 
-from outbid.inference import Jpda, infer
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
 
@@ -43,7 +43,7 @@ def assumed(movie: Movie, model: Model) -> tuple[Scene, Assumptions]:
 
 def compared(movie: Movie, model: Model, exact: np.ndarray) -> np.ndarray:
     """Differences of the marginals, of the links that either finds possible."""
-    found = infer(movie, model, Jpda(sweeps=30, still=1e-6))
+    found = infer(movie, model, sweeps=30, still=1e-6)
     known = np.zeros_like(exact)
     known[found.candidates.tail, found.candidates.head] = found.probability
     return (known - exact)[np.maximum(exact, known) > 0.02]

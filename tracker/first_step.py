@@ -1,4 +1,4 @@
-"""First step: length of a step, share detected again and drift, from nearest neighbours, before any linking."""
+"""First step: step length, share detected again and drift, from nearest neighbours, before any linking."""
 
 from __future__ import annotations
 

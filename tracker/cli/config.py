@@ -61,6 +61,8 @@ def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
         raise SettingsError(f"{path} is no record of `outbid {ctx.info_name}`. Give one of its outputs.")
     ctx.meta["outbid.record"] = record
     settings = {name: value for name, value in record["settings"].items() if value is not None}
+    if settings.get("forward_only") is False:  # a setting of earlier versions
+        del settings["forward_only"]
     origin = record.get("input")
     columns = origin.get("columns") if isinstance(origin, dict) else None
     return settings | ({"columns": [columns]} if isinstance(columns, str) else {})

@@ -118,10 +118,6 @@ def _known(
     "--model", type=click.Path(path_type=Path), metavar="FILE",
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
-@click.option(
-    "--forward-only", is_flag=True,
-    help="Use only the past of each detection, as for live data; only without --max-distance.",
-)  # fmt: skip
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -176,7 +172,6 @@ def track(
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
     model: Path | None,
-    forward_only: bool,
     min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
@@ -220,7 +215,7 @@ def track(
         max_distance=max_distance, cost=cost,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
         spacing=spacing, max_gap=max_gap, gap_distance=gap_distance, divisions=divisions, merges=merges,
-        known=known, forward_only=forward_only, exact_margins=exact_margins, solver=solver, device=device,
+        known=known, exact_margins=exact_margins, solver=solver, device=device,
     )  # fmt: skip
     if memory is not None and not stream:
         raise click.UsageError("--memory is of --stream: the whole movie is in memory without.")
@@ -282,7 +277,7 @@ def _refuse_what_is_learned() -> None:
 
     ctx = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
-    for name in ("divisions", "merges", "forward_only"):
+    for name in ("divisions", "merges"):
         if ctx.params[name] and ctx.get_parameter_source(name) in given:
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(

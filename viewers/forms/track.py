@@ -62,7 +62,6 @@ class TrackForm(Form):
         self.divisions = QCheckBox("find where particles divide")
         self.divisions.setChecked(True)
         self.merges = QCheckBox("find where particles fuse")
-        self.forward_only = QCheckBox("link by the past alone")
         self.exact_margins = QCheckBox("solve without each link")
         self.known = QLineEdit()
         self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
@@ -102,7 +101,6 @@ class TrackForm(Form):
             divisions=self.divisions.isChecked(),
             merges=self.merges.isChecked(),
             known=known_of(filter(None, map(str.strip, known.split(";")))),
-            forward_only=self.forward_only.isChecked(),
             exact_margins=self.exact_margins.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
@@ -118,7 +116,6 @@ class TrackForm(Form):
         self.gap_distance.set_number(settings.gap_distance)
         self.divisions.setChecked(settings.divisions)
         self.merges.setChecked(settings.merges)
-        self.forward_only.setChecked(settings.forward_only)
         self.exact_margins.setChecked(settings.exact_margins)
         self.known.setText("; ".join(text_of(settings.known)))
         self.solver.setCurrentText(settings.solver)
@@ -225,7 +222,7 @@ class TrackForm(Form):
         given = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(given)
-        for box in (self.divisions, self.merges, self.forward_only, self.known):
+        for box in (self.divisions, self.merges, self.known):
             box.setEnabled(not given)
 
     def _fill(self) -> None:
@@ -242,7 +239,6 @@ class TrackForm(Form):
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("merges", self.merges)
         rows.addRow("known", self.known)
-        rows.addRow("forward only", self.forward_only)
         rows.addRow("exact margins", self.exact_margins)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
@@ -252,7 +248,7 @@ class TrackForm(Form):
         }  # fmt: skip
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "merges": self.merges, "known": self.known, "forward_only": self.forward_only,
+            "merges": self.merges, "known": self.known,
             "exact_margins": self.exact_margins,
             "solver": self.solver, "device": self.device,
         }  # fmt: skip
@@ -272,7 +268,7 @@ class TrackForm(Form):
             number.valueChanged.connect(self.changed)
         for choice in (self.cost, self.solver, self.device):
             choice.currentIndexChanged.connect(self.changed)
-        for box in (self.divisions, self.merges, self.forward_only, self.exact_margins):
+        for box in (self.divisions, self.merges, self.exact_margins):
             box.toggled.connect(self.changed)
         self.known.editingFinished.connect(self.changed)
         self.solver.lineEdit().editingFinished.connect(self.changed)
