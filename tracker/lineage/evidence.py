@@ -83,7 +83,8 @@ class Evidence:
         )
         order = np.lexsort((last - self.tail, last - self.head))
         return Evidence(
-            turned, -self._flow_before()[::-1], (last - self.head)[order], (last - self.tail)[order], self.apart[order],
+            turned, -self._flow_before()[::-1], (last - self.head)[order], (last - self.tail)[order],
+            self.apart[order],
             self.no_predecessor[::-1], self.no_successor[::-1], _turned(self.predecessor),
             _turned(self.successor),
         )  # fmt: skip
