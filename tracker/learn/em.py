@@ -131,8 +131,9 @@ def expecting_gaps(model: Model) -> Model:
     """The model under the assumption that half of the detections without a successor have a later one."""
     association = model.association
     fall = _MISSED ** np.arange(1, association.longest)
+    half = 0.5 * (1 - _MISSED) / _MISSED  # `fall` over any number of frames sums to _MISSED / (1 - _MISSED)
     later = [
-        np.concatenate([delay[:1], 2 * (1 - delay[0]) * fall])
+        np.concatenate([delay[:1], half * (1 - delay[0]) * fall])
         for delay in (association.delay, association.delay_back)
     ]
     return replace(model, association=replace(association, delay=later[0], delay_back=later[1]))

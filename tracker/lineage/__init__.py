@@ -129,6 +129,8 @@ def _rates(movie: Movie, model: Model, evidence: Evidence) -> Rates:
     """Rates of deaths and births without divisions, excluding the first and last frame."""
     around = model.surroundings
     inner = (movie.frame > 0) & (movie.left > 0)
+    if not inner.any():  # two frames have no other
+        inner[:] = True
     death = model.association.death(movie.left, around.survival)[inner].mean()
     birth = model.association.birth(movie.frame, around.survival_back)[inner].mean()
     starts = float(evidence.no_predecessor[movie.frame > 0].sum())

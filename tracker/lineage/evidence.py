@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior
 from ..model import Model
 from ..model.movie import Movie
+from ..neighbours import nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,11 @@ class Evidence:
         )  # fmt: skip
 
     def backward(self) -> Evidence:
-        """The time-reversed movie, in which a meeting looks like a division."""
+        """The time-reversed movie, in which a meeting looks like a division.
+
+        Its flow is minus the step from the previous frame: that of the predecessor, or of the detection there
+        whose predicted position is nearest.
+        """
         movie, last = self.movie, len(self.movie) - 1
         turned = replace(
             movie,
@@ -74,13 +79,29 @@ class Evidence:
             frame=movie.frames - 1 - movie.frame[::-1],
             frame_start=len(movie) - movie.frame_start[::-1],
             density=movie.density[::-1],
+            time=None if movie.time is None else -movie.time[::-1],
         )
         order = np.lexsort((last - self.tail, last - self.head))
         return Evidence(
-            turned, -self.flow[::-1], (last - self.head)[order], (last - self.tail)[order], self.apart[order],
+            turned, -self._flow_before()[::-1], (last - self.head)[order], (last - self.tail)[order],
+            self.apart[order],
             self.no_predecessor[::-1], self.no_successor[::-1], _turned(self.predecessor),
             _turned(self.successor),
         )  # fmt: skip
+
+    def _flow_before(self) -> NDArray[np.float64]:
+        """(N, D) step from the previous frame that a detection shares with its neighbours."""
+        movie, source = self.movie, self.predecessor.copy()
+        expected = movie.position + self.flow
+        orphans = np.flatnonzero((source < 0) & (movie.frame > 0))
+        places = np.concatenate([movie.position[orphans], expected])
+        ends = np.arange(movie.frames + 1)
+        start = np.concatenate(
+            [np.searchsorted(movie.frame[orphans], ends[:-1]), movie.frame_start + len(orphans)]
+        )
+        near, _ = nearest(places, start, np.arange(len(orphans)), 1, offset=movie.frames - 1)
+        source[orphans] = np.where(near[:, 0] < 0, -1, near[:, 0] - len(orphans))
+        return np.where(source[:, None] < 0, 0.0, self.flow[source])
 
 
 def _turned(row: NDArray[np.int64]) -> NDArray[np.int64]:
