@@ -25,7 +25,8 @@ from ..model.movie import Movie, summed
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
 from .filter_cpu import filter_rows
-from .propagation_cpu import compete
+from .powers_cpu import raised
+from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
 from .smoother_cpu import future_as_observations, smooth_rows
 
@@ -153,20 +154,25 @@ def propagate(
     workers : int
         Threads; they do not change the result.
     """
-    rows, columns = rivals
-    count, (last, first) = len(candidates.row_start) - 1, [weight ** (1 / omega) for weight in none]
-    of_rows, of_columns = candidates[3:5], candidates[5:]
+    R, C = rivals
     moved = np.ones((2, candidates.size), np.uint8)
-    by_row = partial(_half_round, (*of_rows, ratio, last, rows, columns, 1 - omega, *moved))
-    by_column = partial(_half_round, (*of_columns, ratio, first, columns, rows, 1 - omega, *moved[::-1]))
+    halves = []
+    for segments, none_, own, other, mine, theirs in (
+        (candidates[3:5], none[0], R, C, moved[0], moved[1]),
+        (candidates[5:], none[1], C, R, moved[1], moved[0]),
+    ):
+        n = raised(none_, 1 / omega)
+        contested = begin(*segments, n, own, mine)
+        compete_ = partial(_half_round, (contested, *segments, ratio, n, own, other, omega, mine, theirs))
+        halves.append((compete_, len(contested)))
     for _ in range(rounds):
-        in_blocks(by_row, count, workers)
-        if not sum(in_blocks(by_column, count, workers)):
+        moves = [sum(in_blocks(half, many, workers)) for half, many in halves]
+        if not moves[-1]:
             break
 
 
 def _half_round(arrays: tuple, block: tuple[int, int]) -> int:
-    """How many links of a block of segments moved."""
+    """How many links of a block of contested segments moved."""
     return int(compete(*block, *arrays))
 
 
@@ -174,7 +180,7 @@ def marginals(
     ratio: NDArray[np.float64], rivals: NDArray[np.float64], omega: float = 1.0
 ) -> NDArray[np.float64]:
     """(E,) link probabilities from likelihood ratios (E,) and rivals (2, E)."""
-    return ratio / (ratio + (rivals[0] * rivals[1]) ** omega)
+    return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
 
 
 def log_evidence(candidates: Candidates, found: Sweep, clutter: float) -> float:
