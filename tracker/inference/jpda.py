@@ -24,7 +24,7 @@ from ..model.advection import displaced
 from ..model.movie import Movie, summed
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
-from .filter_cpu import filter_rows
+from .filter_cpu import filter_rows, prepare_links
 from .powers_cpu import raised
 from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
@@ -82,21 +82,27 @@ def sweep(
     movie: Movie,
     model: Model,
     candidates: Candidates,
+    away: NDArray[np.float32],
     rivals: NDArray[np.float64],
     *,
     omega: float = 1.0,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
-    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones."""
+    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
+
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`.
+    """
     rivals = rivals.copy()
-    none, steps = _nones(movie, model), _steps(movie, model)
-    places = _places(movie, model, candidates, workers)
-    death, birth = none
-    behind, ahead = directions = _directions(candidates, none, rivals, omega)
+    death, birth = _nones(movie, model)
+    steps = _steps(movie, model)
+    places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
+    behind = _direction(candidates, 1, birth, weights[0], omega)
+    ahead = _direction(candidates, -1, death, weights[1], omega)
+    directions = behind, ahead
     past, future = _filtered(movie, steps, places, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
-    factor = np.empty_like(future.weight)
+    factor = np.empty_like(future.likelihood)
     ratio = np.empty(candidates.size)
     moments = _moments(candidates.size if with_moments else 0, steps)
 
@@ -207,14 +213,35 @@ def _steps(movie: Movie, model: Model) -> Steps:
     )  # fmt: skip
 
 
-def _places(movie: Movie, model: Model, candidates: Candidates, workers: int) -> Places:
-    around, delay, (tail, head, lag, *_) = model.surroundings, model.association.delay, candidates
-    survival = np.sqrt(around.survival[tail] * around.survival_back[head])
-    prior = delay[lag - 1] * survival / movie.density[head]
+def displacements(
+    movie: Movie, flow: NDArray[np.float64], candidates: Candidates, workers: int
+) -> NDArray[np.float32]:
+    """(E, D) the places of tails, moved by the flow, from their heads."""
+    tail, head, lag, *_ = candidates
     away = movie.position[tail] - movie.position[head]
-    away += displaced(movie, around.flow, (tail, lag), workers=workers)
+    away += displaced(movie, flow, (tail, lag), workers=workers)
+    return away.astype(np.float32)
+
+
+def _places(
+    movie: Movie,
+    model: Model,
+    candidates: Candidates,
+    links: tuple[NDArray[np.float32], NDArray[np.float64], float],
+    workers: int,
+) -> tuple[Places, NDArray[np.float32]]:
+    """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
+    (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
+    made = np.empty((4, candidates.size), np.float32)
+    survival = around.survival, around.survival_back
+
+    def prepare(block: tuple[int, int]) -> None:
+        ends, delay = (tail, head, lag), model.association.delay
+        prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
+
+    in_blocks(prepare, candidates.size, workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, away, prior, between)
+    return Places(movie.when, away, *made[:2], between), made[2:]
 
 
 def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -224,28 +251,16 @@ def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.
     return death, model.association.birth(movie.frame, around.survival_back)
 
 
-def _directions(
-    candidates: Candidates,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64],
-    omega: float,
-) -> tuple[Direction, Direction]:
-    """Forward and backward; none (N,) of a successor, of a predecessor; rivals (2, E) of rows and columns."""
-    death, birth = none
-    return _direction(candidates, 1, birth, rivals, omega), _direction(candidates, -1, death, rivals, omega)
-
-
 def _direction(
-    candidates: Candidates, way: int, none: NDArray[np.float64], rivals: NDArray[np.float64], omega: float
+    candidates: Candidates, way: int, none: NDArray[np.float64], weights: NDArray[np.float32], omega: float
 ) -> Direction:
-    """The forward (1) or the backward (-1) direction; rivals (2, E) of rows and of columns."""
+    """The forward (1) or the backward (-1) direction; weights (E,) of the links that come in."""
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
     incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
-    own, rival = (rivals[1], rivals[0]) if way > 0 else (rivals[0], rivals[1])
     far = candidates.head if way > 0 else candidates.tail
     most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, none ** (1 / omega), 1 - omega, own, rival, most)
+    return Direction(*incoming, *outgoing, far, way, raised(none, 1 / omega), weights, most)
 
 
 def _filtered(
@@ -280,13 +295,12 @@ def _filtered(
 def _messages(links: int, detections: int, steps: Steps) -> Messages:
     classes, axes = steps.variance.shape
     return Messages(
-        np.empty((links, classes)), np.empty((links, classes)), np.empty((links, classes, axes, 5)),
-        np.empty(detections), np.empty(detections),
+        np.empty((links, classes)), np.empty((links, classes), np.float32),
+        np.empty((links, classes, axes, 5), np.float32), np.empty(detections), np.empty(detections),
     )  # fmt: skip
 
 
 def _moments(links: int, steps: Steps) -> Moments:
     classes, axes = steps.variance.shape
-    return Moments(
-        np.empty((links, classes, 2)), np.empty((links, classes, axes, 4)), np.empty((links, axes))
-    )
+    shapes = (links, classes, 2), (links, classes, axes, 4), (links, axes)
+    return Moments(*(np.empty(shape, np.float32) for shape in shapes))

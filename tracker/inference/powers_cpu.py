@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 LOG2 = math.log(2)
-HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2): numbers from here to twice as much have the logarithm's series
+HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2): series of logarithms are from there to sqrt(2)
 BITS, BIAS = 52, 1023  # of the fraction of a float64; and what its exponent is counted from
 
 
@@ -22,9 +22,7 @@ def exp2(x):  # pragma: no cover
     """2^x, for |x| below 1000."""
     whole = np.floor(x + 0.5)
     f = (x - whole) * LOG2
-    series = 1 + f * (
-        1 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * (1 / 720 + f / 5040)))))
-    )
+    series = 1 + f * (1 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * (1 / 720 + f / 5040))))))
     return series * np.int64((np.int64(whole) + BIAS) << BITS).view(np.float64)
 
 

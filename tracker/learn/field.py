@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import OUTER as OUTER
-from ..model.movie import Movie, summed, weighted
+from ..model.movie import OUTER, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
 

@@ -23,8 +23,8 @@ _FEWEST = 2.0
 _CELLS = 1_500_000
 """Guard: largest number of cells of the grid."""
 _NEAR, _STILL = 0.5, 0.4
-"""Guard: distance, in spacings, and share of detections with one of the next frame within it beyond chance, from
-which a frame is still: hardly another shift could fit as many."""
+"""Guard: distance, in spacings, and share of detections with one of the next frame within it beyond chance,
+from which a frame is still: hardly another shift could fit as many."""
 _FEW = 500
 """Guard: detections of a frame from which this share is estimated; its error is then .02."""
 
@@ -81,7 +81,7 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
 
 
 def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(F,) whether most detections of a frame have one of the next frame nearby, or there are none; the last is.
+    """(F,) whether many detections of a frame have one of the next nearby, or there are none; the last is.
 
     Examples
     --------

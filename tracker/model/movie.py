@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..neighbours import nearest
 
 NEIGHBOURS, OUTER = 10, 24
-"""Prior: number of neighbours for the local density, whose relative error is then a third; and for the flow."""
+"""Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
 _LEAST_DISTANCE = 1e-9
 """Guard: least distance of neighbours, in spacings; closer ones count as this far apart."""
 
