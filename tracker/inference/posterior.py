@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,15 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import OMEGA, log_evidence, marginals, sweep
+from .jpda import OMEGA, displacements, log_evidence, marginals, sweep
 from .records import Moments
+
+
+class Displacements(NamedTuple):
+    """Places (E, D) of tails, moved by a flow (N, D), from heads: they stay while the flow does."""
+
+    flow: NDArray[np.float64]
+    away: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +48,8 @@ class LinkPosterior:
         Expected sufficient statistics of the steps; None if the last sweep did not compute them.
     sweeps : int
         Number of sweeps so far.
+    displaced : Displacements or None
+        Of the last sweep.
     """
 
     candidates: Candidates
@@ -56,6 +66,7 @@ class LinkPosterior:
     change: float = np.inf
     moments: Moments | None = None
     sweeps: int = 0
+    displaced: Displacements | None = None
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -66,10 +77,12 @@ class LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        none, some = np.empty(0), self.candidates.kept(keep)
+        none, some, displaced = np.empty(0), self.candidates.kept(keep), self.displaced
+        if displaced is not None:
+            displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=none, past=none, future=none, moments=None,
+            ratio=none, past=none, future=none, moments=None, displaced=displaced,
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
@@ -112,8 +125,13 @@ def swept(
     workers : int
         Threads; they do not change the result.
     """
-    candidates, rivals = posterior.candidates, posterior.rivals
-    found = sweep(movie, model, candidates, rivals, omega=omega, with_moments=with_moments, workers=workers)
+    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
+    if displaced is None or displaced.flow is not flow:
+        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+    found = sweep(
+        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, with_moments=with_moments,
+        workers=workers,
+    )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
     evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
     alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
@@ -126,6 +144,7 @@ def swept(
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
+        displaced=displaced,
     )  # fmt: skip
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import Movie, summed, weighted
+from ..model.movie import OUTER, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
 
-_INNER, OUTER = 6, 24
-"""Prior: number of neighbours whose mean step is a predictor, in addition to the mean of the whole frame."""
+_INNER = 6
+"""Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
 _POOL = 32
 """Prior: number of nearest detections, in all frames, that determine local rates of birth and death."""
 _RIDGE = 20.0
@@ -46,7 +46,9 @@ class Fields:
     def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
         """The neighbours in a movie; those in all frames only if survival is estimated."""
         rows, whole = np.arange(len(movie)), np.array([0, len(movie)])
-        near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
+        near = movie.near
+        if near is None:
+            near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
         many = min(_POOL, len(movie) - 1) if pooled else 0
         if many < 1:
             return cls(movie, near, np.empty((len(movie), 0), np.int32), workers)

@@ -26,6 +26,8 @@ from .sample import sample_of
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
+_ROUND = 0.8
+"""Guard: ratio of the least to the largest variance of steps, from which one round is enough."""
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
@@ -193,6 +195,8 @@ def whitened(
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
+        if value[0] > _ROUND * value[-1]:
+            break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
 
 
