@@ -4,9 +4,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from inferring import infer
 from numpy.typing import NDArray
 
-from inferring import infer
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
 from outbid.inference.posterior import LinkPosterior, swept

@@ -156,7 +156,7 @@ class Advice:
             )
         said.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
         if self.detections > _MANY:
-            said.append("With --no-divisions that takes about a minute and 2 GB for a million detections.")
+            said.append("Learning takes about a minute and 2 GB for a million detections.")
         return said
 
     def as_dict(self) -> dict[str, object]:

@@ -17,9 +17,6 @@ _BINS = 60
 """Guard: bins of the distances, of equal counts."""
 _STEPS, _SHARES = 120, (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 """Guards: number of step lengths that are compared, and the shares detected again."""
-_NEAR = 0.5
-"""Prior: distance to the nearest detection of the next frame, relative to that within the frame, below which
-frames need no registration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +67,6 @@ class NearestDistances:
         within = self.within[np.isfinite(self.within)]
         return float(np.median(within)) if len(within) else 0.0
 
-    @property
-    def moves_far(self) -> bool:
-        """Whether the next frame's detections are as far away as unrelated ones, in any frame."""
-        first = np.flatnonzero(np.append(True, np.diff(self.frame) > 0)[: len(self.frame)])
-        parts = zip(np.split(self.between, first)[1:], np.split(self.within, first)[1:], strict=True)
-        return any(np.median(between) > _NEAR * np.median(within) for between, within in parts)
-
 
 def drift_of(
     position: NDArray[np.float64], frame_start: NDArray[np.int64], near: NearestDistances
@@ -90,7 +80,7 @@ def drift_of(
     >>> drift_of(both, start, NearestDistances.of(both, start))[1].round(1) + 0.0
     array([0. , 0. , 2.5])
     """
-    if not (near.moves_far and near.spacing > 0):
+    if not near.spacing > 0:
         return None
     ahead = frame_shifts(position / near.spacing, frame_start) * near.spacing
     if not ahead.any():

@@ -26,9 +26,6 @@ from .summary import Summary
 
 _MEMORY = 4
 """Prior: frames beside those of the longest gap; more frames add little to an estimated velocity."""
-_NEAR = 0.5
-"""Prior: median distance of predicted positions from the next detections, in spacings, above which the frame
-is registered first."""
 _LIKELY = 1e-3
 """Error level: probability of a link below which it is no longer followed."""
 
@@ -280,12 +277,7 @@ class _Window:
             return self
         flow = np.zeros_like(pair.position)
         flow[: before.stop - before.start] = self._steady(before)
-        pair_start = pair.frame_start
-        asking = np.arange(pair_start[1])
-        _, square = nearest(pair.position + flow, pair_start, asking, 1, offset=1)
-        if np.median(square[:, 0]) > _NEAR**2:
-            shift = frame_shifts(pair.position + flow, pair_start)
-            flow[asking] += shift[0]
+        flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
         candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
         found = first_order(pair, candidates, flow, Fields.of(pair, pooled=False), options.workers)
         return self._with_flow(before, found.flow)

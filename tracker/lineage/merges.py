@@ -52,6 +52,7 @@ def _backward(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mov
         frame_start=len(movie) - movie.frame_start[::-1],
         density=movie.density[::-1].copy(),
         time=None if movie.time is None else movie.time[-1] - movie.time[::-1],
+        near=None,
     )
     around, rates = model.surroundings, model.association
     flow = _flow_back(movie, around.flow, posterior)
