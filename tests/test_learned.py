@@ -175,7 +175,6 @@ def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None
     assert np.ptp(against) < 1e-3
 
 
-@pytest.mark.nightly
 def test_errors_of_what_is_learned_are_those_between_movies() -> None:
     shown = [linked(movie(seed).detections, FREE)[0] for seed in range(12)]
     for name, value in (
@@ -212,7 +211,6 @@ def test_the_motion_of_a_large_movie_comes_from_a_sample() -> None:
     assert found.motion_from.motion_from is part
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("kappa", "behind"), [(0.3, 0.0), (0.4, 0.05)])
 def test_in_crowds_the_posterior_answers_and_says_so(kappa: float, behind: float) -> None:
     """At .4 links are behind those of the best gate; the run warns of wrong ones."""

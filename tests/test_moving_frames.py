@@ -116,7 +116,6 @@ def turning(*, particles: int, frames: int, angle: float | Points, seed: int = 0
     return places
 
 
-@pytest.mark.nightly
 def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_frames():
     """The part that is learned from shows how it turns, and the rest is linked accordingly."""
     places = turning(particles=1000, frames=60, angle=0.12)
@@ -126,7 +125,6 @@ def test_a_disc_that_turns_by_more_than_particles_are_apart_is_linked_in_all_fra
     assert score(found, truth, gate=1e-300, families=("links",)).values["link_f1"] > 0.97
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_disc_that_turns_back_and_forth_is_registered_from_whichever_guess_leads_there(seed):
     """The guess is the flow of the part, or that of the links."""

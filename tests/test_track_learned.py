@@ -39,7 +39,6 @@ def f1_of(links, truth: Tracks) -> float:
     return score(found, truth, families=("links",)).values["link_f1"]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("step", "persistence"), [(0.5, 5), (0.6, 10)])
 def test_the_unit_of_length_changes_nothing(step, persistence):
     """No gate and no choice depends on the unit, for lengths of 1e-12 or of 1e9."""
@@ -240,7 +239,6 @@ def test_the_unit_of_length_changes_no_link():
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "stride", "least"),
     [
