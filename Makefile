@@ -35,7 +35,7 @@ SOURCES := pyproject.toml README.md LICENSE \
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 OUT ?= demo
 
-.PHONY: demo test lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
+.PHONY: demo test kernels lint nightly certify fuzz torture accuracy ablation docs bench gpu-test gpu-bench gpu-scaling gpu-sanitize clean detection-accuracy
 
 demo: $(VENV)/installed
 	@mkdir -p $(OUT)
@@ -45,9 +45,15 @@ demo: $(VENV)/installed
 	  $(VENV)/bin/outbid track "$$sample" -o $(OUT)/tracks.csv --overwrite; \
 	  $(VENV)/bin/outbid score $(OUT)/tracks.csv "$$sample"
 
-# A process a core, each with whole files: they share the compiled kernels, and windows stay apart.
-test: lint
+# Kernels are compiled once, in one process, while another lints. Then a process a core, each with whole files:
+# they share the compiled kernels, and windows stay apart.
+test:
+	begun=$$SECONDS; $(MAKE) --no-print-directory -j 2 --output-sync=target lint kernels; \
+	  echo "stage lint and kernels: $$((SECONDS - begun)) s"
 	.ci/on_a_screen $(VENV)/bin/pytest -n logical --dist loadfile $(PYTEST)
+
+kernels: $(VENV)/installed $(VENV)/extra-test
+	$(VENV)/bin/python tests/kernels.py
 
 # A million random assignments, each checked by an exact rational solver or SciPy.
 certify: $(VENV)/installed $(VENV)/extra-test
@@ -67,6 +73,8 @@ torture: $(VENV)/installed $(VENV)/extra-test
 # older than the code, and names the command that renews it.
 nightly: $(VENV)/installed $(VENV)/extra-test
 	-.ci/on_a_screen $(VENV)/bin/pytest -m nightly --junitxml=build/nightly.xml
+	OUTBID_EXAMPLES=night $(VENV)/bin/pytest -m "hypothesis and not nightly"
+	OUTBID_EXAMPLES=night $(VENV)/bin/pytest tests/test_fuzz.py tests/test_torture.py
 	$(VENV)/bin/python tests/nightly.py build/nightly.xml
 	$(VENV)/bin/python docs/renew.py
 	$(VENV)/bin/python tests/records.py

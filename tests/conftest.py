@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from examples import examples
 
 from outbid import TrackingSettings, read_detections, score, track
 from outbid._arrays import gpu_names
@@ -15,7 +16,8 @@ from outbid.data import sample
 if TYPE_CHECKING:
     from napari_window import Window
 
-hypothesis.settings.register_profile("outbid", deadline=None, derandomize=True, print_blob=True)
+_HOW = {"deadline": None, "derandomize": True, "print_blob": True}
+hypothesis.settings.register_profile("outbid", max_examples=examples(100), **_HOW)
 hypothesis.settings.load_profile("outbid")
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from problems import ALL_FAMILIES, EXACT, assert_certified, gated, moved_cloud, optional, reference_cost
 from scipy.optimize import linear_sum_assignment
@@ -43,7 +44,7 @@ def test_exact_solvers_take_every_type_of_costs(dtype, solver, kind):
     assert answer.status is Status.OPTIMAL
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(sparse_problems())
 def test_optional_sparse_problems_reach_scipys_cost_with_gap_zero(problem):
     answer = assign(problem)
@@ -52,7 +53,7 @@ def test_optional_sparse_problems_reach_scipys_cost_with_gap_zero(problem):
     assert_certified(answer)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(dense_problems())
 def test_perfect_dense_problems_reach_scipys_cost(problem):
     answer = assign(problem)
@@ -61,7 +62,7 @@ def test_perfect_dense_problems_reach_scipys_cost(problem):
     assert (answer.col_of_row >= 0).sum() == min(problem.shape)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sparse_problems())
 def test_transposing_exchanges_rows_and_columns(problem):
     answer, exchanged = assign(problem), assign(problem.transposed())
@@ -69,7 +70,7 @@ def test_transposing_exchanges_rows_and_columns(problem):
     assert exchanged.gap == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sparse_problems())
 def test_shifting_a_row_and_its_unmatched_cost_shifts_the_optimum(problem):
     assume(problem.shape[0] > 0)
@@ -82,7 +83,7 @@ def test_shifting_a_row_and_its_unmatched_cost_shifts_the_optimum(problem):
     assert answer.primal_cost == assign(problem).primal_cost + 5
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sparse_problems())
 def test_relabelling_columns_keeps_the_cost(problem):
     order = np.random.default_rng(0).permutation(problem.shape[1]).astype(np.int32)
@@ -94,7 +95,7 @@ def test_relabelling_columns_keeps_the_cost(problem):
     assert answer.primal_cost == assign(problem).primal_cost
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sparse_problems())
 def test_greedy_lies_between_its_bound_and_never_below_the_optimum(problem):
     answer, best = assign(problem, "greedy"), assign(problem)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import assert_refused, run, track
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,7 +217,7 @@ def test_reading_errors_of_the_disk_are_input_errors(tmp_path: Path, monkeypatch
     assert_refused(track(path), 3, "spots.csv", "Input/output error")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     content=st.binary(max_size=60) | st.text(alphabet='frame,;\t\n\r"xy01.-e', max_size=60).map(str.encode)
 )

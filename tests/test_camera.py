@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -22,7 +23,7 @@ SMALL = Camera(shape=(5, 20, 22), spacing=(2.0, 0.5, 0.5), psf=(1.5, 0.6, 0.6))
 
 
 @given(st.floats(3, 6), st.floats(8, 12), st.floats(8, 12))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_photons_are_those_of_the_integrated_gaussian(z: float, y: float, x: float) -> None:
     camera = Camera(shape=(10, 21, 21), psf=(1.0, 1.5, 1.2), background=3.0)
     photons = expected_photons(np.array([[z, y, x]]), camera) - camera.background

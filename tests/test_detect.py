@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 from click.testing import CliRunner
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def blob(shape: tuple[int, int, int], centre: tuple[float, float, float], sigma:
 
 
 @given(z=st.floats(6, 12), y=st.floats(10, 20), x=st.floats(10, 20), flat=st.booleans())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_a_centre_between_voxels(z: float, y: float, x: float, flat: bool) -> None:
     shape = (1, 32, 32) if flat else (20, 32, 32)
     image = 100 + 50 * blob(shape, (0.0 if flat else z, y, x), 2.0)
@@ -52,7 +53,7 @@ def test_a_spot_is_found_alike_whatever_the_voxel() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_local_maxima_against_their_definition(seed: int, flat: bool) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 4, (1 if flat else 3, 5, 6)).astype(np.float32)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import assert_refused, run, track
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,7 +83,7 @@ def test_a_truncated_parquet_file(share: float, good_parquet: bytes, tmp_path: P
     assert_refused(track(path), 3, "spots.parquet", "Parquet", "damaged")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_a_fuzzed_parquet_file_is_an_error_or_data(
     data: st.DataObject, good_parquet: bytes, tmp_path_factory: pytest.TempPathFactory

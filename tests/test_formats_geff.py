@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,7 +101,7 @@ def any_tracks(draw: st.DrawFn) -> Tracks:
     return Tracks(detections, np.array(links, dtype=np.int64).reshape(-1, 2))
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(any_tracks())
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
     folder = tmp_path_factory.mktemp("geff") / "a.geff"

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 import tifffile
 from commands import assert_refused, run
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,7 +142,7 @@ def test_a_suffix_that_is_wrong(kind: str, other: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_bytes_at_random(kind: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Some bytes replaced, a piece cut out or doubled: an error of ours in one line, or data."""
     path = a_file(kind, tmp_path_factory.mktemp("fuzz"))

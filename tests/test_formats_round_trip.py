@@ -9,6 +9,7 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 import pyarrow.parquet
 import pytest
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -134,7 +135,7 @@ def test_tracks_round_trip(suffix: str, made: Tracks, tmp_path_factory: pytest.T
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".xml"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     name=st.text(max_size=8)
     | st.sampled_from(["particle", "Track ID", "x", "link_cost", "parent_2", "Position X"])
@@ -153,7 +154,7 @@ def test_a_feature_is_read_back_or_refused(
     assert {key: values.tolist() for key, values in found.items()} == {name: [0.25, 0.5]}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(value=st.text(max_size=8))
 def test_text_features_pass_through_files_without_harm(
     value: str, tmp_path_factory: pytest.TempPathFactory

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import assert_refused, run
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
@@ -136,7 +137,7 @@ def same(left: Tracks, right: Tracks) -> None:
         np.testing.assert_array_equal(left.link_cost, right.link_cost)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(any_tracks())
 def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
     file = tmp_path_factory.mktemp("xml") / "a.xml"
@@ -151,7 +152,7 @@ def test_trackmate_round_trip(tmp_path_factory: pytest.TempPathFactory, tracks: 
     assert holds_tracks(file) == (len(tracks.links) > 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(any_tracks())
 def test_isbi_round_trip_keeps_chains(tmp_path_factory: pytest.TempPathFactory, tracks: Tracks) -> None:
     chains = Tracks.from_track_ids(tracks.detections, tracks.track_id)
@@ -304,7 +305,7 @@ def test_frames_beyond_all_whole_numbers(frame: str, tmp_path: Path) -> None:
     assert_refused(run("convert", file, tmp_path / "b.csv"), 3, str(file), "frame")
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_a_file_cut_short_is_never_taken_for_whole(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import points
@@ -27,7 +28,7 @@ def all_pairs(rows, cols, radius, row_block, col_block, offsets) -> set[tuple[in
     return set(zip(*(index.tolist() for index in np.nonzero(near)), strict=True))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(points(), points(), st.sampled_from([0.0, 0.5, 1.0, 1.7, 100.0, np.inf]))
 def test_finds_exactly_the_pairs_within_the_radius(rows, cols, radius):
     found = pairs_within(rows, cols, radius, np.array([0, len(rows)]), np.array([0, len(cols)]))
@@ -38,7 +39,7 @@ def test_finds_exactly_the_pairs_within_the_radius(rows, cols, radius):
     np.testing.assert_array_equal(found.distance2, (difference**2).sum(axis=0))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(points(), points(), st.tuples(st.integers(-2, 2), st.integers(0, 2)), st.data())
 def test_compares_only_blocks_at_the_allowed_offsets(rows, cols, span, data):
     blocks = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from problems import FAMILIES, gated, moved_cloud, optional
 from scipy.optimize import linear_sum_assignment
@@ -41,7 +42,7 @@ def test_optional_rows_and_columns(family, shape, variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(problem=sparse_problems())
 def test_optional_sparse_problems_have_gap_zero(variant, problem):
     answer = assign(problem, Hungarian(variant))

@@ -4,8 +4,8 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from inferring import infer
 from numpy.typing import NDArray
+from posteriors import posterior_of
 
 from outbid.inference.candidates import Search, candidates_of, pairs_near
 from outbid.inference.decide import decide, log_odds
@@ -59,7 +59,7 @@ def test_marginals_are_near_those_of_all_matchings(step: float, error: float) ->
     wrong = []
     for seed in range(20):
         movie, ratio, model = crowd(seed, step)
-        found = infer(movie, model)
+        found = posterior_of(movie, model)
         exact = enumerated(ratio, LOST)
         known = np.zeros_like(exact)
         known[found.candidates.tail, found.candidates.head - 5] = found.probability
@@ -71,7 +71,7 @@ def test_marginals_are_near_those_of_all_matchings(step: float, error: float) ->
 def test_a_lone_pair_is_exact() -> None:
     movie = movie_of(np.array([[0.0, 0, 0], [0.3, 0, 0]]), np.array([0, 1, 2]))
     model = model_of(movie, 0.1, 0.0, 0.01, [1 - LOST])
-    found = infer(movie, model)
+    found = posterior_of(movie, model)
     square = np.square(np.diff(movie.position[:, 0]))[0]
     ratio = (1 - LOST) * np.exp(-square / 0.24) / (2 * np.pi * 0.12) ** 1.5 / movie.density[1]
     assert found.probability == pytest.approx(enumerated(np.array([[ratio]]), LOST)[0, 0], rel=1e-6)
@@ -160,7 +160,7 @@ def walks(count: int, frames: int) -> Movie:
 def test_links_and_probabilities_do_not_depend_on_threads(count: int, frames: int) -> None:
     movie = walks(count, frames)
     model = model_of(movie, 0.08, 0.0, 0.001, [0.9, 0.05])
-    one, many = (infer(movie, model, sweeps=3, workers=workers) for workers in (1, 3))
+    one, many = (posterior_of(movie, model, sweeps=3, workers=workers) for workers in (1, 3))
     assert one.probability.tobytes() == many.probability.tobytes()
     assert one.rivals.tobytes() == many.rivals.tobytes()
     assert one.probability.sum() > 0.9 * count * (frames - 1)
@@ -171,7 +171,7 @@ def test_probabilities_of_successor_death_and_clutter_sum_to_one() -> None:
     known = model_of(movie, 0.08, 0.0, 0.001, [0.9])
     rate = known.association.delay
     model = Model(known.motion, AssociationModel(rate, rate, 0.05), known.surroundings)
-    found = infer(movie, model)
+    found = posterior_of(movie, model)
     after, before = found.linked(len(movie))
     assert after + found.death + found.clutter == pytest.approx(1, abs=0.01)
     assert before + found.birth + found.clutter == pytest.approx(1, abs=0.05)
@@ -226,3 +226,22 @@ def test_exact_margins_are_what_the_best_set_loses_without_a_link() -> None:
             without = gain.copy()
             without[3 * tail + head - 3] = -99.0
             assert margin == pytest.approx(best(gain) - best(without), abs=1e-6)
+
+
+def test_walkers_under_the_model_that_made_them_are_linked() -> None:
+    """Walkers that keep their heading: who follows whom is known, and so is the model."""
+    count, frames, rng = 300, 8, np.random.default_rng(4)
+    steps = np.empty((frames, count, 3))
+    steps[0] = rng.normal(0, 0.25, (count, 3))
+    for t in range(1, frames):
+        steps[t] = 0.9 * steps[t - 1] + np.sqrt(1 - 0.81) * rng.normal(0, 0.25, (count, 3))
+    place = rng.uniform(0, count ** (1 / 3), (count, 3)) + np.cumsum(steps, axis=0)
+    movie = movie_of(place.reshape(-1, 3), np.arange(frames + 1) * count)
+    model = model_of(movie, (0.25 * movie.basis[0, 0]) ** 2, 0.9, 1e-4, [0.95, 0.01])
+    found = posterior_of(movie, model)
+    links = decide(found.candidates, found.probability)
+    right = links.pairs[:, 1] == links.pairs[:, 0] + count
+    assert right.sum() > 0.97 * count * (frames - 1)
+    assert links.probability.mean() == pytest.approx(right.mean(), abs=0.03)
+    after, _ = found.linked(len(movie))
+    assert after + found.death + found.clutter == pytest.approx(1, abs=0.02)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from inferring import infer
 from partitions import Assumptions, Sampler, Scene, enumerated
+from posteriors import posterior_of
 
 from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 from outbid.model.movie import Movie, movie_of
@@ -43,7 +43,7 @@ def assumed(movie: Movie, model: Model) -> tuple[Scene, Assumptions]:
 
 def compared(movie: Movie, model: Model, exact: np.ndarray) -> np.ndarray:
     """Differences of the marginals, of the links that either finds possible."""
-    found = infer(movie, model, sweeps=30, still=1e-6)
+    found = posterior_of(movie, model, sweeps=30, still=1e-6)
     known = np.zeros_like(exact)
     known[found.candidates.tail, found.candidates.head] = found.probability
     return (known - exact)[np.maximum(exact, known) > 0.02]
@@ -63,7 +63,7 @@ def test_marginals_of_a_longer_movie_are_near_those_that_are_sampled() -> None:
     movie = movie_with(1, 0.25, 12, 5)
     model = model_of(movie, 0.25)
     scene, given = assumed(movie, model)
-    candidates = infer(movie, model).candidates
+    candidates = posterior_of(movie, model).candidates
     pairs = np.column_stack([candidates.tail, candidates.head])
     exact = Sampler(scene, given, pairs, np.random.default_rng(0)).marginals(100, 10)
     apart = compared(movie, model, exact)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import gated, moved_cloud
@@ -56,13 +57,13 @@ def assert_margins(answer: Assignment, rounding: float = 0.0) -> None:
         assert 0 <= answer.margin[i] <= rise + rounding
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sparse_problems(most=6))
 def test_of_sparse_problems(problem: AssignmentProblem) -> None:
     assert_margins(assign(problem))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 10**6), st.sampled_from([(4, 4), (3, 5), (5, 3)]), st.integers(2, 30), st.booleans())
 def test_of_matrices(seed: int, shape: tuple[int, int], most: int, optional: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import moved_cloud
@@ -23,7 +24,7 @@ def least_cost(source, target, max_distance, power, unmatched) -> float:
     return padded[linear_sum_assignment(padded)].sum()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     points(20), points(20), st.sampled_from(["euclidean", "squared"]), st.sampled_from([None, 0.3, 1.2, 3.0])
 )

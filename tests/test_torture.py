@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import examples
 from torture.acts import ACTS
 from torture.writers import WRITERS
 
@@ -16,7 +17,7 @@ pytestmark = [
     pytest.mark.timeout(400),
     pytest.mark.skipif(sys.platform != "linux", reason="forks, and gives up the rights of root"),
 ]
-TRIALS = 24
+TRIALS = examples(24, least=12)
 SLOW = ("report", "convert .geff")
 """A run of these takes a second or more: the long run has them."""
 

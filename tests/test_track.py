@@ -8,6 +8,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import points
@@ -91,7 +92,7 @@ def test_movies_too_short_to_link(frames):
     assert run.tracks.track_id.tolist() == list(range(len(run.tracks.detections)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(points(12), max_size=5), st.sampled_from([0.6, 1.5]))
 def test_every_frame_pair_is_matched_as_if_it_stood_alone(frames, gate):
     detections = Detections.from_table(

@@ -8,6 +8,7 @@ from math import exp
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -143,7 +144,7 @@ def test_a_step_of_nothing_leaves_all_where_they_are() -> None:
     st.tuples(*[st.floats(0.05, 50.0)] * 3),
     st.integers(0, 10**6),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_walls_keep_particles_in_the_box_even_a_narrow_one(
     motion: Motion, boundary: str, box: tuple[float, float, float], seed: int
 ) -> None:

@@ -1,6 +1,4 @@
-"""The posterior over links under a model that is given, with all candidates within its gate."""
-
-from __future__ import annotations
+"""The posterior over links under a given model, from candidates to the last sweep."""
 
 import numpy as np
 
@@ -11,17 +9,21 @@ from outbid.model.advection import advected
 from outbid.model.gate import CHANCE, reaches
 from outbid.model.movie import Movie
 
+NEAREST = 10
+"""Candidates of each detection and lag."""
 
-def infer(
+
+def posterior_of(
     movie: Movie, model: Model, *, sweeps: int = 10, still: float = 1e-4, workers: int = 1
 ) -> LinkPosterior:
-    """The probability of each candidate link of a movie, and of each birth, death and clutter."""
+    """Probabilities of all candidates within the gate of the model."""
     chance, keys = CHANCE * float(np.median(movie.density)), [np.empty(0, np.int64)]
     flow, rows, longest = model.surroundings.flow, np.arange(len(movie)), model.association.longest
     for lag, way in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
         if model.association.delay[lag - 1] > 0:
-            reach = reaches(movie, model.motion, lag, chance)
-            search = Search(lag, 10, movie.position + way, radius=reach)
+            search = Search(
+                lag, NEAREST, movie.position + way, radius=reaches(movie, model.motion, lag, chance)
+            )
             keys.append(pairs_near(movie, search, workers=workers))
     start = LinkPosterior.unknown(candidates_of(distinct(keys), movie.frame))
     return settled(movie, model, start, sweeps=sweeps, still=still, workers=workers)
