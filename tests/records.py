@@ -44,9 +44,13 @@ RECORDS = (
         "nightly",
         TESTS / "nightly_record.json",
         (
-            *LEARNED, "tracker/assignment/*.py", "tracker/gating*.py", "tracker/linking.py",
-            "tracker/matching*.py", "tracker/tracking.py",
-        ),  # fmt: skip
+            *LEARNED,
+            "tracker/assignment/*.py",
+            "tracker/gating*.py",
+            "tracker/linking.py",
+            "tracker/matching*.py",
+            "tracker/tracking.py",
+        ),
         "make nightly",
     ),
     Record("assignments", TESTS / "certify_record.json", ("tracker/assignment/*.py",), "make certify"),
