@@ -175,6 +175,7 @@ def test_costs_margins_and_gaps_are_in_nats(free: tuple[Summary, Links]) -> None
     assert np.ptp(against) < 1e-3
 
 
+@pytest.mark.nightly
 def test_errors_of_what_is_learned_are_those_between_movies() -> None:
     shown = [linked(movie(seed).detections, FREE)[0] for seed in range(12)]
     for name, value in (

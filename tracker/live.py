@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -242,14 +243,16 @@ class _Window:
         """The window with one more frame, `after` intervals later."""
         movie, count = self.movie, len(place)
         assert movie.time is not None
-        alone = movie_of(place, np.array([0, count]), basis=movie.basis @ np.eye(movie.axes), spacing=1.0)
+        density = np.empty(0)
+        if count:
+            density = movie_of(place, np.array([0, count]), spacing=1.0).density
         last = int(movie.time[-1]) if movie.frames else 0
         grown = replace(
             movie,
             position=np.concatenate([movie.position, place]),
             frame=np.append(movie.frame, np.full(count, movie.frames)),
             frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
-            density=np.append(movie.density, alone.density if count else []),
+            density=np.append(movie.density, density),
             time=np.append(movie.time, last + after),
         )
         return replace(
@@ -275,8 +278,9 @@ class _Window:
         pair, before = self._pair()
         if before.start == before.stop:
             return self
-        flow = np.zeros_like(pair.position)
-        flow[: before.stop - before.start] = self._steady(before)
+        steady = np.zeros_like(pair.position)
+        steady[: before.stop - before.start] = self._steady(before)
+        flow = min((0 * steady, steady), key=partial(_distance, pair))
         flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
         candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
         found = first_order(pair, candidates, flow, Fields.of(pair, pooled=False), options.workers)
@@ -321,3 +325,10 @@ class _Window:
         tracks, ended = self.track.copy(), self.ended.copy()
         tracks[self.new], ended[source] = track, False
         return replace(self, track=tracks, ended=ended)
+
+
+def _distance(pair: Movie, flow: NDArray[np.float64]) -> float:
+    """Median squared distance from predicted positions to the nearest detections of the next frame."""
+    rows = np.arange(pair.frame_start[1])
+    _, square = nearest(pair.position + flow, pair.frame_start, rows, 1, offset=1)
+    return float(np.median(square))
