@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from .learn import Learned
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
-from .learn.field import OUTER
 from .model import AssociationModel, MotionModel
 from .model.gate import CHANCE, radius
+from .model.movie import OUTER
 from .reading import HOLE, Reading
 
 _LEAST_RATE = 1e-6
