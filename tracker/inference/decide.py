@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..linking import Links
+from ..model.movie import TINY
 from .candidates import Candidates
 
 _CERTAIN = 1e-6
@@ -102,5 +103,5 @@ def half_f1(probability: NDArray[np.float64], truth: float) -> float:
     threshold = 0.5
     for _ in range(_ROUNDS):
         above = probability[probability > threshold]
-        threshold = float(above.sum()) / max(len(above) + truth, 1e-9)
+        threshold = float(above.sum()) / max(len(above) + truth, TINY)
     return threshold

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import OUTER, Movie, summed, weighted
+from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
 from .field_cpu import pooled, products_of, surroundings
 
@@ -18,8 +18,6 @@ _POOL = 32
 """Prior: number of nearest detections, in all frames, that determine local rates of birth and death."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
-_NONE = 1e-9
-"""Guard: weight that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +77,8 @@ class Fields:
         products = np.zeros((axes, many + 1, many + 1))
         products_of(predictor, step, weight, products)
         for d in range(axes):
-            scale = products[d, many, many] / max(float(weight.sum()), _NONE)
-            matrix = products[d, :many, :many] + (_RIDGE * scale + _NONE) * np.eye(many)
+            scale = products[d, many, many] / max(float(weight.sum()), TINY)
+            matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
             shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
         return shared
 
@@ -110,10 +108,10 @@ class Fields:
             pooled(*block, self.pool, weight, alone, total, here)
 
         in_blocks(pool, len(alone), self.workers)
-        total += _NONE
+        total += TINY
         here /= total
         mean = float((weight * alone).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
         between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)
-        rate = mean + between / (between + sampling + _NONE) * (here - mean)
-        return (1 - rate) / max(1 - mean, _NONE)
+        rate = mean + between / (between + sampling + TINY) * (here - mean)
+        return (1 - rate) / max(1 - mean, TINY)

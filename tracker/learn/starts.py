@@ -16,13 +16,12 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import Movie, movie_of, summed
+from ..model.movie import TINY, Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
 from .m_steps import PRIOR, raw_steps
 from .options import LearnOptions
 from .registration import frame_shifts
-from .sample import sample_of
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
@@ -46,8 +45,6 @@ _FEW_ROUNDS = 4
 """Guard: rounds of belief propagation in each of them."""
 _HOPELESS = 1e-5
 """Error level: likelihood ratio below which a pair takes no part in belief propagation."""
-_LEAST = 1e-9
-"""Guard: probability that counts as zero."""
 _LOST = 1e-3
 """Error level: share of the expected links that the first choice of candidates may miss."""
 _LINKED, _MOST_LINKED = 0.9, 0.98
@@ -191,7 +188,7 @@ def whitened(
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
-        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], 1e-300)))
+        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
@@ -230,34 +227,10 @@ def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, work
 def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
-    level = np.frexp(np.maximum(p, _LEAST) ** 4)[1]  # of four in an octave
+    level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
     level -= level.min(initial=0)
     below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
     return posterior.kept(below[level] >= _LOST * p.sum())
-
-
-def part_of(movie: Movie, first: FirstOrder, most: int) -> tuple[tuple[Movie, FirstOrder], NDArray[np.int64]]:
-    """Some frames of a movie in the middle of space, with what displacements say there, and its rows.
-
-    Parameters
-    ----------
-    movie : Movie
-    first : FirstOrder
-    most : int
-        About so many detections.
-    """
-    sample = sample_of(movie.position, movie.frame_start, most)
-    rows, place = sample.rows, np.full(len(movie), -1)
-    place[rows] = np.arange(len(rows))
-    part = Movie(
-        movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
-        movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
-    )  # fmt: skip
-    whole, tail, head = first.posterior, *(place[end] for end in first.posterior.candidates[:2])
-    keep = (tail >= 0) & (head >= 0)
-    candidates = candidates_of(tail[keep] * len(rows) + head[keep], part.frame)
-    posterior = LinkPosterior(candidates, whole.probability[keep], whole.rivals[:, keep])
-    return (part, FirstOrder(posterior, first.share, first.flow[rows])), rows
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:

@@ -13,8 +13,8 @@ from ..neighbours import nearest
 
 NEIGHBOURS, OUTER = 10, 24
 """Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
-_LEAST_DISTANCE = 1e-9
-"""Guard: least distance of neighbours, in spacings; closer ones count as this far apart."""
+TINY = 1e-9
+"""Guard: count, weight, probability or distance in spacings that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def _density(
         return np.full(count, spacing**-axes / max(count, 1)), spacing  # another one is rarer than 1 in all
     spacing = float(np.sqrt(square[seen, 0]).mean()) or 1.0
     farthest = np.sqrt(square[np.arange(count), np.maximum(many - 1, 0)])
-    radius = np.maximum(np.where(seen, farthest, spacing), _LEAST_DISTANCE * spacing)
+    radius = np.maximum(np.where(seen, farthest, spacing), TINY * spacing)
     ball = pi ** (axes / 2) / gamma(axes / 2 + 1)
     density = np.maximum(many - 0.5, 0.5) / (ball * radius**axes)
     density[~seen] = np.median(density[seen])
