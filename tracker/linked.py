@@ -18,8 +18,7 @@ from .known import values_along
 from .learn import Learned, learn
 from .learn.fixed import Fixed
 from .learn.options import LearnOptions
-from .lineage import with_divisions
-from .lineage.merges import with_merges
+from .lineage import with_divisions, with_merges
 from .linking import Links
 from .reading import Reading, read_movie
 from .summary import Summary, summarise
@@ -68,7 +67,7 @@ def linked(
     options = replace(options, on_sweep=_reporting(progress, len(reading.frame), options))
     found = learn(reading.position, reading.frame_start, options, time=reading.time)
     lap("learning")
-    links = _decided(found, settings)
+    links = _decided(found, settings, workers)
     lap("deciding")
     summary = summarise(reading, found, known, shorten=settings.max_gap is None, workers=workers)
     lap("errors of what is learned")
@@ -114,12 +113,14 @@ def _reporting(progress: Progress, detections: int, options: LearnOptions) -> Ca
     return report
 
 
-def _decided(found: Learned, settings: TrackingSettings) -> Links:
+def _decided(found: Learned, settings: TrackingSettings, workers: int) -> Links:
     """The links of maximum expected F1; with divisions, or with merges if nothing divides."""
     posterior, solver, exact = found.posterior, settings.solver, settings.exact_margins
     for wanted, find in ((settings.divisions, with_divisions), (settings.merges, with_merges)):
         if wanted:
-            links, lineage = find(found.movie, found.model, posterior, solver=solver, exact=exact)
+            links, lineage = find(
+                found.movie, found.model, posterior, solver=solver, exact=exact, workers=workers
+            )
             if lineage.model is not None:
                 return links
     return decide(posterior.candidates, posterior.probability, solver=solver, exact=exact)
