@@ -84,12 +84,17 @@ def sweep(
     rivals: NDArray[np.float64],
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
-    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones."""
+    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
+
+    `none` (2 of (N,)) replaces the weights of no successor and no predecessor by those of the model and of
+    divisions.
+    """
     rivals = rivals.copy()
-    none, steps = _nones(movie, model), _steps(movie, model)
+    none, steps = none or no_link(movie, model), _steps(movie, model)
     places = _places(movie, model, candidates, workers)
     death, birth = none
     behind, ahead = directions = _directions(candidates, none, rivals, omega)
@@ -211,7 +216,7 @@ def _places(movie: Movie, model: Model, candidates: Candidates, workers: int) ->
     return Places(movie.when, away, prior, between)
 
 
-def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) probabilities of no successor, and of no predecessor."""
     around = model.surroundings
     death = model.association.death(movie.left, around.survival)

@@ -31,6 +31,8 @@ class LinkPosterior:
         Probability that a detection is clutter, the last of its track, and the first of its track.
     fresh : (N,) float64 array
         Probability, from the past alone, that a detection has no predecessor.
+    clutter_weight : (2, N) float64 array
+        Weights of clutter in rows and columns.
     log_evidence : float
         Log likelihood of the movie, relative to 'no two detections are linked'; known after a sweep with the
         exponent 1.
@@ -52,6 +54,7 @@ class LinkPosterior:
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
@@ -94,6 +97,7 @@ def swept(
     posterior: LinkPosterior,
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> LinkPosterior:
@@ -107,13 +111,17 @@ def swept(
         Provides the candidates and the initial rivals.
     omega : float
         Exponent of the weights of rivals. Only with 1 is there evidence.
+    none : two (N,) float64 arrays, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's.
     with_moments : bool
         Whether the M-steps need them.
     workers : int
         Threads; they do not change the result.
     """
     candidates, rivals = posterior.candidates, posterior.rivals
-    found = sweep(movie, model, candidates, rivals, omega=omega, with_moments=with_moments, workers=workers)
+    found = sweep(
+        movie, model, candidates, rivals, omega=omega, none=none, with_moments=with_moments, workers=workers
+    )
     probability = marginals(found.ratio, found.rivals, omega)
     evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
     alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
@@ -123,6 +131,7 @@ def swept(
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
+        clutter_weight=np.stack([found.row_none - found.death, found.column_none - found.birth]),
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
