@@ -26,7 +26,7 @@ from ..learn.field import Fields
 from ..learn.m_steps import maximised
 from ..linking import Links
 from ..model import Model
-from ..model.movie import Movie
+from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .control import admitted
 from .daughters import DaughterModel
@@ -35,7 +35,7 @@ from .learning import Context, Fit, fitted, used_slots
 from .lifetimes import Lives, log_factors
 from .reverse import in_reverse
 
-_TURNS = 4
+_TURNS = 3
 """Guard: sweeps in which links, divisions, motion and ages are estimated in turn."""
 _ROUNDS = 4
 """Guard: rounds of EM of the daughter model after a sweep."""
@@ -161,8 +161,8 @@ def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions
 
 def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
-    pull = np.bincount(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
-    pulls = np.stack([fit.beliefs.divided, pull])
+    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    pulls = np.stack([fit.beliefs.rows.divided, pull])
     death, birth = (context.deaths_and_births(fit.next_rates) ** (1 / OMEGA) + pulls) ** OMEGA
     return death, birth
 
@@ -172,12 +172,12 @@ def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosteri
 
     Mothers count as deaths there and daughters as births, because `Rates` are relative to both together.
     """
-    pairs, size = fit.pairs, posterior.candidates.size
+    pairs, rows, size = fit.pairs, fit.beliefs.rows, posterior.candidates.size
     linked, divided = used_slots(pairs, fit.beliefs, context.none.shape[1])
     weight = context.deaths_and_births(fit.rates)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)
-    rivals = fit.beliefs.total[pairs.row] - fit.beliefs.each, pairs.rivals[1] + fit.beliefs.daughter
+    rivals = rows.total[pairs.row] - rows.each, pairs.rivals[1] + fit.beliefs.daughter
     return replace(
         posterior, probability=fit.beliefs.link[:size], rivals=np.stack(rivals)[:, :size], clutter=clutter,
         death=death, birth=birth,

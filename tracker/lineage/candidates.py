@@ -13,7 +13,7 @@ from ..model.movie import Movie
 
 _REACH = 1.8
 """Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
-_NEAREST = 8
+_NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 _STARTS = 0.02
 """Error level: probability of no predecessor below which a detection is no start."""

@@ -23,7 +23,7 @@ _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
 _FEWER = 0.7
 """Prior: initial births and deaths that are no divisions, relative to all."""
-_ROUNDS = 10
+_ROUNDS = 8
 """Guard: rounds of EM from each initial distance."""
 _KEPT = 25.0
 """Error level: minus the log of the probability below which a candidate is dropped."""

@@ -167,5 +167,5 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = weighted(each, n[:, :, None] * n[:, None, :]) + _ROUND * np.eye(axes)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _ROUND * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

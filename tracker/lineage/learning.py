@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ..inference.jpda import OMEGA, no_link
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.movie import Movie
+from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
 from .packing import Beliefs, Pairs, log_partition, propagated
 
-_ROUNDS = 6
+_ROUNDS = 3
 """Guard: rounds of belief propagation in a round of EM."""
 _CONVERGED = 1e-3
 """Error level: relative change of the expected number of divisions at which EM ends."""
@@ -173,14 +173,12 @@ def fitted(
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(2, N) probabilities that rows and columns are used by links, and by divisions."""
-    linked = np.stack([np.bincount(side, beliefs.link, count) for side in (pairs.row, pairs.column)])
-    mothers = pairs.row[pairs.daughters[0]]
-    daughters = pairs.column[pairs.daughters]
-    divided = np.stack([
-        np.bincount(mothers, beliefs.division, count),
-        sum(np.bincount(each, beliefs.division, count) for each in daughters),
-    ])  # fmt: skip
-    return linked, divided
+    linked = [summed(side, beliefs.link, count) for side in (pairs.row, pairs.column)]
+    mothers, daughters = pairs.row[pairs.daughters[0]], pairs.column[pairs.daughters].ravel()
+    divided = [
+        summed(mothers, beliefs.division, count), summed(daughters, np.tile(beliefs.division, 2), count)
+    ]  # fmt: skip
+    return np.stack(linked), np.stack(divided)
 
 
 def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Rates:

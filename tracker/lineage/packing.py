@@ -19,9 +19,12 @@ Trans. Aerospace and Electronic Systems 50, 2014.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..model.movie import summed
 
 _TOLERANCE = 1e-3
 """Error level: change of a probability at which propagation ends."""
@@ -66,39 +69,45 @@ class Pairs:
         """(E,) odds that a pair is true."""
         return np.asarray(self.ratio * (self.rivals[0] * self.rivals[1]) ** -omega)
 
-    def beliefs(self, none: NDArray[np.float64], omega: float) -> Beliefs:
-        """Weights and probabilities from the present rivals; none (2, N) without any pair."""
-        odds = self.odds(omega)
+    def rows(self, least: NDArray[np.float64], odds: NDArray[np.float64]) -> Rows:
+        """Sums over rows, from the odds of pairs (E,); least (N,) is the weight of no pair, ** 1 / omega."""
         each = odds * self.rivals[0]
         one, other = each[self.daughters]
-        both = self.weight * one * other
-        mothers = self.row[self.daughters[0]]
-        count = none.shape[1]
-        divided = np.bincount(mothers, both, count)
-        total = none[0] ** (1 / omega) + np.bincount(self.row, self.link * each, count) + divided
+        mothers, count = self.row[self.daughters[0]], len(least)
+        divided = summed(mothers, self.weight * one * other, count)
+        total = least + summed(self.row, self.link * each, count) + divided
         apart = self.weight * np.stack([other, one])
-        divisor = self.link + np.bincount(self.daughters.ravel(), apart.ravel(), len(each))
-        divisor = np.maximum(divisor, _TINY)
-        return Beliefs(
-            odds / (1 + odds) * self.link / divisor, both / total[mothers], each, total, divisor, divided,
-            odds * self.rivals[1] * (1 - self.link / divisor),
-        )  # fmt: skip
+        divisor = self.link + summed(self.daughters.ravel(), apart.ravel(), len(each))
+        return Rows(each, total, np.maximum(divisor, _TINY), divided)
+
+    def beliefs(self, none: NDArray[np.float64], omega: float) -> Beliefs:
+        """Probabilities from the present rivals; none (2, N) are weights of no pair."""
+        odds = self.odds(omega)
+        rows = self.rows(none[0] ** (1 / omega), odds)
+        both = self.weight * rows.each[self.daughters].prod(axis=0)
+        linked = self.link / rows.divisor
+        division = both / rows.total[self.row[self.daughters[0]]]
+        return Beliefs(rows, odds / (1 + odds) * linked, division, odds * self.rivals[1] * (1 - linked))
 
 
-@dataclass(frozen=True, eq=False)
-class Beliefs:
-    """Probabilities of links (E,) and divisions (P,); c (E,), T (N,) and D (E,) of rows.
+class Rows(NamedTuple):
+    """Sums over rows: c (E,), T (N,), D (E,), and the part of T that belongs to divisions (N,)."""
 
-    `divided` (N,) is the weight of divisions in rows, `daughter` (E,) that of a pair as mother and daughter
-    in its column.
-    """
-
-    link: NDArray[np.float64]
-    division: NDArray[np.float64]
     each: NDArray[np.float64]
     total: NDArray[np.float64]
     divisor: NDArray[np.float64]
     divided: NDArray[np.float64]
+
+
+class Beliefs(NamedTuple):
+    """Probabilities of links (E,) and divisions (P,).
+
+    `daughter` (E,) is the weight of a pair in its column, as far as it is a mother and her daughter.
+    """
+
+    rows: Rows
+    link: NDArray[np.float64]
+    division: NDArray[np.float64]
     daughter: NDArray[np.float64]
 
 
@@ -125,27 +134,23 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
     ...     np.array([[0], [1]]), np.empty(0),
     ... )
     >>> none = np.ones((2, 3))
-    >>> found = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0, 9).beliefs(none, 1.0)
-    >>> found.link.round(4).tolist(), found.division.round(4).tolist()
+    >>> some = propagated(none, pairs.weighing(np.log([3.0]), 1.0), 1.0, 9).beliefs(none, 1.0)
+    >>> some.link.round(4).tolist(), some.division.round(4).tolist()
     ([0.6667, 0.0], [0.25])
     """
-    least = none ** (1 / omega)
-    rows, columns = pairs.rivals.copy()
-    pairs = replace(pairs, rivals=np.stack([rows, columns]))
-    last = pairs.odds(omega)
+    least, rivals = none ** (1 / omega), pairs.rivals.copy()
+    pairs = replace(pairs, rivals=rivals)
+    odds = pairs.odds(omega)
     for _ in range(rounds):
-        found = pairs.beliefs(none, omega)
-        rest = found.total[pairs.row] - found.each * found.divisor
-        pairs.rivals[0] = np.maximum(rest, least[0][pairs.row]) / found.divisor
+        last, rows = odds, pairs.rows(least[0], odds)
+        rest = rows.total[pairs.row] - rows.each * rows.divisor
+        rivals[0] = np.maximum(rest, least[0][pairs.row]) / rows.divisor
+        pull = pairs.odds(omega) * rivals[1]
+        total = least[1] + summed(pairs.column, pull, none.shape[1])
+        rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
         odds = pairs.odds(omega)
-        pull = odds * pairs.rivals[1]
-        total = least[1] + np.bincount(pairs.column, pull, none.shape[1])
-        pairs.rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
-        odds = pairs.odds(omega)
-        change = float(np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0))
-        if change < _TOLERANCE:
+        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < _TOLERANCE:
             break
-        last = odds
     return pairs
 
 
@@ -165,6 +170,6 @@ def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int) -> float
     """
     pairs = propagated(none, pairs, 1.0, rounds)
     odds = pairs.odds(1.0)
-    columns = none[1] + np.bincount(pairs.column, odds * pairs.rivals[1], none.shape[1])
-    rows = pairs.beliefs(none, 1.0).total
-    return float(np.log(rows).sum() + np.log(columns).sum() - np.log1p(odds).sum())
+    columns = none[1] + summed(pairs.column, odds * pairs.rivals[1], none.shape[1])
+    rows = pairs.rows(none[0], odds)
+    return float(np.log(rows.total).sum() + np.log(columns).sum() - np.log1p(odds).sum())
