@@ -86,16 +86,18 @@ def sweep(
     rivals: NDArray[np.float64],
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
     """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
 
-    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`.
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of (N,))
+    replaces the weights of no successor and no predecessor by those of the model and of divisions.
     """
     rivals = rivals.copy()
-    death, birth = _nones(movie, model)
-    steps = _steps(movie, model)
+    none, steps = none or no_link(movie, model), _steps(movie, model)
+    death, birth = none
     places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
     behind = _direction(candidates, 1, birth, weights[0], omega)
     ahead = _direction(candidates, -1, death, weights[1], omega)
@@ -244,7 +246,7 @@ def _places(
     return Places(movie.when, away, *made[:2], between), made[2:]
 
 
-def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) probabilities of no successor, and of no predecessor."""
     around = model.surroundings
     death = model.association.death(movie.left, around.survival)

@@ -39,6 +39,8 @@ class LinkPosterior:
         Probability that a detection is clutter, the last of its track, and the first of its track.
     fresh : (N,) float64 array
         Probability, from the past alone, that a detection has no predecessor.
+    clutter_weight : (2, N) float64 array
+        Weights of clutter in rows and columns.
     log_evidence : float
         Log likelihood of the movie, relative to 'no two detections are linked'; known after a sweep with the
         exponent 1.
@@ -62,6 +64,7 @@ class LinkPosterior:
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
@@ -107,6 +110,7 @@ def swept(
     posterior: LinkPosterior,
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> LinkPosterior:
@@ -120,6 +124,8 @@ def swept(
         Provides the candidates and the initial rivals.
     omega : float
         Exponent of the weights of rivals. Only with 1 is there evidence.
+    none : two (N,) float64 arrays, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's.
     with_moments : bool
         Whether the M-steps need them.
     workers : int
@@ -129,8 +135,8 @@ def swept(
     if displaced is None or displaced.flow is not flow:
         displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
     found = sweep(
-        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, with_moments=with_moments,
-        workers=workers,
+        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
+        with_moments=with_moments, workers=workers,
     )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
     evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
@@ -141,6 +147,7 @@ def swept(
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
+        clutter_weight=np.stack([found.row_none - found.death, found.column_none - found.birth]),
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,

@@ -43,7 +43,7 @@ def decide_jointly(
     ----------
     candidates : Candidates
     link_probability : (E,) float64 array
-        Without divisions.
+        Of each link, in competition with divisions.
     divisions : Divisions
     probability : (P,) float64 array
         Probability of each division.
@@ -85,19 +85,15 @@ def _edges(
     divisions: Divisions,
     probability: NDArray[np.float64],
 ) -> _Edges:
-    """Pairs of links, reduced by the probability of divisions at either end, and pairs of both daughters."""
+    """Pairs of links, and pairs of a mother and each of her daughters; their probabilities add up."""
     count = np.int64(len(candidates.row_start) - 1)
-    mothers = np.bincount(divisions.mother, probability, count)
-    daughters = np.bincount(divisions.first, probability, count)
-    daughters += np.bincount(divisions.second, probability, count)
-    claimed = np.maximum(mothers[candidates.tail], daughters[candidates.head])
-    rest = link_probability * np.maximum(1 - claimed, 0)
     key = np.concatenate([
         candidates.key(), divisions.mother * count + divisions.first,
         (divisions.mother + count) * count + divisions.second,
     ])  # fmt: skip
     every, place = np.unique(key, return_inverse=True)
-    total = np.bincount(place, np.concatenate([rest, probability, probability]), len(every))
+    total = np.bincount(place, np.concatenate([link_probability, probability, probability]), len(every))
     row, column = np.divmod(every, count)
-    division = np.bincount(place[len(rest) :], np.concatenate([probability, probability]), len(every))
+    divided = place[candidates.size :]
+    division = np.bincount(divided, np.concatenate([probability, probability]), len(every))
     return _Edges(row, column, np.minimum(total, 1.0), division.astype(np.float64))

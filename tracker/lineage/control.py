@@ -1,0 +1,88 @@
+"""Control of false divisions: by the movie in reversed time, and by the evidence.
+
+Two spots that appear as one for a while look like daughters when they separate. Such spots also fuse, so a
+time-reversed movie shows equally many apparent divisions. The number of divisions found in reversed time is
+therefore the expected number of false ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie
+from .candidates import Divisions, candidate_divisions
+from .daughters import DaughterModel
+from .learning import Context, Fit, Rates, bethe_evidence, fitted
+from .reverse import in_reverse
+
+_STARTS_AT = (0.45, 1.1)
+"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
+_BEGIN = 0.3
+"""Prior: initial share of starts that are daughters."""
+_FEWER = 0.7
+"""Prior: initial births and deaths that are no divisions, relative to all."""
+_ROUNDS = 8
+"""Guard: rounds of EM from each initial distance."""
+_KEPT = 25.0
+"""Error level: minus the log of the probability below which a candidate is dropped."""
+_LIKELY = 0.5
+"""Error level: least probability of a division that is counted."""
+_CLEAR = 3.0
+"""Error level: standard deviations by which divisions found forward must exceed those found backward."""
+_MORE = 0.05
+"""Error level: the same as a share of the starts, because meetings may begin and end at different rates."""
+_UNSEEN = 0.25
+"""Prior: false divisions in addition to the number found backward."""
+_STRONG = 3.0
+"""Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
+
+
+def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
+    """Divisions that may be, their first fit, and the share that is real; None if there is no sign of any.
+
+    Divisions must clearly exceed those in reversed time, and either be a fair share of the starts or have
+    evidence beyond the cost of their parameters (the Bayesian information criterion).
+
+    Parameters
+    ----------
+    movie : Movie
+    model : Model
+    posterior : LinkPosterior
+        Without divisions.
+    """
+    forward, context, starts = _first_fit(movie, model, posterior)
+    count = _count(forward)
+    if count - _UNSEEN <= _CLEAR * np.sqrt(count + _UNSEEN):
+        return None
+    backward = _count(_first_fit(*in_reverse(movie, model, posterior))[0])
+    excess = count - backward - _UNSEEN
+    if excess <= _CLEAR * np.sqrt(count + backward + _UNSEEN):
+        return None
+    if excess <= _MORE * starts:
+        nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+        null = fitted(context, nothing, (forward.model, Rates()), 0.0, _ROUNDS)
+        evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
+        if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(starts):
+            return None
+    likely = forward.probability > np.exp(-_KEPT)
+    return forward.divisions.kept(likely), forward, excess / count
+
+
+def _first_fit(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Fit, Context, float]:
+    """The best of the fits from the initial distances, its context, and the number of starts."""
+    context = Context.of(movie, model, posterior)
+    before = posterior.linked(len(movie))[1]
+    starts = float(np.clip(1 - before, 0, 1)[movie.frame > 0].sum())
+    divisions = candidate_divisions(movie, model.surroundings.flow, posterior)
+    rate = (_BEGIN * starts / 2 + 0.5) / (float((movie.left > 0).sum()) + 1)
+    rates = Rates(_FEWER, _FEWER)
+    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
+    tries = [fitted(context, divisions, (model, rates), 0.0, _ROUNDS) for model in models]
+    return max(tries, key=lambda fit: fit.evidence), context, starts
+
+
+def _count(fit: Fit) -> float:
+    """Number of likely divisions."""
+    return float((fit.probability > _LIKELY).sum())

@@ -1,0 +1,208 @@
+"""EM of the daughter model and of births and deaths that are no divisions, beside the links of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.jpda import OMEGA, no_link
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Divisions
+from .daughters import DaughterModel, log_weight, maximised
+from .packing import Beliefs, Pairs, log_partition, propagated
+
+_ROUNDS = 3
+"""Guard: rounds of belief propagation in a round of EM."""
+_CONVERGED = 1e-3
+"""Error level: relative change of the expected number of divisions at which EM ends."""
+_MOST = 1.5
+"""Guard: largest factor of births and deaths."""
+_TINY = 1e-30
+"""Guard: least likelihood ratio of a link."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Births and deaths that are no divisions, relative to those of the model, which counts both."""
+
+    birth: float = 1.0
+    death: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What competes with divisions: the links of a sweep, deaths, births and clutter.
+
+    Parameters
+    ----------
+    tail, head : (E,) int64 arrays
+        Candidate links.
+    ratio : (E,) float64 array
+        Their likelihood ratios against chance.
+    rivals : (2, E) float64 array
+        Weights of what competes with them.
+    none : (2, N) float64 array
+        Weights of death and birth under the model of links, without divisions.
+    clutter : (2, N) float64 array
+        Weights of clutter.
+    scaled : (2, N) bool array
+        Whether births and deaths that are no divisions are fewer: within the movie.
+    clutter_share : float
+        Probability of clutter.
+    """
+
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+    rivals: NDArray[np.float64]
+    none: NDArray[np.float64]
+    clutter: NDArray[np.float64]
+    scaled: NDArray[np.bool_]
+    clutter_share: float
+
+    @classmethod
+    def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
+        """From the posterior of a sweep."""
+        tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
+        return cls(
+            tail, head, posterior.ratio, posterior.rivals, np.stack(no_link(movie, model)),
+            posterior.clutter_weight, np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter,
+        )  # fmt: skip
+
+    def no_pair(self, rates: Rates) -> NDArray[np.float64]:
+        """(2, N) weights of no link and no division."""
+        return self.deaths_and_births(rates) + self.clutter
+
+    def deaths_and_births(self, rates: Rates) -> NDArray[np.float64]:
+        """(2, N) weights of death and birth, without clutter and divisions."""
+        factor = np.array([[rates.death], [rates.birth]])
+        return np.where(self.scaled, factor, 1.0) * self.none
+
+    def pairs(self, divisions: Divisions) -> Pairs:
+        """Candidate links, and pairs that occur in divisions only, after them."""
+        count = np.int64(self.none.shape[1])
+        links = self.tail * count + self.head
+        wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
+        more = np.setdiff1d(wanted, links)
+        every = np.concatenate([links, more])
+        order = np.argsort(every)
+        row, column = np.divmod(every, count)
+        one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
+        return Pairs(
+            row, column, np.append(np.maximum(self.ratio, _TINY), one), link,
+            np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
+            np.zeros(len(divisions)),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Divisions under a daughter model, in competition with links.
+
+    Parameters
+    ----------
+    divisions : Divisions
+    model : DaughterModel
+    rates : Rates
+    pairs : Pairs
+        Links and divisions.
+    beliefs : Beliefs
+        Their probabilities.
+    next_model, next_rates : DaughterModel, Rates
+        After the M-step.
+    """
+
+    divisions: Divisions
+    model: DaughterModel
+    rates: Rates
+    pairs: Pairs
+    beliefs: Beliefs
+    next_model: DaughterModel
+    next_rates: Rates
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """(P,) of each division."""
+        return self.beliefs.division
+
+    @property
+    def evidence(self) -> float:
+        """Evidence for divisions in nats, by which initial models are compared."""
+        p = np.bincount(self.divisions.mother, self.probability)
+        return float(-np.log1p(-np.minimum(p, 1 - 1e-12)).sum())
+
+
+def fitted(
+    context: Context,
+    divisions: Divisions,
+    start: tuple[DaughterModel, Rates],
+    log_factor: NDArray[np.float64] | float,
+    rounds: int,
+) -> Fit:
+    """EM from an initial model.
+
+    Parameters
+    ----------
+    context : Context
+    divisions : Divisions
+    start : DaughterModel, Rates
+    log_factor : (P,) float64 array
+        Log weights in addition to those of the model, such as those of ages.
+    rounds : int
+        Largest number of these.
+    """
+    pairs, (model, rates), last = context.pairs(divisions), start, -1.0
+    mothers = float((context.scaled[0]).sum())
+    for _ in range(rounds):
+        used, none = (model, rates), context.no_pair(rates)
+        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, OMEGA)
+        pairs = propagated(none, pairs, OMEGA, _ROUNDS)
+        beliefs = pairs.beliefs(none, OMEGA)
+        rates = _rates(context, rates, pairs, beliefs)
+        model = maximised(divisions, beliefs.division, model, mothers)
+        expected = float(beliefs.division.sum())
+        if abs(expected - last) < _CONVERGED * max(last, 1.0):
+            break
+        last = expected
+    return Fit(divisions, *used, pairs, beliefs, model, rates)
+
+
+def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(2, N) probabilities that rows and columns are used by links, and by divisions."""
+    linked = [summed(side, beliefs.link, count) for side in (pairs.row, pairs.column)]
+    mothers, daughters = pairs.row[pairs.daughters[0]], pairs.column[pairs.daughters].ravel()
+    divided = [
+        summed(mothers, beliefs.division, count), summed(daughters, np.tile(beliefs.division, 2), count)
+    ]  # fmt: skip
+    return np.stack(linked), np.stack(divided)
+
+
+def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Rates:
+    """The M-step of births and deaths: their expected numbers, relative to those of the model."""
+    linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
+    weight = context.deaths_and_births(rates)
+    expected = np.clip(1 - linked - divided, 0, 1) * weight / (weight + context.clutter)
+    death, birth = (
+        min((expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5), _MOST)
+        for side, inner in enumerate(context.scaled)
+    )
+    return Rates(birth=float(birth), death=float(death))
+
+
+def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
+    """Log likelihood of links and divisions, up to a constant.
+
+    Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
+    divided by the density of chance: the last sum accounts for changed deaths and for divisions.
+    """
+    rates, (deaths, _) = fit.rates, context.none * context.scaled
+    pairs = replace(fit.pairs, weight=fit.pairs.weight**OMEGA)  # V with the exponent 1
+    z = log_partition(context.no_pair(rates), pairs, rounds)
+    births = (context.deaths_and_births(rates) * context.scaled)[1].sum()
+    rate = fit.model.rate if len(fit.divisions) else 0.0
+    more = np.log1p((rates.death - 1) * deaths + rate)
+    return float(z - (1 - context.clutter_share) * births - more.sum())
