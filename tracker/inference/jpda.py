@@ -92,8 +92,8 @@ def sweep(
 ) -> Sweep:
     """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
 
-    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of (N,))
-    replaces the weights of no successor and no predecessor by those of the model and of divisions.
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
+    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
     """
     rivals = rivals.copy()
     none, steps = none or no_link(movie, model), _steps(movie, model)

@@ -51,7 +51,8 @@ def in_reverse(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Mo
         probability=posterior.probability[order], rivals=posterior.rivals[::-1][:, order],
         ratio=posterior.ratio[order], past=posterior.future[order], future=posterior.past[order],
         clutter=posterior.clutter[::-1], death=posterior.birth[::-1], birth=posterior.death[::-1],
-        fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None, displaced=None,
+        fresh=posterior.death[::-1], clutter_weight=posterior.clutter_weight[::-1, ::-1], moments=None,
+        displaced=None,
     )  # fmt: skip
 
 
