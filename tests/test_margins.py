@@ -116,9 +116,9 @@ def test_what_is_not_proved_has_none() -> None:
         exact_margins(answer)
 
 
-def crowd() -> Detections:
+def crowd(step: float = 0.2) -> Detections:
     rng = np.random.default_rng(0)
-    place = rng.uniform(0, 5.5, (170, 3)) + np.cumsum(rng.normal(0, 0.2, (6, 170, 3)), axis=0)
+    place = rng.uniform(0, 5.5, (170, 3)) + np.cumsum(rng.normal(0, step, (6, 170, 3)), axis=0)
     return Detections.from_table(np.repeat(np.arange(6), 170), place.reshape(-1, 3))
 
 
@@ -147,7 +147,7 @@ def test_links_have_exact_margins_on_request() -> None:
 
 @pytest.mark.parametrize("divides", [False, True])
 def test_learned_links_have_exact_margins_on_request(divides: bool) -> None:
-    seen = tissue(cells=60, frames=20).detections if divides else crowd()
+    seen = tissue(cells=60, frames=20).detections if divides else crowd(0.35)
     bound, exact = (track(seen, TrackingSettings(exact_margins=each)).tracks for each in (False, True))
     assert (bound.links == exact.links).all()
     assert bound.link_margin is not None

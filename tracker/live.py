@@ -243,8 +243,9 @@ class _Window:
         """The window with one more frame, `after` intervals later."""
         movie, count = self.movie, len(place)
         assert movie.time is not None
-        density = np.empty(0)
-        if count:
+        # A lone detection shows no density: it has that of the frames before.
+        density = np.full(count, np.median(movie.density)) if len(movie) else np.ones(count)
+        if count > 1:
             density = movie_of(place, np.array([0, count]), spacing=1.0).density
         last = int(movie.time[-1]) if movie.frames else 0
         grown = replace(
