@@ -179,11 +179,13 @@ def _take(i, order, found, member, who, square, near, distance2):  # pragma: no 
 
 
 @njit(nogil=True, cache=True)
-def nearest_of_rows(first, last, rows, frame_start, position, offset, near, distance2):  # pragma: no cover
+def nearest_of_rows(
+    first, last, rows, frame_start, position, offset, within, near, distance2
+):  # pragma: no cover
     """Neighbours of the points rows[first:last] among those of the frames `offset` later.
 
-    rows (M,) i8 ascending; frame_start (F+1,) i8; position (N, A) f8. Written: near (M, K) i4, distance2
-    (M, K) f8, nearest first.
+    rows (M,) i8 ascending; frame_start (F+1,) i8; position (N, A) f8; within, the largest distance sought.
+    Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
     low, size, middle = np.empty(3), np.empty(3, np.int64), np.zeros(3)
@@ -204,10 +206,10 @@ def nearest_of_rows(first, last, rows, frame_start, position, offset, near, dist
         for asking in range(begun, next_frame):
             for k in range(axes):
                 middle[k] = position[rows[asking], k]
-            reach2 = larger * just2
+            reach2 = min(larger * just2, within * within)
             found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
-            while found < enough and not everyone:
-                reach2 *= _GROWN
+            while found < enough and not everyone and reach2 < within * within:
+                reach2 = min(reach2 * _GROWN, within * within)
                 found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
             _in_order(square, found, order, slot)
             _take(rows[asking], order, found, member, who, square, near[asking], distance2[asking])

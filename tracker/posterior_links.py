@@ -127,7 +127,7 @@ def _options(asked: Asked, known: Known, reading: Reading) -> LearnOptions:
     if asked.max_gap is None:
         return options
     lag = asked.max_gap + 1
-    return replace(options, longest_lag=lag, most_lag=lag, gaps=asked.max_gap > 0)
+    return replace(options, longest_lag=lag, gaps=asked.max_gap > 0)
 
 
 def _as_given(links: Links, order: NDArray[np.int64]) -> Links:

@@ -41,8 +41,8 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
 class Sums(NamedTuple):
     """Expected statistics of steps, by group of links: `Moments` times probability, summed.
 
-    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums (G, K, D, 4);
-    residual (G, D); links (G,).
+    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
+    (G, K, D, 4); residual (G, D); links (G,).
     """
 
     chance: NDArray[np.float64]
@@ -60,19 +60,17 @@ def sums_of(
     shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,)
     found = Sums(*(np.zeros(shape) for shape in shapes))
     renews = (motion.entry / motion.share) * float(weighted(motion.renewal, motion.share))
-    once = over_one_interval(movie, posterior)
-    add_moments(
-        tuple(posterior.moments), posterior.probability, once, candidates.tail, group, posterior.fresh, renews,
-        tuple(found),
-    )  # fmt: skip
+    once, p = over_one_interval(movie, posterior), posterior.probability
+    moments, begins = tuple(posterior.moments), posterior.fresh
+    add_moments(moments, p, once, candidates.tail, group, begins, renews, tuple(found))
     return found
 
 
 def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
     """The motion after one M-step, with unchanged step scales.
 
-    Variance, correlation and share of each class: Yule-Walker equations, reversible in time. A class is entered
-    as often as it is left: only renewed steps whose tail has a predecessor count.
+    Variance, correlation and share of each class: Yule-Walker equations, reversible in time. A class is
+    entered as often as it is left: only renewed steps whose tail has a predecessor count.
     """
     found = sums_of(movie, motion, posterior, np.zeros(len(movie), np.int32), 1)
     continued, renewed, entered = found.chance[0].T

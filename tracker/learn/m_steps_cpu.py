@@ -13,9 +13,9 @@ def add_moments(moments, p, once, tail, group, begins, renews, to):  # pragma: n
 
     moments: chance (E, K, 2), sums (E, K, D, 4), residual (E, D) f4; p (E,) f8; once (E,) u1 whether the link
     is over one interval: of others, residuals alone count; tail (E,) i4; group (N,) i4; begins (N,) f8 the
-    probability of no predecessor, renews (K,) f8 of a renewal into a class, over its share. Written to: chance
-    (G, K, 3) f8, whose third is the renewals of a step that has a predecessor, sums (G, K, D, 4), residual
-    (G, D), links (G,).
+    probability of no predecessor, renews (K,) f8 of a renewal into a class, over its share. Written to:
+    chance (G, K, 3) f8, whose third is the renewals of a step that has a predecessor, sums (G, K, D, 4),
+    residual (G, D), links (G,).
     """
     chance, sums, residual = moments
     to_chance, to_sums, to_residual, to_links = to
@@ -42,7 +42,7 @@ def add_moments(moments, p, once, tail, group, begins, renews, to):  # pragma: n
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_squares(sums, p, once, interval, inverse, scale, to):  # pragma: no cover
-    """Add to (T, 3) f8, of each interval, the count, sum and sum of squares of squared steps over their variance.
+    """Add to (T, 3) f8, of each interval, count, sum and sum of squares of squared steps over their variance.
 
     sums (E, K, D, 4) f4; p (E,) f8; once (E,) u1; interval (E,) i8; inverse (K, D) f8, of variances times the
     number of axes; scale (T,) f8.
