@@ -53,7 +53,7 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
             if last > first:
                 low[k], high = max(low[k], 2 * first - last), min(high, 2 * last - first)
         extent[k] = high - low[k]
-    edge = extent.max()
+    edge = max(extent[0], extent[1], extent[2])
     size[:] = 1
     if edge == 0:
         return 1.0
@@ -191,10 +191,13 @@ def nearest_of_rows(
     low, size, middle = np.empty(3), np.empty(3, np.int64), np.zeros(3)
     # A ball that was just right for the one before mostly holds enough if it is so much larger.
     larger, enough = 1 + _ROOM / math.sqrt(count), count + (offset == 0)
-    next_frame = first
+    next_frame, frame = first, 0
     while next_frame < last:
-        begun, frame = next_frame, np.searchsorted(frame_start, rows[next_frame], side="right") - 1
-        next_frame += np.searchsorted(rows[begun:last], frame_start[frame + 1])
+        begun = next_frame
+        while frame_start[frame + 1] <= rows[begun]:
+            frame += 1
+        while next_frame < last and rows[next_frame] < frame_start[frame + 1]:
+            next_frame += 1
         start, stop = frame_start[frame + offset], frame_start[frame + offset + 1]
         if start == stop:
             continue
