@@ -26,7 +26,8 @@ from .registration import frame_shifts
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
 _ROUND = 0.8
-"""Guard: ratio of the least to the largest variance of steps, from which one round is enough."""
+"""Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow that
+it finds is less than these."""
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
@@ -192,11 +193,12 @@ def whitened(
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
+        flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
         to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
-        if value[0] > _ROUND * value[-1]:
+        if value[0] > _ROUND * value[-1] and flowed < value.sum():
             break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
 
