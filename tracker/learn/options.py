@@ -65,4 +65,8 @@ class LearnOptions:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
         learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
         tried = 4 * self.trial_rounds + 2 * self.first_rounds
-        return tried * min(learned, self.trial) + (2 * self.last_rounds) * learned + last * detections
+        return (
+            tried * min(learned, self.trial)
+            + (self.trial_rounds + self.last_rounds) * learned
+            + last * detections
+        )

@@ -26,8 +26,8 @@ from .registration import frame_shifts
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
 _ROUND = 0.8
-"""Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow that
-it finds is less than these."""
+"""Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
+finds is less than these."""
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
