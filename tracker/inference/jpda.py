@@ -12,6 +12,7 @@ with C likewise over columns. The exponent 1 is belief propagation as Williams a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -164,19 +165,22 @@ def propagate(
     """
     R, C = rivals
     moved = np.ones((2, candidates.size), np.uint8)
-    halves = []
-    for segments, none_, own, other, mine, theirs in (
-        (candidates[3:5], none[0], R, C, moved[0], moved[1]),
-        (candidates[5:], none[1], C, R, moved[1], moved[0]),
-    ):
-        n = raised(none_, 1 / omega)
-        contested = begin(*segments, n, own, mine)
-        compete_ = partial(_half_round, (contested, *segments, ratio, n, own, other, omega, mine, theirs))
-        halves.append((compete_, len(contested)))
+    by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
+    by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
-        moves = [sum(in_blocks(half, many, workers)) for half, many in halves]
-        if not moves[-1]:
+        in_blocks(*by_row, workers)
+        if not sum(in_blocks(*by_column, workers)):
             break
+
+
+def _half(
+    segments: tuple, none: NDArray[np.float64], ratio: NDArray[np.float64], rivals: tuple, omega: float,
+    moved: NDArray[np.uint8],
+) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
+    """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
+    n = raised(none, 1 / omega)
+    contested = begin(*segments, n, rivals[0], moved[0])
+    return partial(_half_round, (contested, *segments, ratio, n, *rivals, omega, *moved)), len(contested)
 
 
 def _half_round(arrays: tuple, block: tuple[int, int]) -> int:

@@ -57,32 +57,13 @@ def future_as_observations(first, last, steps, messages, factor):  # pragma: no 
 
 @njit(error_model="numpy", inline="always")
 def _past(
-    i,
-    lag,
-    start,
-    noise,
-    variance,
-    correlation,
-    scales,
-    renewal,
-    share,
-    entry,
-    in_start,
-    in_link,
-    known,
-    none,
-    of,
-    which,
-    weight,
-    part,
-    stay,
-    fresh,
-):  # pragma: no cover
+    i, lag, start, noise, variance, correlation, scales, renewal, share, entry, in_start, in_link, known,
+    none, of, which, weight, part, stay, fresh,
+):  # pragma: no cover  # fmt: skip
     """Components (link or none, class) of tail i, `lag` intervals on.
 
-    motion is noise (D,), variance (K, D), correlation (K,) and the scales of steps (T,), the first at start;
-    rates are renewal, share and entry (K,); incoming the in_start, in_link, weight and state of links; none
-    the weight of none. Written in room: which (M,) i8 the class, plus K if the step is fresh; weight (M,) f8;
+    Its first step has the scale scales[start]; known and of are weight and state of the links that come in,
+    none the weight of none. Written: which (M,) i8 the class, plus K if the step is fresh; weight (M,) f8;
     part (M, D, 9) f8: state x, s, xx, xs, ss and, of the step before, gains on x and s, mean, variance that
     stays; stay (K,) and fresh (K,) f8. Returns M.
     """
@@ -173,13 +154,8 @@ def smooth_rows(
     out_start, far, in_start, in_link = behind.out_start, behind.far, ahead.in_start, ahead.in_link
     by_past, by_future, incoming, of = past.likelihood, future.likelihood, future.weight, future.state
     none, stays, begins, when = future.fresh, (1 - renewal) / steps.share, past.fresh, places.when
-    variance, correlation, scales, share, entry = (
-        steps.variance,
-        steps.correlation,
-        steps.step_scale,
-        steps.share,
-        steps.entry,
-    )
+    variance, correlation, scales = steps.variance, steps.correlation, steps.step_scale
+    share, entry = steps.share, steps.entry
     to_chance, to_sums, to_residual = moments.chance, moments.sums, moments.residual
     to_start, to_link, known, state = behind.in_start, behind.in_link, past.weight, past.state
     counted = len(to_residual) > 0
@@ -192,35 +168,13 @@ def smooth_rows(
                 before += by_past[f, c]
                 after += by_future[f, c]
             odds = max(before, after) * exclusion[f]
-            if odds < HOPELESS:
-                G[f] = before
-                if counted:
-                    _write(f, 0.0, chance, sums, residual, to_chance, to_sums, to_residual)
-                continue
-            if lags[f] != lag:
+            some = odds >= HOPELESS
+            if some and lags[f] != lag:
                 lag = np.int64(lags[f])
                 m = _past(
-                    i,
-                    lag,
-                    when[i],
-                    noise,
-                    variance,
-                    correlation,
-                    scales,
-                    renewal,
-                    share,
-                    entry,
-                    to_start,
-                    to_link,
-                    known,
-                    begins[i],
-                    state,
-                    which,
-                    weight,
-                    part,
-                    stay,
-                    fresh,
-                )
+                    i, lag, when[i], noise, variance, correlation, scales, renewal, share, entry, to_start,
+                    to_link, known, begins[i], state, which, weight, part, stay, fresh,
+                )  # fmt: skip
             begin, end = in_start[j], in_start[j + 1]
             renewed = 0.0  # its track ends there, or the next step is drawn anew
             for q in range(begin, end):
@@ -231,7 +185,7 @@ def smooth_rows(
             for d in range(axes):
                 gap[d] = away[f, d]
             total, adds = 0.0, counted and odds > COUNTED
-            for k in range(m):
+            for k in range(m if some else 0):
                 c = which[k] % classes
                 for q in range(begin, end + 1):
                     ends = q == end
@@ -276,7 +230,7 @@ def smooth_rows(
                     total += w
                     if adds:
                         _add(w, c, which[k] != c, lag, gap, k, part, both, chance, sums, residual)
-            G[f] = total * prior[f]
+            G[f] = total * prior[f] if some else before
             if counted:
                 norm = 1 / total if total > 0 else 0.0
                 _write(f, norm, chance, sums, residual, to_chance, to_sums, to_residual)

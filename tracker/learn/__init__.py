@@ -42,7 +42,7 @@ from .starts import (
 from .whole import spread
 
 _CROWDED = 0.05
-"""Error level: expected share of wrong links above which one more class is tried over the whole movie, too."""
+"""Error level: expected share of wrong links above which more classes are tried over the whole movie, too."""
 _LAST_SWEEPS = 2, 4
 """Guard: sweeps under the last model; and in crowds."""
 
@@ -220,15 +220,15 @@ def _with_longer_gaps(
 
     They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
     """
-    most = min(options.most_lag, movie.frames - 1)
-    while True:
-        model = replace(found.model, association=longer(found.model.association, most))
+    while options.longest_lag is None:
+        model = replace(found.model, association=longer(found.model.association, movie.frames - 1))
         if model.association.longest == found.model.association.longest:
-            return found, start
+            break
         found = _judged(movie, found, options)
         candidates = with_gaps(movie, model, found.posterior, options)
         other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
-            return found, start
+            break
         found, start = other, candidates
+    return found, start

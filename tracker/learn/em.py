@@ -183,7 +183,7 @@ def longer(association: AssociationModel, most: int) -> AssociationModel:
     fall = min(float(delay[-1] / delay[-2]), 1 - CHANCE)
     beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), CHANCE)
     more = int(np.ceil(np.log(max(beyond, CHANCE) / CHANCE) / -np.log(fall)))
-    more = max(min(more, most - lags), 0)
+    more = max(min(more, lags, most - lags), 0)  # no farther beyond than was seen
     tail = fall ** np.arange(1, more + 1)
     ahead, back = (np.append(each, each[-1] * tail) for each in (association.delay, association.delay_back))
     return replace(association, delay=ahead, delay_back=back)

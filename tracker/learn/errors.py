@@ -74,7 +74,7 @@ def standard_errors(
     """
     posterior = swept(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
-    axes, group = movie.axes, _groups(movie, posterior).astype(np.int32)
+    axes, group = movie.axes, _groups(movie, posterior)
     found = sums_of(movie, model.motion, posterior, group, _GROUPS)
     late, fresh, product, early = np.moveaxis(found.sums, 3, 0)
     squares = (late + fresh).sum(axis=1)

@@ -14,7 +14,7 @@ from ..model import AssociationModel, Model, MotionModel, Surroundings
 from ..model.movie import TINY, Movie, summed, weighted
 from .field import Fields
 from .field_cpu import mean_steps
-from .m_steps_cpu import add_moments, add_squares
+from .m_steps_cpu import add_moments
 
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance."""
@@ -31,8 +31,8 @@ _LEAST_SCALE = 1e-3
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    motion = motion_step(movie, model.motion, posterior)
-    scale, level = _step_scale(movie, model.motion, posterior)
+    found = sums_of(movie, model.motion, posterior, np.zeros(len(movie), np.int64), 1)
+    motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
@@ -41,40 +41,46 @@ def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fiel
 class Sums(NamedTuple):
     """Expected statistics of steps, by group of links: `Moments` times probability, summed.
 
-    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums (G, K, D, 4);
-    residual (G, D); links (G,).
+    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
+    (G, K, D, 4); residual (G, D); links (G,); by_interval (T, 3): number, sum and sum of squares of squared
+    steps over their variance.
     """
 
     chance: NDArray[np.float64]
     sums: NDArray[np.float64]
     residual: NDArray[np.float64]
     links: NDArray[np.float64]
+    by_interval: NDArray[np.float64]
 
 
 def sums_of(
-    movie: Movie, motion: MotionModel, posterior: LinkPosterior, group: NDArray[np.int32], groups: int
+    movie: Movie, motion: MotionModel, posterior: LinkPosterior, group: NDArray[np.int64], groups: int
 ) -> Sums:
     """Sums of the moments of a posterior, by group (N,) of tails."""
-    (classes, axes), candidates = motion.variance.shape, posterior.candidates
-    assert posterior.moments is not None
-    shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,)
+    (classes, axes), intervals = motion.variance.shape, len(motion.step_scale)
+    shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,), (intervals, 3)
     found = Sums(*(np.zeros(shape) for shape in shapes))
     renews = (motion.entry / motion.share) * float(weighted(motion.renewal, motion.share))
-    once = over_one_interval(movie, posterior)
+    once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
+    interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
+    assert posterior.moments is not None
     add_moments(
-        tuple(posterior.moments), posterior.probability, once, candidates.tail, group, posterior.fresh, renews,
-        tuple(found),
+        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
+        inverse, tuple(found),
     )  # fmt: skip
     return found
 
 
 def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
-    """The motion after one M-step, with unchanged step scales.
+    """The motion after one M-step, with unchanged step scales."""
+    return _motion(motion, sums_of(movie, motion, posterior, np.zeros(len(movie), np.int64), 1))
 
-    Variance, correlation and share of each class: Yule-Walker equations, reversible in time. A class is entered
-    as often as it is left: only renewed steps whose tail has a predecessor count.
+
+def _motion(motion: MotionModel, found: Sums) -> MotionModel:
+    """Variance, correlation and share of each class by Yule-Walker equations, reversible in time; and noise.
+
+    A class is entered as often as it is left: only renewed steps whose tail has a predecessor count.
     """
-    found = sums_of(movie, motion, posterior, np.zeros(len(movie), np.int32), 1)
     continued, renewed, entered = found.chance[0].T
     late, fresh, product, early = np.moveaxis(found.sums[0], 2, 0)
     count, both = continued + renewed, (late + early) / 2
@@ -118,20 +124,14 @@ def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.bool
     return np.asarray(once)
 
 
-def _step_scale(
-    movie: Movie, motion: MotionModel, posterior: LinkPosterior
-) -> tuple[NDArray[np.float64], float]:
+def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], float]:
     """(F - 1,) scale of the steps to each next frame, and the mean square that belongs to the classes.
 
     A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986). Over
     frames that were not recorded the scale is the usual one.
     """
-    intervals, once = len(motion.step_scale), over_one_interval(movie, posterior)
-    assert posterior.moments is not None
-    t = np.minimum(movie.frame[posterior.candidates.tail], intervals - 1)
-    found, inverse = np.zeros((intervals, 3)), 1 / (motion.variance * movie.axes)
-    add_squares(posterior.moments.sums, posterior.probability, once, t, inverse, motion.step_scale, found)
-    count, total, squares = found.T
+    scale, intervals = motion.step_scale, len(motion.step_scale)
+    count, total, squares = (found.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
     count = count + TINY
     each = total / count
     level = float((count * each).sum() / count.sum())

@@ -8,22 +8,22 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add_moments(moments, p, once, tail, group, begins, renews, to):  # pragma: no cover
-    """Add the moments of links, weighted by their probability, to sums by group.
+def add_moments(moments, p, once, tail, group, begins, renews, interval, inverse, to):  # pragma: no cover
+    """Add the moments of links, weighted by their probability, to sums by group and by interval.
 
     moments: chance (E, K, 2), sums (E, K, D, 4), residual (E, D) f4; p (E,) f8; once (E,) u1 whether the link
-    is over one interval: of others, residuals alone count; tail (E,) i4; group (N,) i4; begins (N,) f8 the
-    probability of no predecessor, renews (K,) f8 of a renewal into a class, over its share. Written to: chance
-    (G, K, 3) f8, whose third is the renewals of a step that has a predecessor, sums (G, K, D, 4), residual
-    (G, D), links (G,).
+    is over one interval: of others, residuals alone count; tail (E,) i4; of each detection group, interval
+    (N,) i8 and begins (N,) f8, the probability of no predecessor; renews (K,) f8 of a renewal into a class,
+    over its share; inverse (K, D) f8, of variances times the number of axes. Written to: chance (G, K, 3) f8,
+    whose third is the renewals of a step that has a predecessor, sums (G, K, D, 4), residual (G, D), links
+    (G,), and by_interval (T, 3) f8, the number, sum and sum of squares of squared steps over their variance.
     """
     chance, sums, residual = moments
-    to_chance, to_sums, to_residual, to_links = to
+    to_chance, to_sums, to_residual, to_links, by_interval = to
     classes, axes = chance.shape[1], residual.shape[1]
     for f in range(len(p)):
-        w, g, none = p[f], group[tail[f]], begins[tail[f]]
-        if not w > 0:
-            continue
+        i, w = tail[f], p[f]
+        g, none, square = group[i], begins[i], 0.0
         to_links[g] += w
         for d in range(axes):
             to_residual[g, d] += w * residual[f, d]
@@ -33,27 +33,13 @@ def add_moments(moments, p, once, tail, group, begins, renews, to):  # pragma: n
             fresh = renews[c] * (1 - none)
             to_chance[g, c, 0] += w * chance[f, c, 0]
             to_chance[g, c, 1] += w * chance[f, c, 1]
-            if chance[f, c, 1] > 0 and fresh > 0:
+            if fresh > 0:
                 to_chance[g, c, 2] += w * chance[f, c, 1] * fresh / (none + fresh)
             for d in range(axes):
+                square += (sums[f, c, d, 0] + sums[f, c, d, 1]) * inverse[c, d]
                 for k in range(4):
                     to_sums[g, c, d, k] += w * sums[f, c, d, k]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def add_squares(sums, p, once, interval, inverse, scale, to):  # pragma: no cover
-    """Add to (T, 3) f8, of each interval, the count, sum and sum of squares of squared steps over their variance.
-
-    sums (E, K, D, 4) f4; p (E,) f8; once (E,) u1; interval (E,) i8; inverse (K, D) f8, of variances times the
-    number of axes; scale (T,) f8.
-    """
-    for f in range(len(p)):
-        if once[f] and p[f] > 0:
-            t, square = interval[f], 0.0
-            for c in range(sums.shape[1]):
-                for d in range(sums.shape[2]):
-                    square += (sums[f, c, d, 0] + sums[f, c, d, 1]) * inverse[c, d]
-            square *= scale[t] * scale[t]
-            to[t, 0] += p[f]
-            to[t, 1] += p[f] * square
-            to[t, 2] += p[f] * square * square
+        t = interval[i]
+        by_interval[t, 0] += w
+        by_interval[t, 1] += w * square
+        by_interval[t, 2] += w * square * square

@@ -26,7 +26,8 @@ from .registration import frame_shifts
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
 _ROUND = 0.8
-"""Guard: ratio of the least to the largest variance of steps, from which one round is enough."""
+"""Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
+finds is less than these."""
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
@@ -49,6 +50,8 @@ _LOST = 1e-3
 """Error level: share of the expected links that the first choice of candidates may miss."""
 _LINKED, _MOST_LINKED = 0.9, 0.98
 """Prior and guard: share of detections with a successor in the next frame."""
+_LAGS = 6
+"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
 _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
 """Initial values of EM: probability of renewal, of clutter, and noise relative to the median step
 variance."""
@@ -111,7 +114,9 @@ def first_order(
             linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
         _weighed(square, linked * chance, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
-        flow = fields.flow(*raw_steps(movie, posterior, workers))
+        before, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
+        if (flow == before).all():  # there is none
+            break
     return FirstOrder(posterior, share, flow)
 
 
@@ -178,7 +183,7 @@ def whitened(
     flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
-        fields = Fields.of(movie, pooled=False, workers=options.workers)
+        fields = Fields.of(movie, workers=options.workers)
         found = first_order(movie, first, flow, fields, options.workers)
         candidates, p = found.posterior.candidates, found.posterior.probability
         away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
@@ -188,11 +193,12 @@ def whitened(
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
+        flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
         to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
-        if value[0] > _ROUND * value[-1]:
+        if value[0] > _ROUND * value[-1] and flowed < value.sum():
             break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
 
@@ -260,7 +266,7 @@ def _start_model(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
-    delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
+    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), _CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 

@@ -122,6 +122,7 @@ def movie_of(
     *,
     basis: NDArray[np.float64] | None = None,
     spacing: float | None = None,
+    neighbours: int = OUTER,
     workers: int = 1,
 ) -> Movie:
     """A movie in units of its spacing.
@@ -135,6 +136,8 @@ def movie_of(
         Matrix of previous coordinate changes. Default: identity.
     spacing : float, optional
         The unit. Default: the mean distance to the nearest detection of the same frame.
+    neighbours : int
+        Number of nearest detections that are kept: those of the density at least.
     workers : int
         Threads; they do not change the result.
 
@@ -145,7 +148,7 @@ def movie_of(
     """
     axes = position.shape[1]
     frame = np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start))
-    near, square = nearest(position, frame_start, np.arange(len(position)), OUTER, workers=workers)
+    near, square = nearest(position, frame_start, np.arange(len(position)), neighbours, workers=workers)
     density, usual = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
     spacing = usual if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
