@@ -17,8 +17,8 @@ _NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 _STARTS = 0.02
 """Error level: probability of no predecessor below which a detection is no start."""
-_LEAST = 1e-9
-"""Guard: least distance between daughters, in spacings."""
+LEAST = 0.02
+"""Guard: least distance between daughters and least standard deviation of an offset, in spacings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _apart(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Vectors (P, D) and distances (P,) from the first to the second of pairs of rows."""
     between = position[second] - position[first]
-    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), _LEAST)
+    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
 
 
 def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:

@@ -21,20 +21,12 @@ _STARTS_AT = (0.45, 1.1)
 """Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
-_FEWER = 0.7
-"""Prior: initial births and deaths that are no divisions, relative to all."""
 _ROUNDS = 8
 """Guard: rounds of EM from each initial distance."""
 _KEPT = 25.0
 """Error level: minus the log of the probability below which a candidate is dropped."""
-_LIKELY = 0.5
-"""Error level: least probability of a division that is counted."""
 _CLEAR = 3.0
 """Error level: standard deviations by which divisions found forward must exceed those found backward."""
-_MORE = 0.05
-"""Error level: the same as a share of the starts, because meetings may begin and end at different rates."""
-_UNSEEN = 0.25
-"""Prior: false divisions in addition to the number found backward."""
 _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
@@ -42,8 +34,8 @@ _STRONG = 3.0
 def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
     """Divisions that may be, their first fit, and the share that is real; None if there is no sign of any.
 
-    Divisions must clearly exceed those in reversed time, and either be a fair share of the starts or have
-    evidence beyond the cost of their parameters (the Bayesian information criterion).
+    Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
+    parameters (the Bayesian information criterion).
 
     Parameters
     ----------
@@ -54,18 +46,17 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     """
     forward, context, starts = _first_fit(movie, model, posterior)
     count = _count(forward)
-    if count - _UNSEEN <= _CLEAR * np.sqrt(count + _UNSEEN):
+    if count <= _CLEAR * np.sqrt(count):
         return None
     backward = _count(_first_fit(*in_reverse(movie, model, posterior))[0])
-    excess = count - backward - _UNSEEN
-    if excess <= _CLEAR * np.sqrt(count + backward + _UNSEEN):
+    excess = count - backward
+    if excess <= _CLEAR * np.sqrt(count + backward):
         return None
-    if excess <= _MORE * starts:
-        nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
-        null = fitted(context, nothing, (forward.model, Rates()), 0.0, _ROUNDS)
-        evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
-        if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(starts):
-            return None
+    nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+    null = fitted(context, nothing, (forward.model, Rates()), 0.0, _ROUNDS)
+    evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
+    if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(starts):
+        return None
     likely = forward.probability > np.exp(-_KEPT)
     return forward.divisions.kept(likely), forward, excess / count
 
@@ -77,7 +68,7 @@ def _first_fit(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Fi
     starts = float(np.clip(1 - before, 0, 1)[movie.frame > 0].sum())
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior)
     rate = (_BEGIN * starts / 2 + 0.5) / (float((movie.left > 0).sum()) + 1)
-    rates = Rates(_FEWER, _FEWER)
+    rates = Rates(1 - _BEGIN, 1 - _BEGIN)
     models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
     tries = [fitted(context, divisions, (model, rates), 0.0, _ROUNDS) for model in models]
     return max(tries, key=lambda fit: fit.evidence), context, starts
@@ -85,4 +76,4 @@ def _first_fit(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Fi
 
 def _count(fit: Fit) -> float:
     """Number of likely divisions."""
-    return float((fit.probability > _LIKELY).sum())
+    return float((fit.probability > 0.5).sum())

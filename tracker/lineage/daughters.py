@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.movie import weighted
-from .candidates import Divisions
+from .candidates import LEAST, Divisions
 
 _DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
@@ -31,11 +31,7 @@ _OFFSET = 0.15
 _GROWTH = 0.2
 """Prior: standard deviation of the growth of the distance between daughters, in spacings."""
 _WORTH = 2.0
-"""Prior: weight of the priors, in divisions."""
-_ROUND = 5.0
-"""Prior: weight of uniform directions, in divisions."""
-_LEAST = 0.02
-"""Guard: least standard deviation of an offset, in spacings, and of the log of a distance."""
+"""Prior: weight of the priors, and of uniform directions, in divisions."""
 _LARGEST = 60.0
 """Guard: limit of log weights."""
 
@@ -134,7 +130,7 @@ def maximised(
     def moment(values: NDArray[np.float64], prior: float) -> float:
         return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
 
-    off = room - float(weighted(probability, room)) / max(expected, _LEAST)
+    off = room - float(weighted(probability, room)) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
     apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
     mean = moment(apart, log(_DISTANCE))
@@ -143,7 +139,7 @@ def maximised(
         moment(shrunk * divisions.across / max(axes - 1, 1), _OFFSET**2),
         moment((apart - mean) ** 2, _SPREAD**2),
     )
-    along, across, spread = (max(variance, _LEAST**2) for variance in variances)
+    along, across, spread = (max(variance, LEAST**2) for variance in variances)
     return DaughterModel(
         (expected + 0.5) / (mothers + 1), along, across, mean, spread,
         *_grown(divisions.growth, probability), scaling, _directed(divisions, probability, model),
@@ -158,7 +154,7 @@ def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tup
     mean = float(weighted(true, growth)) / total
     spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _GROWTH**2) / total
     other = (weighted(others, growth**2) + _WORTH * _GROWTH**2) / (others.sum() + _WORTH)
-    return mean, max(float(spread), _LEAST**2), max(float(other), _LEAST**2)
+    return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
 
 
 def _directed(
@@ -167,5 +163,5 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _ROUND * np.eye(axes)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

@@ -13,16 +13,12 @@ from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
-from .packing import Beliefs, Pairs, log_partition, propagated
+from .packing import TINY, Beliefs, Pairs, log_partition, propagated
 
 _ROUNDS = 3
 """Guard: rounds of belief propagation in a round of EM."""
 _CONVERGED = 1e-3
 """Error level: relative change of the expected number of divisions at which EM ends."""
-_MOST = 1.5
-"""Guard: largest factor of births and deaths."""
-_TINY = 1e-30
-"""Guard: least likelihood ratio of a link."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ class Context:
         row, column = np.divmod(every, count)
         one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
         return Pairs(
-            row, column, np.append(np.maximum(self.ratio, _TINY), one), link,
+            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
             np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
             np.zeros(len(divisions)),
         )  # fmt: skip
@@ -187,7 +183,7 @@ def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Ra
     weight = context.deaths_and_births(rates)
     expected = np.clip(1 - linked - divided, 0, 1) * weight / (weight + context.clutter)
     death, birth = (
-        min((expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5), _MOST)
+        (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
         for side, inner in enumerate(context.scaled)
     )
     return Rates(birth=float(birth), death=float(death))
