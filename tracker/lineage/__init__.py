@@ -23,7 +23,7 @@ from ..inference.decide import decide
 from ..inference.jpda import OMEGA
 from ..inference.posterior import LinkPosterior, swept
 from ..learn.field import Fields
-from ..learn.m_steps import maximised
+from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
 from ..model.movie import Movie, summed
@@ -36,7 +36,7 @@ from .lifetimes import Lives, log_factors
 from .reverse import in_reverse
 
 _TURNS = 3
-"""Guard: sweeps in which links, divisions, motion and ages are estimated in turn."""
+"""Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
 _ROUNDS = 4
 """Guard: rounds of EM of the daughter model after a sweep."""
 
@@ -141,15 +141,16 @@ def find_divisions(
     fields, none = Fields.of(movie, workers=workers), _no_link(Context.of(movie, model, posterior), fit)
     posterior = _beside(posterior, Context.of(movie, model, posterior), fit)
     for turn in range(_TURNS):
-        more = turn < _TURNS - 1
         log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
-        posterior = swept(movie, model, posterior, omega=OMEGA, none=none, with_moments=more, workers=workers)
+        posterior = swept(
+            movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
+        )
         context = Context.of(movie, model, posterior)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, (fit.next_model, fit.next_rates), log_factor, _ROUNDS)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
-        if more:
-            model = maximised(movie, model, posterior, fields if turn % 2 == 0 else None)
+        if turn < _TURNS - 1:
+            model = adapted(movie, model, posterior, fields)
     return posterior, Lineage(divisions, fit.probability, fit.model)
 
 
