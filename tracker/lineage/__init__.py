@@ -138,14 +138,15 @@ def find_divisions(
         nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
         return posterior, Lineage(nothing, np.empty(0), None)
     divisions, fit, real = first
-    fields, none = Fields.of(movie, workers=workers), _no_link(Context.of(movie, model, posterior), fit)
-    posterior = _beside(posterior, Context.of(movie, model, posterior), fit)
+    fields = Fields.of(movie, workers=workers)
+    context = Context.of(movie, model, posterior).near(fit.divisions)
+    posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
     for turn in range(_TURNS):
         log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
         posterior = swept(
             movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
         )
-        context = Context.of(movie, model, posterior)
+        context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
         fit = fitted(context, divisions, (fit.next_model, fit.next_rates), log_factor, _ROUNDS)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
@@ -173,13 +174,15 @@ def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosteri
 
     Mothers count as deaths there and daughters as births, because `Rates` are relative to both together.
     """
-    pairs, rows, size = fit.pairs, fit.beliefs.rows, posterior.candidates.size
-    linked, divided = used_slots(pairs, fit.beliefs, context.none.shape[1])
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
     weight = context.deaths_and_births(fit.rates)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)
-    rivals = rows.total[pairs.row] - rows.each, pairs.rivals[1] + fit.beliefs.daughter
-    return replace(
-        posterior, probability=fit.beliefs.link[:size], rivals=np.stack(rivals)[:, :size], clutter=clutter,
-        death=death, birth=birth,
-    )  # fmt: skip
+    return replace(posterior, clutter=clutter, death=death, birth=birth)

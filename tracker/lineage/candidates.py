@@ -120,7 +120,9 @@ def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
     return successor
 
 
-def candidate_divisions(movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior) -> Divisions:
+def candidate_divisions(
+    movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, inside: NDArray[np.bool_]
+) -> Divisions:
     """All divisions that may be: one daughter at least is a start, both are near the mother.
 
     Parameters
@@ -129,13 +131,15 @@ def candidate_divisions(movie: Movie, flow: NDArray[np.float64], posterior: Link
     flow : (N, D) float64 array
     posterior : LinkPosterior
         Without divisions.
+    inside : (N,) bool array
+        Which detections may be daughters.
 
     Returns
     -------
     Divisions
         Sorted by mother, then by daughters.
     """
-    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & (movie.frame > 0)
+    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]

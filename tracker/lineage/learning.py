@@ -35,6 +35,8 @@ class Context:
 
     Parameters
     ----------
+    links : (E,) int64 array
+        Places of these links among the candidates of the posterior.
     tail, head : (E,) int64 arrays
         Candidate links.
     ratio : (E,) float64 array
@@ -49,8 +51,11 @@ class Context:
         Whether births and deaths that are no divisions are fewer: within the movie.
     clutter_share : float
         Probability of clutter.
+    others : (2, N) float64 array
+        Weights of links that are left out, to the power 1 / omega.
     """
 
+    links: NDArray[np.int64]
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     ratio: NDArray[np.float64]
@@ -59,19 +64,37 @@ class Context:
     clutter: NDArray[np.float64]
     scaled: NDArray[np.bool_]
     clutter_share: float
+    others: NDArray[np.float64]
 
     @classmethod
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
         """From the posterior of a sweep."""
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
         return cls(
-            tail, head, posterior.ratio, posterior.rivals, np.stack(no_link(movie, model)),
-            posterior.clutter_weight, np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter,
+            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
+            np.stack(no_link(movie, model)), posterior.clutter_weight,
+            np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
+        )  # fmt: skip
+
+    def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
+        """The links in the rows of mothers and in the columns of daughters; all others keep their weights.
+
+        Births and deaths are learned inside (2, N).
+        """
+        row, column = np.zeros(self.none.shape, bool)
+        row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
+        keep = row[self.tail] | column[self.head]
+        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -OMEGA * self.rivals * ~keep
+        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
+        return replace(
+            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
+            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
         )  # fmt: skip
 
     def no_pair(self, rates: Rates) -> NDArray[np.float64]:
-        """(2, N) weights of no link and no division."""
-        return self.deaths_and_births(rates) + self.clutter
+        """(2, N) weights of no division and none of these links."""
+        none = self.deaths_and_births(rates) + self.clutter
+        return np.asarray((none ** (1 / OMEGA) + self.others) ** OMEGA)
 
     def deaths_and_births(self, rates: Rates) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
@@ -181,7 +204,9 @@ def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Ra
     """The M-step of births and deaths: their expected numbers, relative to those of the model."""
     linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
     weight = context.deaths_and_births(rates)
-    expected = np.clip(1 - linked - divided, 0, 1) * weight / (weight + context.clutter)
+    none = weight + context.clutter
+    share = weight / none * (none / context.no_pair(rates)) ** (1 / OMEGA)
+    expected = np.clip(1 - linked - divided, 0, 1) * share
     death, birth = (
         (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
         for side, inner in enumerate(context.scaled)
