@@ -148,7 +148,7 @@ def find_divisions(
         )
         context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, (fit.next_model, fit.next_rates), log_factor, _ROUNDS)
+        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
         if turn < _TURNS - 1:
             model = adapted(movie, model, posterior, fields)
@@ -165,14 +165,14 @@ def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[n
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
     pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_rates) ** (1 / OMEGA) + pulls) ** OMEGA
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / OMEGA) + pulls) ** OMEGA
     return death, birth
 
 
 def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
     """The posterior of links in competition with divisions, for M-steps and the next sweep.
 
-    Mothers count as deaths there and daughters as births, because `Rates` are relative to both together.
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
     """
     pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
     probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
@@ -182,7 +182,7 @@ def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosteri
     rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
     posterior = replace(posterior, probability=probability, rivals=rivals)
     linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
-    weight = context.deaths_and_births(fit.rates)
+    weight = context.deaths_and_births(fit.model)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)
     return replace(posterior, clutter=clutter, death=death, birth=birth)

@@ -7,6 +7,8 @@ therefore the expected number of false ones.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DaughterModel
-from .learning import Context, Fit, Rates, bethe_evidence, fitted
+from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
 _STARTS_AT = (0.45, 1.1)
@@ -58,13 +60,13 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     if excess <= _CLEAR * np.sqrt(count + backward):
         return None
     nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
-    null = fitted(context, nothing, (forward.model, Rates()), 0.0, _ROUNDS)
+    null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0, _ROUNDS)
     evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
     if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
         return None
     every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
-    whole, learned = Context.of(movie, model, posterior).near(every), (forward.next_model, forward.next_rates)
-    fit = fitted(whole, every, learned, 0.0, _ROUNDS // 2)
+    whole = Context.of(movie, model, posterior).near(every)
+    fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
     return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
 
 
@@ -86,9 +88,8 @@ def _first_fit(
     divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
     context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
     rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
-    rates = Rates(1 - _BEGIN, 1 - _BEGIN)
     models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
-    tries = [fitted(context, divisions, (model, rates), 0.0, _ROUNDS) for model in models]
+    tries = [fitted(context, divisions, model, 0.0, _ROUNDS) for model in models]
     return max(tries, key=lambda fit: fit.evidence), context
 
 

@@ -44,6 +44,8 @@ class DaughterModel:
     ----------
     rate : float
         Probability that a detection divides.
+    death, birth : float
+        Deaths and births that are no divisions, relative to those of the model of links, which counts both.
     along, across : float
         Variances of the offset of the midpoint between daughters.
     log_distance, spread : float
@@ -59,6 +61,8 @@ class DaughterModel:
     """
 
     rate: float
+    death: float
+    birth: float
     along: float
     across: float
     log_distance: float
@@ -74,12 +78,13 @@ class DaughterModel:
         """The model from which EM starts, for a distance between daughters."""
         offset, growth = _OFFSET**2, _GROWTH**2
         return cls(
-            rate, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0, np.eye(axes)
-        )
+            rate, 1.0, 1.0, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
+            np.eye(axes),
+        )  # fmt: skip
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """Number of parameters that a model without divisions lacks."""
         axes = len(self.shape)
         return 9 + axes * (axes + 1) // 2 - 1
 
@@ -120,7 +125,7 @@ def maximised(
     divisions : Divisions
     probability : (P,) float64 array
     model : DaughterModel
-        The previous one.
+        The previous one; deaths and births stay.
     mothers : float
         Number of detections that may divide.
     """
@@ -141,7 +146,7 @@ def maximised(
     )
     along, across, spread = (max(variance, LEAST**2) for variance in variances)
     return DaughterModel(
-        (expected + 0.5) / (mothers + 1), along, across, mean, spread,
+        (expected + 0.5) / (mothers + 1), model.death, model.birth, along, across, mean, spread,
         *_grown(divisions.growth, probability), scaling, _directed(divisions, probability, model),
     )  # fmt: skip
 

@@ -21,14 +21,6 @@ _CONVERGED = 1e-3
 """Error level: relative change of the expected number of divisions at which EM ends."""
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Births and deaths that are no divisions, relative to those of the model, which counts both."""
-
-    birth: float = 1.0
-    death: float = 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class Context:
     """What competes with divisions: the links of a sweep, deaths, births and clutter.
@@ -91,14 +83,14 @@ class Context:
             rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
         )  # fmt: skip
 
-    def no_pair(self, rates: Rates) -> NDArray[np.float64]:
+    def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of no division and none of these links."""
-        none = self.deaths_and_births(rates) + self.clutter
+        none = self.deaths_and_births(model) + self.clutter
         return np.asarray((none ** (1 / OMEGA) + self.others) ** OMEGA)
 
-    def deaths_and_births(self, rates: Rates) -> NDArray[np.float64]:
+    def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
-        factor = np.array([[rates.death], [rates.birth]])
+        factor = np.array([[model.death], [model.birth]])
         return np.where(self.scaled, factor, 1.0) * self.none
 
     def pairs(self, divisions: Divisions) -> Pairs:
@@ -126,22 +118,19 @@ class Fit:
     ----------
     divisions : Divisions
     model : DaughterModel
-    rates : Rates
     pairs : Pairs
         Links and divisions.
     beliefs : Beliefs
         Their probabilities.
-    next_model, next_rates : DaughterModel, Rates
+    next_model : DaughterModel
         After the M-step.
     """
 
     divisions: Divisions
     model: DaughterModel
-    rates: Rates
     pairs: Pairs
     beliefs: Beliefs
     next_model: DaughterModel
-    next_rates: Rates
 
     @property
     def probability(self) -> NDArray[np.float64]:
@@ -158,7 +147,7 @@ class Fit:
 def fitted(
     context: Context,
     divisions: Divisions,
-    start: tuple[DaughterModel, Rates],
+    model: DaughterModel,
     log_factor: NDArray[np.float64] | float,
     rounds: int,
 ) -> Fit:
@@ -168,26 +157,25 @@ def fitted(
     ----------
     context : Context
     divisions : Divisions
-    start : DaughterModel, Rates
+    model : DaughterModel
     log_factor : (P,) float64 array
         Log weights in addition to those of the model, such as those of ages.
     rounds : int
         Largest number of these.
     """
-    pairs, (model, rates), last = context.pairs(divisions), start, -1.0
-    mothers = float((context.scaled[0]).sum())
+    pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):
-        used, none = (model, rates), context.no_pair(rates)
+        used, none = model, context.no_pair(model)
         pairs = pairs.weighing(log_weight(divisions, model) + log_factor, OMEGA)
         pairs = propagated(none, pairs, OMEGA, _ROUNDS)
         beliefs = pairs.beliefs(none, OMEGA)
-        rates = _rates(context, rates, pairs, beliefs)
-        model = maximised(divisions, beliefs.division, model, mothers)
+        model = _with_rates(context, model, pairs, beliefs)
+        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
         if abs(expected - last) < _CONVERGED * max(last, 1.0):
             break
         last = expected
-    return Fit(divisions, *used, pairs, beliefs, model, rates)
+    return Fit(divisions, used, pairs, beliefs, model)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -200,18 +188,18 @@ def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.f
     return np.stack(linked), np.stack(divided)
 
 
-def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Rates:
-    """The M-step of births and deaths: their expected numbers, relative to those of the model."""
+def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: Beliefs) -> DaughterModel:
+    """The M-step of births and deaths: their expected numbers, relative to those of the model of links."""
     linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
-    weight = context.deaths_and_births(rates)
+    weight = context.deaths_and_births(model)
     none = weight + context.clutter
-    share = weight / none * (none / context.no_pair(rates)) ** (1 / OMEGA)
+    share = weight / none * (none / context.no_pair(model)) ** (1 / OMEGA)
     expected = np.clip(1 - linked - divided, 0, 1) * share
     death, birth = (
         (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
         for side, inner in enumerate(context.scaled)
     )
-    return Rates(birth=float(birth), death=float(death))
+    return replace(model, birth=float(birth), death=float(death))
 
 
 def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
@@ -220,10 +208,10 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
     divided by the density of chance: the last sum accounts for changed deaths and for divisions.
     """
-    rates, (deaths, _) = fit.rates, context.none * context.scaled
+    model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**OMEGA)  # V with the exponent 1
-    z = log_partition(context.no_pair(rates), pairs, rounds)
-    births = (context.deaths_and_births(rates) * context.scaled)[1].sum()
-    rate = fit.model.rate if len(fit.divisions) else 0.0
-    more = np.log1p((rates.death - 1) * deaths + rate)
+    z = log_partition(context.no_pair(model), pairs, rounds)
+    births = (context.deaths_and_births(model) * context.scaled)[1].sum()
+    rate = model.rate if len(fit.divisions) else 0.0
+    more = np.log1p((model.death - 1) * deaths + rate)
     return float(z - (1 - context.clutter_share) * births - more.sum())

@@ -157,15 +157,6 @@ def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int) -> float
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)
-
-    Examples
-    --------
-    >>> pairs = Pairs(
-    ...     np.array([0, 0]), np.array([1, 2]), np.array([8.0, 1.0]), np.array([1.0, 0.0]), np.ones((2, 2)),
-    ...     np.array([[0], [1]]), np.empty(0),
-    ... ).weighing(np.log([3.0]), 1.0)
-    >>> round(float(np.exp(log_partition(np.ones((2, 3)), pairs, 9))), 6)
-    12.0
     """
     pairs = propagated(none, pairs, 1.0, rounds)
     odds = pairs.odds(1.0)
