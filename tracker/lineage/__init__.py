@@ -23,7 +23,7 @@ from ..inference.decide import decide
 from ..inference.jpda import OMEGA
 from ..inference.posterior import LinkPosterior, swept
 from ..learn.field import Fields
-from ..learn.m_steps import maximised
+from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
 from ..model.movie import Movie, summed
@@ -36,7 +36,7 @@ from .lifetimes import Lives, log_factors
 from .reverse import in_reverse
 
 _TURNS = 3
-"""Guard: sweeps in which links, divisions, motion and ages are estimated in turn."""
+"""Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
 _ROUNDS = 4
 """Guard: rounds of EM of the daughter model after a sweep."""
 
@@ -138,18 +138,20 @@ def find_divisions(
         nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
         return posterior, Lineage(nothing, np.empty(0), None)
     divisions, fit, real = first
-    fields, none = Fields.of(movie, workers=workers), _no_link(Context.of(movie, model, posterior), fit)
-    posterior = _beside(posterior, Context.of(movie, model, posterior), fit)
+    fields = Fields.of(movie, workers=workers)
+    context = Context.of(movie, model, posterior).near(fit.divisions)
+    posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
     for turn in range(_TURNS):
-        more = turn < _TURNS - 1
         log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
-        posterior = swept(movie, model, posterior, omega=OMEGA, none=none, with_moments=more, workers=workers)
-        context = Context.of(movie, model, posterior)
+        posterior = swept(
+            movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
+        )
+        context = Context.of(movie, model, posterior).near(divisions)
         divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
-        fit = fitted(context, divisions, (fit.next_model, fit.next_rates), log_factor, _ROUNDS)
+        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
         posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
-        if more:
-            model = maximised(movie, model, posterior, fields if turn % 2 == 0 else None)
+        if turn < _TURNS - 1:
+            model = adapted(movie, model, posterior, fields)
     return posterior, Lineage(divisions, fit.probability, fit.model)
 
 
@@ -163,22 +165,24 @@ def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[n
     """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
     pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
     pulls = np.stack([fit.beliefs.rows.divided, pull])
-    death, birth = (context.deaths_and_births(fit.next_rates) ** (1 / OMEGA) + pulls) ** OMEGA
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / OMEGA) + pulls) ** OMEGA
     return death, birth
 
 
 def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
     """The posterior of links in competition with divisions, for M-steps and the next sweep.
 
-    Mothers count as deaths there and daughters as births, because `Rates` are relative to both together.
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
     """
-    pairs, rows, size = fit.pairs, fit.beliefs.rows, posterior.candidates.size
-    linked, divided = used_slots(pairs, fit.beliefs, context.none.shape[1])
-    weight = context.deaths_and_births(fit.rates)
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    weight = context.deaths_and_births(fit.model)
     clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
     death, birth = np.maximum(1 - linked - clutter, 0)
-    rivals = rows.total[pairs.row] - rows.each, pairs.rivals[1] + fit.beliefs.daughter
-    return replace(
-        posterior, probability=fit.beliefs.link[:size], rivals=np.stack(rivals)[:, :size], clutter=clutter,
-        death=death, birth=birth,
-    )  # fmt: skip
+    return replace(posterior, clutter=clutter, death=death, birth=birth)

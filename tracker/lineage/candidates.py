@@ -17,8 +17,8 @@ _NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 _STARTS = 0.02
 """Error level: probability of no predecessor below which a detection is no start."""
-_LEAST = 1e-9
-"""Guard: least distance between daughters, in spacings."""
+LEAST = 0.02
+"""Guard: least distance between daughters and least standard deviation of an offset, in spacings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _apart(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Vectors (P, D) and distances (P,) from the first to the second of pairs of rows."""
     between = position[second] - position[first]
-    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), _LEAST)
+    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
 
 
 def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
@@ -120,7 +120,9 @@ def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
     return successor
 
 
-def candidate_divisions(movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior) -> Divisions:
+def candidate_divisions(
+    movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, inside: NDArray[np.bool_]
+) -> Divisions:
     """All divisions that may be: one daughter at least is a start, both are near the mother.
 
     Parameters
@@ -129,13 +131,15 @@ def candidate_divisions(movie: Movie, flow: NDArray[np.float64], posterior: Link
     flow : (N, D) float64 array
     posterior : LinkPosterior
         Without divisions.
+    inside : (N,) bool array
+        Which detections may be daughters.
 
     Returns
     -------
     Divisions
         Sorted by mother, then by daughters.
     """
-    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & (movie.frame > 0)
+    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & inside & (movie.frame > 0)
     mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
     keep = starts[daughter[one]] | starts[daughter[other]]

@@ -7,43 +7,40 @@ therefore the expected number of false ones.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.movie import Movie
+from ..model.movie import Movie, summed
 from .candidates import Divisions, candidate_divisions
 from .daughters import DaughterModel
-from .learning import Context, Fit, Rates, bethe_evidence, fitted
+from .learning import Context, Fit, bethe_evidence, fitted
 from .reverse import in_reverse
 
 _STARTS_AT = (0.45, 1.1)
 """Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _BEGIN = 0.3
 """Prior: initial share of starts that are daughters."""
-_FEWER = 0.7
-"""Prior: initial births and deaths that are no divisions, relative to all."""
+_SAMPLE = 3000.0
+"""Error level: starts in which divisions are looked for first; a tenth of them need no more."""
 _ROUNDS = 8
 """Guard: rounds of EM from each initial distance."""
 _KEPT = 25.0
 """Error level: minus the log of the probability below which a candidate is dropped."""
-_LIKELY = 0.5
-"""Error level: least probability of a division that is counted."""
 _CLEAR = 3.0
 """Error level: standard deviations by which divisions found forward must exceed those found backward."""
-_MORE = 0.05
-"""Error level: the same as a share of the starts, because meetings may begin and end at different rates."""
-_UNSEEN = 0.25
-"""Prior: false divisions in addition to the number found backward."""
 _STRONG = 3.0
 """Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
 
 
 def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
-    """Divisions that may be, their first fit, and the share that is real; None if there is no sign of any.
+    """Divisions that may be, their fit, and the share that is real; None if there is no sign of any.
 
-    Divisions must clearly exceed those in reversed time, and either be a fair share of the starts or have
-    evidence beyond the cost of their parameters (the Bayesian information criterion).
+    Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
+    parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie.
 
     Parameters
     ----------
@@ -52,37 +49,50 @@ def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divi
     posterior : LinkPosterior
         Without divisions.
     """
-    forward, context, starts = _first_fit(movie, model, posterior)
+    starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
+    reach, many = _middle(movie, starts)
+    forward, context = _first_fit(movie, model, posterior, reach, many)
     count = _count(forward)
-    if count - _UNSEEN <= _CLEAR * np.sqrt(count + _UNSEEN):
+    if count <= _CLEAR * np.sqrt(count):
         return None
-    backward = _count(_first_fit(*in_reverse(movie, model, posterior))[0])
-    excess = count - backward - _UNSEEN
-    if excess <= _CLEAR * np.sqrt(count + backward + _UNSEEN):
+    backward = _count(_first_fit(*in_reverse(movie, model, posterior), reach, many)[0])
+    excess = count - backward
+    if excess <= _CLEAR * np.sqrt(count + backward):
         return None
-    if excess <= _MORE * starts:
-        nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
-        null = fitted(context, nothing, (forward.model, Rates()), 0.0, _ROUNDS)
-        evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
-        if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(starts):
-            return None
-    likely = forward.probability > np.exp(-_KEPT)
-    return forward.divisions.kept(likely), forward, excess / count
+    nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+    null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0, _ROUNDS)
+    evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
+    if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
+        return None
+    every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
+    whole = Context.of(movie, model, posterior).near(every)
+    fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
+    return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
 
 
-def _first_fit(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Fit, Context, float]:
-    """The best of the fits from the initial distances, its context, and the number of starts."""
-    context = Context.of(movie, model, posterior)
-    before = posterior.linked(len(movie))[1]
-    starts = float(np.clip(1 - before, 0, 1)[movie.frame > 0].sum())
-    divisions = candidate_divisions(movie, model.surroundings.flow, posterior)
-    rate = (_BEGIN * starts / 2 + 0.5) / (float((movie.left > 0).sum()) + 1)
-    rates = Rates(_FEWER, _FEWER)
+def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:
+    """Distance of frames from the middle frame within which there are at most `_SAMPLE` starts, and these."""
+    away = np.abs(np.arange(movie.frames) - (movie.frames - 1) / 2)
+    order = np.argsort(away, kind="stable")
+    total = np.cumsum(summed(movie.frame, starts, movie.frames)[order])
+    last = max(int(np.searchsorted(total, _SAMPLE, side="right")) - 1, 0)
+    return float(away[order[last]]), float(total[last])
+
+
+def _first_fit(
+    movie: Movie, model: Model, posterior: LinkPosterior, reach: float, starts: float
+) -> tuple[Fit, Context]:
+    """The best of the fits from the initial distances to frames near the middle, and its context."""
+    heads = np.abs(movie.frame - (movie.frames - 1) / 2) <= reach
+    tails = np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach
+    divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
+    context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
+    rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
     models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
-    tries = [fitted(context, divisions, (model, rates), 0.0, _ROUNDS) for model in models]
-    return max(tries, key=lambda fit: fit.evidence), context, starts
+    tries = [fitted(context, divisions, model, 0.0, _ROUNDS) for model in models]
+    return max(tries, key=lambda fit: fit.evidence), context
 
 
 def _count(fit: Fit) -> float:
     """Number of likely divisions."""
-    return float((fit.probability > _LIKELY).sum())
+    return float((fit.probability > 0.5).sum())

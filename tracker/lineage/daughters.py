@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.movie import weighted
-from .candidates import Divisions
+from .candidates import LEAST, Divisions
 
 _DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
@@ -31,11 +31,7 @@ _OFFSET = 0.15
 _GROWTH = 0.2
 """Prior: standard deviation of the growth of the distance between daughters, in spacings."""
 _WORTH = 2.0
-"""Prior: weight of the priors, in divisions."""
-_ROUND = 5.0
-"""Prior: weight of uniform directions, in divisions."""
-_LEAST = 0.02
-"""Guard: least standard deviation of an offset, in spacings, and of the log of a distance."""
+"""Prior: weight of the priors, and of uniform directions, in divisions."""
 _LARGEST = 60.0
 """Guard: limit of log weights."""
 
@@ -48,6 +44,8 @@ class DaughterModel:
     ----------
     rate : float
         Probability that a detection divides.
+    death, birth : float
+        Deaths and births that are no divisions, relative to those of the model of links, which counts both.
     along, across : float
         Variances of the offset of the midpoint between daughters.
     log_distance, spread : float
@@ -63,6 +61,8 @@ class DaughterModel:
     """
 
     rate: float
+    death: float
+    birth: float
     along: float
     across: float
     log_distance: float
@@ -78,12 +78,13 @@ class DaughterModel:
         """The model from which EM starts, for a distance between daughters."""
         offset, growth = _OFFSET**2, _GROWTH**2
         return cls(
-            rate, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0, np.eye(axes)
-        )
+            rate, 1.0, 1.0, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
+            np.eye(axes),
+        )  # fmt: skip
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """Number of parameters that a model without divisions lacks."""
         axes = len(self.shape)
         return 9 + axes * (axes + 1) // 2 - 1
 
@@ -124,7 +125,7 @@ def maximised(
     divisions : Divisions
     probability : (P,) float64 array
     model : DaughterModel
-        The previous one.
+        The previous one; deaths and births stay.
     mothers : float
         Number of detections that may divide.
     """
@@ -134,7 +135,7 @@ def maximised(
     def moment(values: NDArray[np.float64], prior: float) -> float:
         return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
 
-    off = room - float(weighted(probability, room)) / max(expected, _LEAST)
+    off = room - float(weighted(probability, room)) / max(expected, LEAST)
     scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
     apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
     mean = moment(apart, log(_DISTANCE))
@@ -143,9 +144,9 @@ def maximised(
         moment(shrunk * divisions.across / max(axes - 1, 1), _OFFSET**2),
         moment((apart - mean) ** 2, _SPREAD**2),
     )
-    along, across, spread = (max(variance, _LEAST**2) for variance in variances)
+    along, across, spread = (max(variance, LEAST**2) for variance in variances)
     return DaughterModel(
-        (expected + 0.5) / (mothers + 1), along, across, mean, spread,
+        (expected + 0.5) / (mothers + 1), model.death, model.birth, along, across, mean, spread,
         *_grown(divisions.growth, probability), scaling, _directed(divisions, probability, model),
     )  # fmt: skip
 
@@ -158,7 +159,7 @@ def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tup
     mean = float(weighted(true, growth)) / total
     spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _GROWTH**2) / total
     other = (weighted(others, growth**2) + _WORTH * _GROWTH**2) / (others.sum() + _WORTH)
-    return mean, max(float(spread), _LEAST**2), max(float(other), _LEAST**2)
+    return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
 
 
 def _directed(
@@ -167,5 +168,5 @@ def _directed(
     """(D, D) shape of the directions: one step of Tyler's fixed point."""
     n, axes = divisions.direction, len(model.shape)
     each = axes * probability / _stretch(divisions, model)
-    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _ROUND * np.eye(axes)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
     return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

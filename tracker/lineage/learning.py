@@ -13,24 +13,12 @@ from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Divisions
 from .daughters import DaughterModel, log_weight, maximised
-from .packing import Beliefs, Pairs, log_partition, propagated
+from .packing import TINY, Beliefs, Pairs, log_partition, propagated
 
 _ROUNDS = 3
 """Guard: rounds of belief propagation in a round of EM."""
 _CONVERGED = 1e-3
 """Error level: relative change of the expected number of divisions at which EM ends."""
-_MOST = 1.5
-"""Guard: largest factor of births and deaths."""
-_TINY = 1e-30
-"""Guard: least likelihood ratio of a link."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Births and deaths that are no divisions, relative to those of the model, which counts both."""
-
-    birth: float = 1.0
-    death: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +27,8 @@ class Context:
 
     Parameters
     ----------
+    links : (E,) int64 array
+        Places of these links among the candidates of the posterior.
     tail, head : (E,) int64 arrays
         Candidate links.
     ratio : (E,) float64 array
@@ -53,8 +43,11 @@ class Context:
         Whether births and deaths that are no divisions are fewer: within the movie.
     clutter_share : float
         Probability of clutter.
+    others : (2, N) float64 array
+        Weights of links that are left out, to the power 1 / omega.
     """
 
+    links: NDArray[np.int64]
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     ratio: NDArray[np.float64]
@@ -63,23 +56,41 @@ class Context:
     clutter: NDArray[np.float64]
     scaled: NDArray[np.bool_]
     clutter_share: float
+    others: NDArray[np.float64]
 
     @classmethod
     def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
         """From the posterior of a sweep."""
         tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
         return cls(
-            tail, head, posterior.ratio, posterior.rivals, np.stack(no_link(movie, model)),
-            posterior.clutter_weight, np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter,
+            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
+            np.stack(no_link(movie, model)), posterior.clutter_weight,
+            np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
         )  # fmt: skip
 
-    def no_pair(self, rates: Rates) -> NDArray[np.float64]:
-        """(2, N) weights of no link and no division."""
-        return self.deaths_and_births(rates) + self.clutter
+    def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
+        """The links in the rows of mothers and in the columns of daughters; all others keep their weights.
 
-    def deaths_and_births(self, rates: Rates) -> NDArray[np.float64]:
+        Births and deaths are learned inside (2, N).
+        """
+        row, column = np.zeros(self.none.shape, bool)
+        row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
+        keep = row[self.tail] | column[self.head]
+        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -OMEGA * self.rivals * ~keep
+        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
+        return replace(
+            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
+            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
+        )  # fmt: skip
+
+    def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
+        """(2, N) weights of no division and none of these links."""
+        none = self.deaths_and_births(model) + self.clutter
+        return np.asarray((none ** (1 / OMEGA) + self.others) ** OMEGA)
+
+    def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
         """(2, N) weights of death and birth, without clutter and divisions."""
-        factor = np.array([[rates.death], [rates.birth]])
+        factor = np.array([[model.death], [model.birth]])
         return np.where(self.scaled, factor, 1.0) * self.none
 
     def pairs(self, divisions: Divisions) -> Pairs:
@@ -93,7 +104,7 @@ class Context:
         row, column = np.divmod(every, count)
         one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
         return Pairs(
-            row, column, np.append(np.maximum(self.ratio, _TINY), one), link,
+            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
             np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
             np.zeros(len(divisions)),
         )  # fmt: skip
@@ -107,22 +118,19 @@ class Fit:
     ----------
     divisions : Divisions
     model : DaughterModel
-    rates : Rates
     pairs : Pairs
         Links and divisions.
     beliefs : Beliefs
         Their probabilities.
-    next_model, next_rates : DaughterModel, Rates
+    next_model : DaughterModel
         After the M-step.
     """
 
     divisions: Divisions
     model: DaughterModel
-    rates: Rates
     pairs: Pairs
     beliefs: Beliefs
     next_model: DaughterModel
-    next_rates: Rates
 
     @property
     def probability(self) -> NDArray[np.float64]:
@@ -139,7 +147,7 @@ class Fit:
 def fitted(
     context: Context,
     divisions: Divisions,
-    start: tuple[DaughterModel, Rates],
+    model: DaughterModel,
     log_factor: NDArray[np.float64] | float,
     rounds: int,
 ) -> Fit:
@@ -149,26 +157,25 @@ def fitted(
     ----------
     context : Context
     divisions : Divisions
-    start : DaughterModel, Rates
+    model : DaughterModel
     log_factor : (P,) float64 array
         Log weights in addition to those of the model, such as those of ages.
     rounds : int
         Largest number of these.
     """
-    pairs, (model, rates), last = context.pairs(divisions), start, -1.0
-    mothers = float((context.scaled[0]).sum())
+    pairs, last = context.pairs(divisions), -1.0
     for _ in range(rounds):
-        used, none = (model, rates), context.no_pair(rates)
+        used, none = model, context.no_pair(model)
         pairs = pairs.weighing(log_weight(divisions, model) + log_factor, OMEGA)
         pairs = propagated(none, pairs, OMEGA, _ROUNDS)
         beliefs = pairs.beliefs(none, OMEGA)
-        rates = _rates(context, rates, pairs, beliefs)
-        model = maximised(divisions, beliefs.division, model, mothers)
+        model = _with_rates(context, model, pairs, beliefs)
+        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
         expected = float(beliefs.division.sum())
         if abs(expected - last) < _CONVERGED * max(last, 1.0):
             break
         last = expected
-    return Fit(divisions, *used, pairs, beliefs, model, rates)
+    return Fit(divisions, used, pairs, beliefs, model)
 
 
 def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -181,16 +188,18 @@ def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.f
     return np.stack(linked), np.stack(divided)
 
 
-def _rates(context: Context, rates: Rates, pairs: Pairs, beliefs: Beliefs) -> Rates:
-    """The M-step of births and deaths: their expected numbers, relative to those of the model."""
+def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: Beliefs) -> DaughterModel:
+    """The M-step of births and deaths: their expected numbers, relative to those of the model of links."""
     linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
-    weight = context.deaths_and_births(rates)
-    expected = np.clip(1 - linked - divided, 0, 1) * weight / (weight + context.clutter)
+    weight = context.deaths_and_births(model)
+    none = weight + context.clutter
+    share = weight / none * (none / context.no_pair(model)) ** (1 / OMEGA)
+    expected = np.clip(1 - linked - divided, 0, 1) * share
     death, birth = (
-        min((expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5), _MOST)
+        (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
         for side, inner in enumerate(context.scaled)
     )
-    return Rates(birth=float(birth), death=float(death))
+    return replace(model, birth=float(birth), death=float(death))
 
 
 def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
@@ -199,10 +208,10 @@ def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
     Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
     divided by the density of chance: the last sum accounts for changed deaths and for divisions.
     """
-    rates, (deaths, _) = fit.rates, context.none * context.scaled
+    model, (deaths, _) = fit.model, context.none * context.scaled
     pairs = replace(fit.pairs, weight=fit.pairs.weight**OMEGA)  # V with the exponent 1
-    z = log_partition(context.no_pair(rates), pairs, rounds)
-    births = (context.deaths_and_births(rates) * context.scaled)[1].sum()
-    rate = fit.model.rate if len(fit.divisions) else 0.0
-    more = np.log1p((rates.death - 1) * deaths + rate)
+    z = log_partition(context.no_pair(model), pairs, rounds)
+    births = (context.deaths_and_births(model) * context.scaled)[1].sum()
+    rate = model.rate if len(fit.divisions) else 0.0
+    more = np.log1p((model.death - 1) * deaths + rate)
     return float(z - (1 - context.clutter_share) * births - more.sum())

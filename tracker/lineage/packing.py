@@ -24,11 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.propagation_cpu import TOLERANCE
 from ..model.movie import summed
 
-_TOLERANCE = 1e-3
-"""Error level: change of a probability at which propagation ends."""
-_TINY = 1e-100
+TINY = 1e-30
 """Guard: least ratio and divisor."""
 
 
@@ -78,7 +77,7 @@ class Pairs:
         total = least + summed(self.row, self.link * each, count) + divided
         apart = self.weight * np.stack([other, one])
         divisor = self.link + summed(self.daughters.ravel(), apart.ravel(), len(each))
-        return Rows(each, total, np.maximum(divisor, _TINY), divided)
+        return Rows(each, total, np.maximum(divisor, TINY), divided)
 
     def beliefs(self, none: NDArray[np.float64], omega: float) -> Beliefs:
         """Probabilities from the present rivals; none (2, N) are weights of no pair."""
@@ -149,7 +148,7 @@ def propagated(none: NDArray[np.float64], pairs: Pairs, omega: float, rounds: in
         total = least[1] + summed(pairs.column, pull, none.shape[1])
         rivals[1] = np.maximum(total[pairs.column] - pull, least[1][pairs.column])
         odds = pairs.odds(omega)
-        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < _TOLERANCE:
+        if np.abs(odds / (1 + odds) - last / (1 + last)).max(initial=0.0) < TOLERANCE:
             break
     return pairs
 
@@ -158,15 +157,6 @@ def log_partition(none: NDArray[np.float64], pairs: Pairs, rounds: int) -> float
     r"""Bethe approximation of the log of the total weight of all sets of pairs, with the exponent 1.
 
     .. math:: z = \sum_i \log T_i + \sum_j \log\Big(n_j + \sum_i o_{ij} C_{ij}\Big) - \sum \log(1 + o)
-
-    Examples
-    --------
-    >>> pairs = Pairs(
-    ...     np.array([0, 0]), np.array([1, 2]), np.array([8.0, 1.0]), np.array([1.0, 0.0]), np.ones((2, 2)),
-    ...     np.array([[0], [1]]), np.empty(0),
-    ... ).weighing(np.log([3.0]), 1.0)
-    >>> round(float(np.exp(log_partition(np.ones((2, 3)), pairs, 9))), 6)
-    12.0
     """
     pairs = propagated(none, pairs, 1.0, rounds)
     odds = pairs.odds(1.0)
