@@ -86,7 +86,7 @@ def _options(
     if settings.max_gap is None:
         return options
     lag = settings.max_gap + 1
-    return replace(options, longest_lag=lag, most_lag=lag, gaps=settings.max_gap > 0)
+    return replace(options, longest_lag=lag, gaps=settings.max_gap > 0)
 
 
 def _refuse_large(frame_start: NDArray[np.int64], nearest: int, most_bytes: int) -> None:
