@@ -89,7 +89,7 @@ def standard_errors(
     for left in range(_GROUPS):
         steps, away = (part.sum(axis=0) - part[left] for part in sums)
         variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        estimates.append((variance, noise, steps[1 + axes] / steps[2 + axes]))
+        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], 1e-300)))
     root = np.sqrt(_GROUPS - 1)
     noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
     step = [
