@@ -284,7 +284,7 @@ class _Window:
         flow = min((0 * steady, steady), key=partial(_distance, pair))
         flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
         candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
-        found = first_order(pair, candidates, flow, Fields.of(pair, pooled=False), options.workers)
+        found = first_order(pair, candidates, flow, Fields.of(pair), options.workers)
         return self._with_flow(before, found.flow)
 
     def _steady(self, before: slice) -> NDArray[np.float64]:
@@ -307,7 +307,7 @@ class _Window:
         if before.start == before.stop:
             return self
         step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior, options.workers))
-        return self._with_flow(before, Fields.of(pair, pooled=False).flow(step, weight))
+        return self._with_flow(before, Fields.of(pair).flow(step, weight))
 
     def _with_flow(self, before: slice, flow: NDArray[np.float64]) -> _Window:
         """The window with the flow (M, D) of the frame before the last."""
