@@ -52,7 +52,7 @@ class Round(NamedTuple):
 
 _FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True)
 _THEN = Round(), Round(), Round(fields=True, extrapolates=True)
-"""The schedule of EM: the first three rounds, and those that follow, again and again."""
+"""The schedule of EM: the first three rounds, and those that are repeated afterwards."""
 
 
 def fit(
