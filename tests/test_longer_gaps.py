@@ -26,7 +26,7 @@ def test_who_is_missed_often_is_looked_for_after_more_frames():
 
 @pytest.mark.parametrize("missed", [0.0, 0.1])
 def test_who_is_missed_now_and_then_is_not(missed):
-    assert len(track(blinking(missed).detections).learned.follow) <= 3
+    assert len(track(blinking(missed).detections).learned.follow) <= 4
 
 
 @pytest.mark.parametrize("max_gap", [0, 1, 2, 3])
@@ -37,16 +37,18 @@ def test_what_is_given_holds(max_gap):
     assert (frame[links[:, 1]] - frame[links[:, 0]]).max() == max_gap + 1
 
 
-def test_who_comes_back_after_any_time_is_another():
+def test_who_stays_is_the_same_after_any_time():
+    """Dark for twenty frames in the mean, at places of their own."""
     rng = np.random.default_rng(1)
     place = np.repeat(rng.uniform(0, 20, (1, 400, 3)), 40, axis=0) + rng.normal(0, 0.03, (40, 400, 3))
     lit = np.zeros((40, 400), bool)
     for f in range(40):
         lit[f] = rng.random(400) < np.where(lit[f - 1], 0.6, 0.05)
-    assert len(track(seen_of(place, lit).detections).learned.follow) <= 3
+    truth = seen_of(place, lit)
+    assert scored(track(truth.detections), truth)["link_f1"] > 0.95
 
 
-def test_nor_is_who_is_in_doubt():
+def test_who_is_in_doubt_is_not_looked_for_longer():
     rng = np.random.default_rng(2)
     velocity = np.zeros((40, 600, 3))
     for f in range(1, 40):
@@ -54,4 +56,4 @@ def test_nor_is_who_is_in_doubt():
     place = rng.uniform(0, 8, (600, 3)) + np.cumsum(velocity, axis=0)
     run = track(seen_of(place, rng.random((40, 600)) >= 0.25).detections)
     assert run.learned.persistence > 0
-    assert len(run.learned.follow) <= 3
+    assert len(run.learned.follow) <= 6
