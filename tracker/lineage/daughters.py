@@ -107,7 +107,8 @@ def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64
 def _stretch(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:
     r"""(P,) :math:`n^T \Lambda^{-1} n` of the direction of each division."""
     n, inverse = divisions.direction, np.linalg.inv(model.shape)
-    return np.einsum("ij,ij->i", n, np.einsum("ij,jk->ik", n, inverse))
+    # Detections at one place have no direction.
+    return np.maximum(np.einsum("ij,ij->i", n, np.einsum("ij,jk->ik", n, inverse)), LEAST)
 
 
 def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
