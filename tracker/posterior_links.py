@@ -19,11 +19,11 @@ from .inference.decide import decide
 from .inference.passes import link_model, ornstein_uhlenbeck
 from .learn import Learned, learn
 from .learn.errors import Kinematics, errors_of_rates, standard_errors
-from .learn.field import OUTER
 from .learn.fixed import Fixed
 from .learn.options import LearnOptions
 from .lineage import with_divisions
 from .linking import Links
+from .model.movie import OUTER
 from .refine.linking import LinkModel
 from .refine.movie import Movie as Reading
 from .refine.movie import movie_of

@@ -245,7 +245,7 @@ def _places(
 
     in_blocks(prepare, candidates.size, workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, away, *made[:2], between), made[2:]
+    return Places(movie.when, away, made[0], made[1], between), made[2:]
 
 
 def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
