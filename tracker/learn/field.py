@@ -106,8 +106,9 @@ class Fields:
         """
         if weight.sum() < 1:
             return np.ones(len(alone))
-        total, here = (pooled(self.cell, self.grid, part) for part in (weight, weight * alone))
-        total += TINY
+        # Its own end would confirm itself.
+        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
+        total = np.maximum(total, 0) + TINY
         here /= total
         mean = float((weight * alone).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
