@@ -176,8 +176,8 @@ def _half(
     moved: NDArray[np.uint8],
 ) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
     """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
-    n = raised(none, 1 / omega)
-    contested = begin(*segments, n, rivals[0], moved[0])
+    n, (start, link) = raised(none, 1 / omega), segments
+    contested = begin(start, link, n, rivals[0], moved[0])
     return partial(_half_round, (contested, *segments, ratio, n, *rivals, omega, *moved)), len(contested)
 
 
