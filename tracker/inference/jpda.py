@@ -178,8 +178,8 @@ def _half(
     moved: NDArray[np.uint8],
 ) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
     """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
-    n = raised(none, 1 / omega)
-    contested = begin(*segments, n, rivals[0], moved[0])
+    n, (start, link) = raised(none, 1 / omega), segments
+    contested = begin(start, link, n, rivals[0], moved[0])
     return partial(_half_round, (contested, *segments, ratio, n, *rivals, omega, *moved)), len(contested)
 
 
@@ -247,7 +247,7 @@ def _places(
 
     in_blocks(prepare, candidates.size, workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, away, *made[:2], between), made[2:]
+    return Places(movie.when, away, made[0], made[1], between), made[2:]
 
 
 def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..inference.blocks import in_blocks
 from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import products_of, surroundings
+from .field_cpu import add_near, products_of, surroundings
 
 _INNER = 6
 """Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
@@ -31,6 +31,8 @@ class Fields:
     movie : Movie
     near : (N, 24) int32 array
         Nearest detections of the same frame; (N, 0) if there is no flow.
+    pool : (N, 32) int32 array
+        Nearest detections of all frames; (N, 0) where cells stand for them: in a large movie.
     cell : (N,) int64 array
         The cell of space that holds each detection; with those that touch it, it holds some 32 of all frames.
     grid : tuple of int
@@ -41,19 +43,23 @@ class Fields:
 
     movie: Movie
     near: NDArray[np.int32]
+    pool: NDArray[np.int32]
     cell: NDArray[np.int64]
     grid: tuple[int, ...]
     workers: int = 1
 
     @classmethod
-    def of(cls, movie: Movie, *, flows: bool = True, workers: int = 1) -> Fields:
-        """The neighbours in a movie; none if nothing flows."""
+    def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
+        """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
         rows, near = np.arange(len(movie)), movie.near
         if not flows:
             near = np.empty((len(movie), 0), np.int32)
         elif near is None:
             near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        return cls(movie, near, *cells(movie.position), workers)
+        pool, many = np.empty((len(movie), 0), np.int32), min(_POOL, len(movie) - 1)
+        if many > 0 and not large:
+            pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
+        return cls(movie, near, pool, *cells(movie.position), workers)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -106,8 +112,15 @@ class Fields:
         """
         if weight.sum() < 1:
             return np.ones(len(alone))
-        total, here = (pooled(self.cell, self.grid, part) for part in (weight, weight * alone))
-        total += TINY
+        # Its own end would confirm itself, so it does not count.
+        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
+        if self.pool.shape[1]:
+            in_blocks(
+                lambda block: add_near(*block, self.pool, weight, alone, total, here),
+                len(alone),
+                self.workers,
+            )
+        total = np.maximum(total, 0) + TINY
         here /= total
         mean = float((weight * alone).sum() / weight.sum())
         sampling = mean * (1 - mean) / total

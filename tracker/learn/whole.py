@@ -53,7 +53,7 @@ def spread(
     shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
     movie = replace(movie, time=time, near=movie.near if flows else None)
-    fields = Fields.of(movie, flows=flows, workers=options.workers)
+    fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
     posterior, flow = _first(movie, known, flow, fields, options)
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
