@@ -43,7 +43,7 @@ def decide_jointly(
         Sorted by source, then target; a mother is the source of two. Costs are defined as in `decide`, from
         the link or the division, whichever gives the larger gain.
     """
-    count = np.int64(len(candidates.row_start) - 1)
+    count = len(candidates.row_start) - 1
     key = np.concatenate([
         candidates.key(), divisions.mother * count + divisions.first,
         (divisions.mother + count) * count + divisions.second,
