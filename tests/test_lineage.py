@@ -18,7 +18,7 @@ from outbid.lineage import find_divisions, with_divisions, with_merges
 from outbid.lineage.candidates import Divisions
 from outbid.lineage.daughters import DaughterModel, log_weight, maximised
 from outbid.lineage.joint import decide_jointly
-from outbid.lineage.lifetimes import Lives, log_factors
+from outbid.lineage.lifetimes import Lifetimes, log_factors
 from outbid.lineage.packing import Pairs, log_partition, propagated
 from outbid.lineage.reverse import in_reverse
 
@@ -293,7 +293,7 @@ def lives() -> tuple[np.ndarray, np.ndarray]:
 
 def test_lives_run_from_division_to_division() -> None:
     frame, links = lives()
-    found = Lives.of(frame, links)
+    found = Lifetimes.of(frame, links)
     assert (found.seen_born == (frame >= 6)).all()
     assert (found.born == frame // 6 * 6).all()
     assert (found.end == frame // 6 * 6 + 5).all()
@@ -309,7 +309,7 @@ def test_a_division_at_the_usual_age_gains_and_an_early_one_loses() -> None:
         some = divisions_of(
             1, mother=mother, first=after[:1], second=np.flatnonzero(frame == frame[mother] + 1)[-1:]
         )
-        both.append(float(log_factors(Lives.of(frame, links), some)[0]))
+        both.append(float(log_factors(Lifetimes.of(frame, links), some)[0]))
     assert both[0] > 1.5
     assert both[1] < -1.5
 

@@ -32,7 +32,7 @@ from .control import admitted
 from .daughters import DaughterModel
 from .joint import decide_jointly
 from .learning import Context, Fit, fitted, used_slots
-from .lifetimes import Lives, log_factors
+from .lifetimes import Lifetimes, log_factors
 from .reverse import in_reverse
 
 _TURNS = 3
@@ -93,8 +93,8 @@ def with_divisions(
     candidates, p = posterior.candidates, posterior.probability
     if lineage.model is None:
         return decide(candidates, p, solver=solver, exact=exact), lineage
-    found = lineage.divisions, lineage.probability
-    return decide_jointly(candidates, p, *found, solver=solver, exact=exact), lineage
+    pairs = lineage.divisions, lineage.probability
+    return decide_jointly(candidates, p, *pairs, solver=solver, exact=exact), lineage
 
 
 def with_merges(
@@ -158,7 +158,7 @@ def find_divisions(
 def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:
     """(P,) contribution of ages to log weights, from the links and divisions that would be chosen now."""
     links = decide_jointly(posterior.candidates, posterior.probability, fit.divisions, fit.probability)
-    return log_factors(Lives.of(movie.frame, links.pairs), divisions)
+    return log_factors(Lifetimes.of(movie.frame, links.pairs), divisions)
 
 
 def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

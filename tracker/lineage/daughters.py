@@ -52,7 +52,7 @@ class DaughterModel:
         Mean and variance of the log of their distance.
     growth, growth_spread : float
         Mean and variance of the increase of their distance to the next frame.
-    chance_spread : float
+    other_spread : float
         Variance of this increase for detections that are not daughters.
     scaling : float
         The power of the local spacing with which lengths scale.
@@ -69,7 +69,7 @@ class DaughterModel:
     spread: float
     growth: float
     growth_spread: float
-    chance_spread: float
+    other_spread: float
     scaling: float
     shape: NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64
     distance = _log_normal((apart - model.log_distance - unit) ** 2, model.spread) - axes * apart
     surface = log(2 * pi ** (axes / 2) / gamma(axes / 2))
     growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
-    growth -= _log_normal(divisions.growth**2, model.chance_spread)
+    growth -= _log_normal(divisions.growth**2, model.other_spread)
     whole = log(2 * model.rate) + middle + distance - surface - divisions.log_density + np.nan_to_num(growth)
     return np.clip(whole - 0.5 * axes * np.log(_stretch(divisions, model)), -_LARGEST, _LARGEST)
 

@@ -41,9 +41,9 @@ def decide_jointly(
     -------
     Links
         Sorted by source, then target; a mother is the source of two. Costs are defined as in `decide`, from
-        the link or the division, whichever gives the larger gain.
+        the link or the division, whichever gives the larger benefit.
     """
-    count = np.int64(len(candidates.row_start) - 1)
+    count = len(candidates.row_start) - 1
     key = np.concatenate([
         candidates.key(), divisions.mother * count + divisions.first,
         (divisions.mother + count) * count + divisions.second,
@@ -56,17 +56,17 @@ def decide_jointly(
         log_odds(each) - log_odds(half_f1(all_, float(all_.sum())))
         for each, all_ in ((of_pair, of_pair), (of_division, probability))
     )
-    gain = np.maximum(as_link, np.where(of_division > 0, as_division, -np.inf))
-    useful = np.flatnonzero(gain > 0)
+    benefit = np.maximum(as_link, np.where(of_division > 0, as_division, -np.inf))
+    useful = np.flatnonzero(benefit > 0)
     row, column = np.divmod(every[useful], count)
     start = np.searchsorted(row, np.arange(2 * count + 1))
-    answer, unit = best_pairs(start, column.astype(np.int32), gain[useful], (2 * count, count), solver)
+    answer, unit = best_pairs(start, column.astype(np.int32), benefit[useful], (2 * count, count), solver)
     taken = answer.col_of_row[row] == column
     source, target = row[taken] % count, column[taken]
     order = np.lexsort((target, source))
     each = exact_margins(answer) if exact else answer.margin
     margin, sure = each[row[taken]] * unit, of_pair[useful][taken]
     return Links(
-        np.column_stack([source, target])[order], -gain[useful][taken][order], margin[order],
+        np.column_stack([source, target])[order], -benefit[useful][taken][order], margin[order],
         float(answer.gap * unit), probability=sure[order],
     )  # fmt: skip
