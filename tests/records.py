@@ -35,14 +35,22 @@ class Record:
 
 
 KERNELS = ("tracker/**/*.cu", "tracker/**/*.cuh", "tracker/**/*_gpu.py")
-LEARNED = tuple(f"tracker/{name}/*.py" for name in ("inference", "learn", "lineage", "model"))
-LINKED = tuple(f"tracker/{name}/*.py" for name in ("assignment", "calibrate", "divisions", "refine"))
+LEARNED = (
+    *(f"tracker/{name}/*.py" for name in ("inference", "learn", "lineage", "model")),
+    *(f"tracker/{name}.py" for name in ("reading", "known", "summary", "linked")),
+)
 RECORDS = (
     Record(
         "nightly",
         TESTS / "nightly_record.json",
-        (*LINKED, *LEARNED, "tracker/gating*.py", "tracker/linking.py", "tracker/matching*.py",
-         "tracker/tracking.py"),
+        (
+            *LEARNED,
+            "tracker/assignment/*.py",
+            "tracker/gating*.py",
+            "tracker/linking.py",
+            "tracker/matching*.py",
+            "tracker/tracking.py",
+        ),
         "make nightly",
     ),
     Record("assignments", TESTS / "certify_record.json", ("tracker/assignment/*.py",), "make certify"),

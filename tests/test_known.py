@@ -1,4 +1,4 @@
-"""Values that a user fixes instead of letting them be learned, and links by the past alone."""
+"""Values that a user fixes instead of letting them be learned."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import run
-from hypothesis import given
-from hypothesis import strategies as st
 
 from outbid import SettingsError, TrackingSettings, Tracks, score, track, write_detections
-from outbid.calibrate.known import NAMES, Known, check_known, known_of, text_of
-from outbid.motion import Motion
-from outbid.refine.linking import LinkModel
+from outbid.known import NAMES, known_of, text_of
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import OrnsteinUhlenbeckWalk
 from outbid.simulate.walks import WalkSettings, walk
@@ -29,28 +24,21 @@ def movie(seed: int = 0) -> Tracks:
     return observe(walk(settings), Microscope((NOISE,) * 3, 0.05, 0.05), box=BOX, seed=seed)
 
 
-MODEL = LinkModel(
-    Motion((0.1, 0.1), (0.3, 0.2), 4.0, (0.05, 0.05)), (0.8, 0.05), 0.15, 0.2, (1.0, 1.0), clutter=0.04
-)
-
-
 def test_what_is_given_is_used_and_the_rest_is_learned() -> None:
     seen = movie().detections
     stated = {"noise": (0.05, 0.04, 0.03), "persistence": 4.0, "gate": 1.5, "end": 0.2, "clutter": 0.06}
     run_ = track(seen, TrackingSettings(known=stated))
     assert run_.learned is not None
-    model, free = run_.learned.model, track(seen).learned
+    model, free = run_.learned, track(seen).learned
     assert free is not None
-    assert model.motion.noise == pytest.approx((0.05, 0.04, 0.03))
-    assert (model.motion.persistence, model.gate) == (4.0, (1.5, 1.5, 1.5))
+    assert model.noise == pytest.approx((0.05, 0.04, 0.03))
+    assert (model.persistence, model.gate.tolist()) == (4.0, [1.5, 1.5, 1.5])
     assert (model.end, model.clutter) == (0.2, 0.06)
-    assert model.start != free.model.start
+    assert model.start != free.start
     assert sum(model.follow) == pytest.approx(0.8)
     assert run_.learned.known == tuple(stated)
     assert "Fixed, not learned: noise, persistence, gate, end, clutter." in str(run_.learned)
     assert "Fixed" not in str(free)
-    # One step varies as much as is measured, whatever is given of its parts.
-    assert np.sqrt(model.motion.step_variance(1)) == pytest.approx(run_.learned.step, rel=0.05)
 
 
 def test_true_values_that_are_given_do_no_harm() -> None:
@@ -74,40 +62,7 @@ def test_a_wrong_persistence_is_believed_and_costs_links() -> None:
 def test_any_persistence_may_be_given(persistence: float) -> None:
     found = track(movie().detections, TrackingSettings(known={"persistence": persistence})).learned
     assert found is not None
-    assert found.model.motion.persistence == persistence
-
-
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "step": st.floats(0.05, 2), "noise": st.floats(0, 2), "gate": st.floats(0.1, 5),
-            "persistence": st.floats(0, math.inf), "end": st.floats(0.1, 0.9), "start": st.floats(0.1, 0.9),
-            "miss": st.floats(0, 0.9), "clutter": st.floats(0, 0.09),
-        },
-    )
-)  # fmt: skip
-def test_any_values_give_a_model_that_holds_them(stated: dict[str, float]) -> None:
-    check_known(stated)
-    held = Known.of(stated, "yx").held(MODEL)
-    assert held.motion.noise == pytest.approx((stated.get("noise", 0.05),) * 2)
-    assert held.motion.persistence == pytest.approx(stated.get("persistence", 4.0), abs=1e-8)
-    assert held.gate == (stated.get("gate", 1.0),) * 2
-    assert held.clutter == pytest.approx(stated.get("clutter", 0.04))
-    assert held.end == stated.get("end", 0.15)
-    assert sum(held.follow) == pytest.approx(1 - held.end if stated else 0.85)
-    if "miss" in stated:
-        assert held.follow[1] == pytest.approx(max(stated["miss"], 1e-9) * held.follow[0])
-    if stated.get("noise", 0.05) < 0.5 * stated.get("step", 0.3):
-        step = stated.get("step", np.sqrt(MODEL.motion.step_variance(1)))
-        assert np.sqrt(held.motion.step_variance(1)) == pytest.approx(step, rel=1e-6)
-
-
-def test_no_given_value_changes_nothing() -> None:
-    assert Known.of({}, "zyx").held(MODEL) is MODEL
-    again = Known.of({"noise": 0.05, "persistence": 4.0}, "yx").held(MODEL).motion
-    assert again.speed == pytest.approx(MODEL.motion.speed)
-    assert again.diffusion == pytest.approx(MODEL.motion.diffusion)
+    assert found.persistence == persistence
 
 
 @pytest.mark.parametrize(
@@ -148,32 +103,18 @@ def test_texts_and_values_are_the_same() -> None:
     assert set(NAMES) >= set(known)
 
 
-def test_links_by_the_past_alone_are_other_ones_and_the_future_is_worth_something() -> None:
-    truth = movie(3)
-    both, past = (
-        score(track(truth.detections, TrackingSettings(forward_only=only)).tracks, truth).values["link_f1"]
-        for only in (False, True)
-    )
-    assert 0.85 < past < both - 0.005
-
-
 def test_the_command_reports_records_and_repeats(tmp_path: Path) -> None:
     write_detections(tmp_path / "spots.csv", movie().detections)
     spots, first, again = (tmp_path / name for name in ("spots.csv", "first.csv", "again.csv"))
-    done = run(
-        "track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2", "--forward-only"
-    )
+    done = run("track", spots, "-o", first, "--set", "noise=0.05,0.04,0.03", "--set", "end=0.2")
     assert done.exit_code == 0, done.output
     assert "Fixed, not learned: noise, end." in done.stderr
     record = json.loads((tmp_path / "first.csv.json").read_text())
     assert record["settings"]["known"] == {"noise": [0.05, 0.04, 0.03], "end": 0.2}
-    assert record["settings"]["forward_only"] is True
     assert record["learned"]["known"] == ["noise", "end"]
     assert run("track", spots, "-o", again, "--config", first).exit_code == 0
     assert again.read_bytes() == first.read_bytes()
-    (tmp_path / "settings.toml").write_text(
-        "[track]\nforward_only = true\n[track.known]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n"
-    )
+    (tmp_path / "settings.toml").write_text("[track]\n[track.known]\nnoise = [0.05, 0.04, 0.03]\nend = 0.2\n")
     assert (
         run("track", spots, "-o", again, "--overwrite", "--config", tmp_path / "settings.toml").exit_code == 0
     )

@@ -7,10 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from outbid.inference.decide import decide
-from outbid.learn import Learned, learn
+from outbid.learn import Learned, em, learn
 from outbid.learn.options import LearnOptions
 from outbid.learn.registration import frame_shifts
 from outbid.linking import Links
+from outbid.model import AssociationModel, Model, MotionModel, Surroundings
 
 STEP, PERSISTENCE, NOISE, MISS, LOST, CLUTTER = 0.14, 0.8, 0.03, 0.05, 0.02, 0.03
 
@@ -138,6 +139,19 @@ def test_gaps_are_bridged_unless_they_are_not_sought(walkers: Walkers, learned: 
     ]
     assert (lags[0] > 1).sum() > 200
     assert lags[1].max() == 1
+
+
+@pytest.mark.parametrize("missed", [0.2, 0.4])
+def test_half_of_those_without_a_successor_are_expected_later(
+    monkeypatch: pytest.MonkeyPatch, missed: float
+) -> None:
+    monkeypatch.setattr(em, "_MISSED", missed)
+    one, delay = np.ones(1), np.append(0.8, np.zeros(20))
+    motion = MotionModel(one[:, None], 0 * one, one, one, one, one)
+    model = Model(motion, AssociationModel(delay, delay, 0.0), Surroundings.uniform(np.zeros((2, 1))))
+    expected = em.expecting_gaps(model).association
+    assert expected.delay[1:].sum() == pytest.approx(0.1)
+    assert expected.delay_back[1:].sum() == pytest.approx(0.1)
 
 
 def test_a_large_movie_is_linked_by_what_a_part_of_it_shows(walkers: Walkers, learned: Learned) -> None:

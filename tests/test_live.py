@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scenes import carried, crowded, followed, lost, over_gaps
 
-from outbid import Detections, InputError, SettingsError, TrackingSettings, Tracks, read_tracks, score, track
-from outbid.calibrate.calibration import Calibration
+from outbid import Detections, InputError, TrackingSettings, Tracks, read_tracks, score, track
 from outbid.live import Live
 from outbid.simulate.microscope import Microscope, observe
 from outbid.simulate.motions import BrownianWalk, OrnsteinUhlenbeckWalk
 from outbid.simulate.scenes import Scene
 from outbid.simulate.walks import WalkSettings, walk
+from outbid.summary import Summary
 
-PAST = TrackingSettings(forward_only=True, divisions=False)
+FREE = TrackingSettings(divisions=False)
 
 
 def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Tracks:
@@ -24,21 +24,21 @@ def movie(seed: int = 0, *, miss: float = 0.1, persistence: float = 3.0) -> Trac
     return observe(truth, Microscope((0.03,) * 3, miss, miss), box=box, seed=seed)
 
 
-def learned(seen: Detections) -> Calibration:
-    calibration = track(seen, PAST).learned
+def learned(seen: Detections) -> Summary:
+    calibration = track(seen, FREE).learned
     assert calibration is not None
     return calibration
 
 
 @pytest.mark.parametrize(("miss", "persistence"), [(0.1, 3.0), (0.0, 3.0), (0.1, 0.0)])
-def test_as_good_as_the_past_allows_and_proved_optimal(miss: float, persistence: float) -> None:
+def test_nearly_as_good_as_with_the_future_and_proved_optimal(miss: float, persistence: float) -> None:
     truth = movie(miss=miss, persistence=persistence)
     seen = truth.detections
     tracks, found = followed(Live(learned(movie(7, miss=miss, persistence=persistence).detections)), seen)
-    past = track(seen, PAST).tracks
-    live_f1, past_f1 = (score(each, truth).values["link_f1"] for each in (tracks, past))
-    assert live_f1 > past_f1 - 0.02
-    assert past_f1 > 0.75
+    whole = track(seen, FREE).tracks
+    live_f1, whole_f1 = (score(each, truth).values["link_f1"] for each in (tracks, whole))
+    assert whole_f1 - 0.03 < live_f1
+    assert live_f1 > 0.87
     assert max(each.gap for each in found) <= 1e-9
     gaps = np.diff(seen.frame[tracks.links], axis=1).ravel()
     # Who is missed is found again; a rate of one in a thousand may be learned where nobody is.
@@ -64,7 +64,7 @@ def test_a_flow_is_taken_from_the_neighbours_steps_to_the_frame_itself() -> None
     seen = Detections.from_table(np.repeat(np.arange(12), 300), (place + bend).reshape(-1, 3))
     truth = Tracks.from_track_ids(seen, np.tile(np.arange(300), 12))
     calibration = learned(seen)
-    assert calibration.crowd is not None
+    assert calibration.neighbours is not None
     tracks, _ = followed(Live(calibration), seen)
     assert score(tracks, truth).values["link_f1"] > 0.97
 
@@ -84,14 +84,15 @@ def test_the_order_of_a_frames_detections_does_not_matter() -> None:
 
 
 def test_empty_frames_and_few_points() -> None:
-    live = Live(learned(movie().detections))
+    summary = learned(movie().detections)
+    live = Live(summary)
     assert len(live.add([]).track) == 0
     assert live.add([[1, 1, 1], [5, 5, 5]]).track.tolist() == [0, 1]
     assert live.add([]).track.tolist() == []
     again = live.add([[5, 5, 5.01]])
     assert again.track.tolist() == [1]
     assert 0.5 < again.probability[0] <= 1
-    for _ in range(3):  # longer than anything is missing
+    for _ in summary.follow:  # longer than any gap
         live.add(np.empty((0, 3)))
     assert live.add([[5, 5, 5]]).track.tolist() == [2]
 
@@ -131,33 +132,19 @@ def test_a_flow_is_not_taken_for_velocity_and_is_kept_over_gaps() -> None:
     seen = Detections.from_table(frame, position)
     truth = Tracks.from_track_ids(seen, name)
     calibration = learned(seen)
-    assert f"Neighbour flow: mean step of {calibration.crowd} neighbours." in str(calibration)
+    assert f"Neighbour flow: mean step of {calibration.neighbours} neighbours." in str(calibration)
     tracks, _ = followed(Live(calibration), seen)
     assert score(tracks, truth, families=["links"]).values["link_f1"] > 0.955
 
 
-def test_a_drift_that_is_not_followed_is_refused() -> None:
-    rng = np.random.default_rng(0)
-    place = rng.uniform(0, 9, (300, 3)) + np.cumsum(rng.normal(0, 0.1, (10, 300, 3)), axis=0)
-    place += 1.5 * np.arange(10)[:, None, None] * np.array([0, 0, 1])
-    seen = Detections.from_table(np.repeat(np.arange(10), 300), place.reshape(-1, 3))
-    with pytest.raises(SettingsError, match="Take the drift out"):
-        Live(learned(seen))
-
-
-@pytest.mark.parametrize(("ahead", "refused"), [(0.0, False), (1.5, False), (2.5, True)])
-def test_a_drift_that_a_vote_took_out_is_refused(ahead: float, refused: bool) -> None:
-    """It is refused if it is longer than the gate or many times as long as steps."""
+@pytest.mark.parametrize("ahead", [0.0, 1.5, 2.5])
+def test_whole_frames_that_drift_are_followed(ahead: float) -> None:
+    """Also by as much as particles are apart, a frame."""
     rng = np.random.default_rng(1)
     place = rng.uniform(0, 30, (300, 3)) + np.cumsum(rng.normal(0, 0.2, (15, 300, 3)), axis=0)
     place += ahead * np.arange(15)[:, None, None] * np.array([0, 0, 1])
-    calibration = learned(Detections.from_table(np.repeat(np.arange(15), 300), place.reshape(-1, 3)))
-    if refused:
-        with pytest.raises(SettingsError, match="Take the drift out"):
-            Live(calibration)
-    else:
-        live = Live(calibration)
-        assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
+    live = Live(learned(Detections.from_table(np.repeat(np.arange(15), 300), place.reshape(-1, 3))))
+    assert np.mean([live.add(points).track == np.arange(300) for points in place]) > 0.99
 
 
 @pytest.mark.nightly
@@ -178,7 +165,7 @@ def test_a_long_recording_takes_no_more_memory() -> None:
     live, rng = Live(learned(movie().detections)), np.random.default_rng(0)
     for _ in range(20):
         live.add(rng.uniform(0, 8, (30, 3)))
-    assert len(live._seen.place) <= 30 * 10
+    assert len(live._window.movie) <= 30 * 10
 
 
 @pytest.mark.parametrize(
@@ -210,10 +197,10 @@ def test_frames_that_were_not_recorded_are_time_in_which_nobody_is_missed(disc: 
         before = frame
     again = Tracks.from_track_ids(seen, np.concatenate([each.track for each in found]))
     assert np.array_equal(tracks.links, again.links)
-    past = track(seen, PAST).tracks
-    live_f1, past_f1 = (score(each, truth, gate=1e-6).values["link_f1"] for each in (tracks, past))
-    assert live_f1 > past_f1 - 0.02
-    assert past_f1 > 0.9
+    whole = track(seen, FREE).tracks
+    live_f1, whole_f1 = (score(each, truth, gate=1e-6).values["link_f1"] for each in (tracks, whole))
+    assert live_f1 > whole_f1 - 0.03
+    assert live_f1 > 0.9
 
 
 def test_time_does_not_run_backward() -> None:
@@ -223,12 +210,14 @@ def test_time_does_not_run_backward() -> None:
 
 
 @pytest.mark.parametrize(
-    "moves", [{"jitter": 0.1}, {"disc": 0.2}, {"drift": 0.2}], ids=["jitter", "disc", "drift"]
+    ("moves", "least"),
+    [({"jitter": 0.1}, 0.985), ({"disc": 0.2}, 0.94), ({"drift": 0.2}, 0.985)],
+    ids=["jitter", "disc", "drift"],
 )
-def test_who_is_missed_goes_as_those_that_are_near_it(moves) -> None:
+def test_who_is_missed_goes_as_those_that_are_near_it(moves, least) -> None:
     truth = carried(**moves)
     tracks, _ = followed(Live(learned(truth.detections)), truth.detections)
-    assert over_gaps(truth, tracks) > 0.985
+    assert over_gaps(truth, tracks) > least
 
 
 @pytest.mark.parametrize(

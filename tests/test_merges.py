@@ -11,7 +11,6 @@ from commands import run
 from scenes import backward, merged, tissue
 
 from outbid import Detections, TrackingSettings, Tracks, read_tracks, score, track, write_tracks
-from outbid.refine.linking import Linking, turned
 from outbid.simulate.motions import BrownianWalk
 from outbid.simulate.walks import WalkSettings, walk
 
@@ -64,27 +63,6 @@ def test_spots_that_cross_do_not_merge() -> None:
     seen = walk(WalkSettings(BrownianWalk(0.8), 100, 30, (12, 60, 60), "reflect", 0.01, 0.01)).detections
     crossing = merged(seen, 3.0, np.random.default_rng(0))
     assert track(crossing, TrackingSettings(merges=True)).stats["merges"] == 0
-
-
-def test_backward_and_backward_again_is_the_same() -> None:
-    """Of a Linking with links over a gap and without one."""
-    follower = np.array([2, -1, 3, -1, -1])
-    before = np.array([-1, -1, 0, 2, -1])
-    at_source = np.array([0.9, 0.0, 0.8, 0.0, 0.0])
-    row, col = np.array([0, 0, 1, 2]), np.array([2, 3, 4, 3])
-    of_pair = np.array([1.0, 2.0, 3.0, 4.0])
-    linking = Linking(
-        follower, before, at_source, 2 * at_source, 3 * at_source, row, col, of_pair, of_pair / 10,
-        of_pair + 1, col, at_source > 0.85,
-    )  # fmt: skip
-    back = linking.backward()
-    assert back.follower.tolist() == [-1, 2, 4, -1, -1]
-    assert back.trust.tolist() == [0, 0.8, 0.9, 0, 0]
-    assert (np.diff(back.row) >= 0).all()
-    again = back.backward()
-    for name in vars(linking):
-        assert np.array_equal(getattr(again, name), getattr(linking, name)), name
-    assert turned(turned(follower)).tolist() == follower.tolist()
 
 
 def test_what_fuses_is_found_written_and_scored(tmp_path: Path) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scenes import Points, diffusing, film
 
 from outbid import Detections, InputError, Tracks, score, track
-from outbid.calibrate.overlooked import overlooked
-from outbid.refine.linking import Linking
-from outbid.refine.movie import movie_of
+from outbid.reading import read_movie
 
 
 def shifted(truth: Tracks, change: Callable[[Points], Points]) -> Tracks:
@@ -64,16 +61,16 @@ def test_slices_are_axes_on_which_all_lie_in_few():
     place = rng.uniform(0, 100, (2000, 3))
     place[:, 0] = 2.5 * np.round(place[:, 0] / 2.5)
     place[0, 0] += 0.1  # a stray
-    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
-    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (3, 1, 1)).slices, [7.5, 0, 0])
+    np.testing.assert_allclose(read_movie(Detections.from_table(frame, place)).slices, [2.5, 0, 0])
+    np.testing.assert_allclose(read_movie(Detections.from_table(frame, place), (3, 1, 1)).slices, [7.5, 0, 0])
     place += 1e-12 * rng.normal(size=place.shape)  # such as a rotation and back
-    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
+    np.testing.assert_allclose(read_movie(Detections.from_table(frame, place)).slices, [2.5, 0, 0])
     place[1] = 1e7  # far astray
-    np.testing.assert_allclose(movie_of(Detections.from_table(frame, place), (1, 1, 1)).slices, [2.5, 0, 0])
+    np.testing.assert_allclose(read_movie(Detections.from_table(frame, place)).slices, [2.5, 0, 0])
     place[:, 0] = 7.0
-    flat = movie_of(Detections.from_table(frame, place), (1, 1, 1))
+    flat = read_movie(Detections.from_table(frame, place))
     assert flat.slices.tolist() == [0, 0]
-    assert movie_of(Detections.from_table([], np.empty((0, 3))), (1, 1, 1)).slices.tolist() == [0]
+    assert read_movie(Detections.from_table([], np.empty((0, 3)))).slices.tolist() == [0]
 
 
 @pytest.mark.parametrize("thick", [0.0, 1e-12, 1e-6, 1e-4, 1e-2])
@@ -91,10 +88,10 @@ def test_a_plane_that_is_not_quite_one(thick):
 def test_axes_that_only_round_are_flat_and_a_stray_makes_none():
     place = np.random.default_rng(0).uniform(0, 50, (200, 3)) * [1e-7, 1, 1]
     seen = Detections.from_table(np.repeat([0, 1], 100), place)
-    assert movie_of(seen, (1, 1, 1)).names == "yx"
-    assert movie_of(seen, (1e7, 1, 1)).names == "zyx"
+    assert read_movie(seen).axes == "yx"
+    assert read_movie(seen, (1e7, 1, 1)).axes == "zyx"
     place[5, 2] = 1e9
-    assert movie_of(Detections.from_table(seen.frame, place), (1, 1, 1)).names == "yx"
+    assert read_movie(Detections.from_table(seen.frame, place)).axes == "yx"
 
 
 @pytest.mark.parametrize("frames", [2, 3, 4, 5])
@@ -179,31 +176,6 @@ def test_a_sample_that_drifts_while_frames_are_dropped(drift):
         particles=200, frames=30, drop=(5, 9, 13, 14, 21, 25),
     )  # fmt: skip
     assert f1_of(truth) > 0.98
-
-
-def test_a_step_over_empty_frames_is_that_of_one_frame():
-    """So a frame before a hole shows the flow as others do."""
-    seen = Detections.from_table([0, 1, 4], [[0, 0, 0], [0, 0, 1], [0, 0, 7]])
-    movie = movie_of(seen, (1, 1, 1), interval=1)
-    assert movie.ahead.tolist() == [1, 3, 1, 1, 1]
-    steps = movie.steps(np.array([1, 2, -1]))
-    np.testing.assert_array_equal(steps, [[1.0], [2.0], [np.nan]])
-    assert np.isnan(movie.steps(np.array([2, -1, -1]))).all()
-
-
-@pytest.mark.parametrize("drop", [(), (2, 5, 8, 11, 14, 17)])
-def test_those_linked_over_an_empty_frame_are_not_overlooked(drop):
-    """The few fast ones that are overlooked stand out from them."""
-    sigma = np.where(np.arange(600) < 60, 3.0, 0.1)[:, None]
-    truth = film(diffusing(sigma), particles=600, drop=drop)
-    movie, links = movie_of(truth.detections, (1, 1, 1)), truth.links
-    slow = links[truth.track_id[links[:, 0]] >= 60]
-    place, none = np.argsort(movie.order), Linking.none(len(movie.frame))
-    follower, before = none.follower.copy(), none.before.copy()
-    follower[place[slow[:, 0]]], before[place[slow[:, 1]]] = place[slow[:, 1]], place[slow[:, 0]]
-    far, seen = overlooked(movie, replace(none, follower=follower, before=before))
-    assert seen
-    assert far == pytest.approx(3.0, rel=0.15)
 
 
 @pytest.mark.nightly

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scenes import blinking, carried, diffusing, film, lost, over_gaps, stuck
 
-from outbid import Tracks, score
-from outbid.calibrate.calibration import Calibration
-from outbid.learned import Asked, by_posterior
+from outbid import TrackingSettings, Tracks, score
+from outbid.linked import linked as learned_links
 from outbid.model.advection import advected
 from outbid.model.movie import movie_of
 from outbid.simulate.scenes import Scene
+from outbid.summary import Summary
 
 
-def linked(truth: Tracks, max_gap: int | None = None) -> tuple[Calibration, Tracks, float]:
+def linked(truth: Tracks, max_gap: int | None = None) -> tuple[Summary, Tracks, float]:
     """What is learned, the tracks, and their link F1."""
-    shown, links = by_posterior(truth.detections, Asked(divisions=False, max_gap=max_gap))
+    shown, links = learned_links(truth.detections, TrackingSettings(divisions=False, max_gap=max_gap))
     tracks = Tracks(truth.detections, links.pairs)
     return shown, tracks, score(tracks, truth, gate=1e-6, families=("links",)).values["link_f1"]
 
@@ -58,14 +58,14 @@ def test_steps_over_lost_frames_are_those_of_all_intervals() -> None:
     right = {tuple(link) for link in truth.links.tolist()}
     assert np.mean([tuple(link) in right for link in tracks.links[across].tolist()]) > 0.9
     assert across.sum() > 0.9 * 300
-    assert shown.pace is None
+    assert shown.step_scale is None
 
 
 def test_a_pause_in_the_middle_is_no_sample() -> None:
     """Bursts of frames far apart, of which the middle of the movie shows nothing."""
     when = np.setdiff1d((2000 * np.arange(4)[:, None] + np.arange(20)).ravel(), [2005])
     seen = stuck(when)
-    _, links = by_posterior(seen, Asked(divisions=False))
+    _, links = learned_links(seen, TrackingSettings(divisions=False))
     assert (np.diff(links.pairs, axis=1) == 700).sum() > 0.99 * 700 * (len(when) - 4)
     assert np.diff(seen.frame[links.pairs], axis=1).max() < 20
 
@@ -75,11 +75,11 @@ def test_gaps_are_as_long_as_particles_are_missed(missed: float, longest: int, l
     truth = blinking(missed)
     shown, tracks, f1 = linked(truth)
     frame = tracks.detections.frame
-    assert (len(shown.model.follow) >= longest) == (missed > 0.1)
+    assert (len(shown.follow) >= longest) == (missed > 0.1)
     assert np.diff(frame[tracks.links], axis=1).max() >= longest - 2
     assert f1 > 0.98
     assert score(tracks, truth, gate=1e-6, families=("identity",)).values["idf1"] > least
-    assert shown.model.end < 0.01
+    assert shown.end < 0.01
 
 
 @pytest.mark.parametrize("max_gap", [1, 9])
@@ -87,4 +87,4 @@ def test_a_gap_that_is_given_is_neither_longer_nor_shorter(max_gap: int) -> None
     truth = blinking(0.6)
     shown, tracks, _ = linked(truth, max_gap)
     assert np.diff(tracks.detections.frame[tracks.links], axis=1).max() == max_gap + 1
-    assert len(shown.model.follow) == max_gap + 1
+    assert len(shown.follow) == max_gap + 1

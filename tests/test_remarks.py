@@ -41,7 +41,7 @@ def test_what_are_no_detections_are_shown_the_way_in(given):
     ("frame", "said"), [([], "no detections"), ([7] * 27, "All 27 detections are in frame 7")]
 )
 def test_without_two_frames_nothing_is_begun(frame, said, options, tmp_path, monkeypatch):
-    for name in ("learned_links", "gated_links"):
+    for name in ("linked", "gated_links"):
         monkeypatch.setattr(door, name, None)
     done = run(*written(tmp_path, frame, GRID[: len(frame)]), *options)
     assert done.exit_code == 0, done.output
@@ -58,7 +58,7 @@ def test_points_at_one_place_are_named_before_the_work_begins(options, tmp_path,
     def no_more(*_, **__):
         raise SolverError("The work begins.")
 
-    for name in ("learned_links", "gated_links"):
+    for name in ("linked", "gated_links"):
         monkeypatch.setattr(door, name, no_more)
     frame = np.repeat(np.arange(10), 3)
     done = run(*written(tmp_path, frame, np.ones((30, 3))), *options)
@@ -125,7 +125,7 @@ def test_rows_that_are_there_twice_are_counted_alike_in_blocks(monkeypatch):
     assert remarks.doubled(seen) == found
 
 
-@pytest.mark.parametrize("option", ["--divisions", "--merges", "--forward-only"])
+@pytest.mark.parametrize("option", ["--divisions", "--merges"])
 def test_what_is_learned_is_refused_beside_a_max_distance(option, tmp_path):
     words = written(tmp_path, [0, 1], GRID[:2])
     assert_refused(run(*words, "--max-distance", "3", option), 2, option, "--max-distance")

@@ -17,8 +17,6 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words that are private or ambiguous; docs/reference/vocabulary.md has the terms to use."""
-UNREAD = re.compile(r"tracker/(calibrate|refine|divisions)/")
-"""Folders whose docstrings are notes for those who change them."""
 
 
 def pages() -> list[Path]:
@@ -26,14 +24,9 @@ def pages() -> list[Path]:
 
 
 def read_by_users(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of every string in a module, and of its docstrings where these are read."""
-    tree = ast.parse(path.read_text("utf-8"))
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    unread = UNREAD.match(path.relative_to(REPOSITORY).as_posix())
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-            continue
-        if not (unread and id(node) in docstrings):
+    """Line and text of every string in a module."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 

@@ -15,17 +15,14 @@ only. The map of a folder is the docstring of its ``__init__``.
     `live`               links detections frame by frame while a movie is recorded
     `advise`             previews the effect of a linking distance; suggests changes to the recording
     `measuring`          tracks to tables of motion: diffusion, persistence, cycle times, with errors
-6   `learned`            learned linking: one function in front of both engines
-    `posterior_links`    links by the posterior: read, learn, decide, sum up
-    `calibrate`          learns motion, rates and gate from the detections themselves, and links by them
-    `learn`              the same by expectation and maximisation over `inference`: to replace `calibrate`
-    `lineage`            the posterior probability of divisions, beside that of links
+6   `linked`             learned linking: read, learn, decide, sum up
+    `summary`            what was learned, in the user's units, as text and as plain values
+    `first_step`         step length and drift from nearest neighbours, before any linking
+    `learn`              the model from the movie, by expectation and maximisation over `inference`
+    `lineage`            the posterior probability of divisions and merges, beside that of links
 5   `inference`          the posterior over links under a model: joint probabilistic data association
-    `divisions`          joins the starts of daughter tracks to their mothers; merges
     `images`             opens movies from any file or array; reads them frame by frame
-    `margins`            exact margins: how much the total cost rises without a link
-4   `refine`             links a whole movie by a model that uses the past and the future of every particle
-    `linking`, `gaps`    linking with a gate: frame to frame, then track ends to later track starts
+4   `linking`, `gaps`    linking with a gate: frame to frame, then track ends to later track starts
     `batches`            divides a movie into batches that fit the memory of a GPU
     `scoring`            scores of tracks against the truth, one family of scores a file
     `detection`          image stacks to detections: spots, or centroids of labels
@@ -34,7 +31,7 @@ only. The map of a folder is the docstring of its ``__init__``.
     `filtering`, `filling`, `relabel`  some of the tracks; positions in gaps; label images by track
 3   `matching`           matches two point clouds: gate, cost, assignment
     `model`              what `learn` and `inference` assume: motion, association, movie, gate
-    `motion`             how particles move: predict, update, and how likely two ends are one track
+    `reading`, `known`   detections as arrays for learned linking; values that the user fixes
     `tracks`             `Tracks`: which detection follows which
     `remarks`            sentences on detections that can hardly be linked, or are there twice
 2   `assignment`         exact assignment with optional rows and columns, and its proof; knows no frame

@@ -19,14 +19,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
-from .calibrate.drift import drift_of
-from .calibrate.estimates import first_step, neighbour_distances
 from .errors import InputError
+from .first_step import NearestDistances, drift_of, first_step
 from .formats.columns import AS_NAMED
 from .gating import pairs_within
 from .given import DetectionsLike, detections_of
 from .matching import match
-from .refine.movie import movie_of
+from .reading import read_movie
 
 _SAMPLE = 6000
 """Largest number of detections whose frames are simulated."""
@@ -157,7 +156,7 @@ class Advice:
             )
         said.append("Without a max distance outbid uses motion and neighbours as well, and errs less.")
         if self.detections > _MANY:
-            said.append("With --no-divisions that takes about a minute and 2 GB for a million detections.")
+            said.append("Learning takes about a minute and 2 GB for a million detections.")
         return said
 
     def as_dict(self) -> dict[str, object]:
@@ -206,37 +205,39 @@ def advise(
     (0.1, True)
     """
     detections = detections_of(detections, columns=columns)
-    movie = movie_of(detections, spacing)
-    near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
-    drift, farthest = drift_of(movie, near, workers=workers), 0.0
+    movie = read_movie(detections, spacing)
+    position, start, axes = movie.position, movie.frame_start, len(movie.axes)
+    near, farthest = NearestDistances.of(position, start, workers=workers), 0.0
+    drift = drift_of(position, start, near)
     if drift is not None:
-        movie, farthest = movie.moved(-drift), float(np.linalg.norm(np.diff(drift, axis=0), axis=1).max())
-        near = neighbour_distances(movie.position, movie.frame_start, workers=workers)
-    step, seen_again = first_step(near, movie.axes)
-    size = np.diff(movie.frame_start)
+        farthest = float(np.linalg.norm(np.diff(drift, axis=0), axis=1).max())
+        position = position - drift[movie.frame]
+        near = NearestDistances.of(position, start, workers=workers)
+    step, seen_again = first_step(near, axes)
+    size = np.diff(start)
     if step == 0 or not ((size[:-1] > 1) & (size[1:] > 1)).any():
         raise InputError(
             "Nothing can be said: no two consecutive frames hold two detections each, or nothing moves. "
             "Give more frames, or number them consecutively."
         )
     point = np.zeros((len(movie.frame), 3))
-    point[:, : movie.axes] = movie.position
+    point[:, :axes] = position
     neighbour = near.spacing
-    scene = _Scene(point, movie.frame_start, movie.axes, seen_again, neighbour, workers)
-    gate = step * math.sqrt(float(chi2.ppf(_KEPT, movie.axes)))
+    scene = _Scene(point, start, axes, seen_again, neighbour, workers)
+    gate = step * math.sqrt(float(chi2.ppf(_KEPT, axes)))
     asked = sorted(max_distances) or [factor * gate for factor in _GATES]
     gates = tuple(_looked_at(scene, distance, step, seed) for distance in asked)
     # Of a Poisson process half of the points have a neighbour in the ball of volume ln 2 / density.
-    ball = (2.0, math.pi, 4 / 3 * math.pi)[movie.axes - 1]
-    density = math.log(2) / (ball * neighbour**movie.axes) if neighbour else math.inf
+    ball = (2.0, math.pi, 4 / 3 * math.pi)[axes - 1]
+    density = math.log(2) / (ball * neighbour**axes) if neighbour else math.inf
     best = min(range(len(gates)), key=lambda number: gates[number].error)
     shorter = next(
         (float(s) for s in _SLOWER if _error(_simulated(scene, s * gate, s * step, seed)) <= _GOOD), None
     )
     return Advice(
-        len(detections), int((np.diff(movie.frame_start) > 0).sum()), neighbour, step, seen_again,
-        step * density ** (1 / movie.axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
-        movie.axes, farthest,
+        len(detections), int((np.diff(start) > 0).sum()), neighbour, step, seen_again,
+        step * density ** (1 / axes), gates, best, 1.0 if gates[best].error <= _GOOD else shorter,
+        axes, farthest,
     )  # fmt: skip
 
 

@@ -1,32 +1,34 @@
-"""Live tracking: link each frame as it is recorded, with a model learned from an earlier recording."""
+"""Live linking: link each frame as it is recorded, with a model learned from an earlier recording."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .calibrate.calibration import Calibration
-from .calibrate.flow import Flow, around
-from .errors import InputError, SettingsError
-from .motion import Motion
-from .refine.bridges import with_gaps
-from .refine.candidates import Pairs, pairs_of, places_of
-from .refine.choose import sobered
-from .refine.linking import Linking, LinkModel
-from .refine.looks import look_of
-from .refine.movie import HOLE, Movie
-from .refine.weigh import solved
+from .errors import InputError
+from .inference.candidates import candidates_of
+from .inference.decide import decide
+from .inference.jpda import OMEGA
+from .inference.posterior import LinkPosterior, swept
+from .learn.em import with_gaps
+from .learn.field import Fields
+from .learn.m_steps import raw_steps
+from .learn.options import LearnOptions
+from .learn.registration import frame_shifts
+from .learn.starts import first_candidates, first_order
+from .model import Model, Surroundings
+from .model.movie import Movie, movie_of
+from .neighbours import nearest
+from .reading import HOLE
+from .summary import Summary
 
-_MEMORY = 3
-"""Earlier frames that are used to estimate headings; more frames add little."""
-_FLOWING, _SETTLED = 4, 0.005
-"""Most iterations of flow estimation, and share of changing links at which they stop."""
-_CARRIED = 3.0
-"""Largest usual drift of whole frames, in steps, if the flow of neighbours predicts it."""
+_MEMORY = 4
+"""Prior: frames beside those of the longest gap; more frames add little to an estimated velocity."""
+_LIKELY = 1e-3
+"""Error level: probability of a link below which it is no longer followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,38 +53,33 @@ class Joined:
 class Live:
     """Tracks that grow frame by frame; each frame is linked by an exact assignment that uses the past alone.
 
-    The velocities of particles are estimated from all candidate links in the latest frames, not only from
-    the chosen ones. If the steps of neighbours predict a particle's step (flow), a frame is linked first
-    by whole steps, or by the flow to the frame before, whichever predicts its detections better. These
-    links give the flow to the new frame, and the frame is linked again with this flow, until hardly a
-    link changes. A track ends after more frames without a detection than the longest gap that calibration
-    searched. If calibration found frames that were not recorded (no detection where there were many
-    particles), an empty frame counts as not recorded, not as one in which all particles are missed; after
-    more than ten empty frames, all tracks end.
+    The latest frames are a window. A new frame gets its candidates and the flow to it from displacements,
+    then two sweeps of the posterior under the learned model follow. The last frame has no future, so its
+    links are weighed by the past alone. Links are decided once: those of earlier frames stay, but the
+    posterior keeps the candidates that compete with them. A track ends after more frames without a detection
+    than the longest gap that was learned. If frames that were not recorded were found (no detection where
+    there were many particles), an empty frame counts as not recorded, not as one in which all particles are
+    missed; after more than ten empty frames, all tracks end.
 
     Parameters
     ----------
-    learned : Calibration
+    learned : Summary
         Of an earlier recording of the same kind, or of the first frames of this one: ``track(…).learned``.
     spacing : (float, float, float)
-        Size of a voxel along z, y, x; that of the calibration.
+        Size of a voxel along z, y, x; that of the earlier recording.
     solver : str
         As in `TrackingSettings`.
-
-    Raises
-    ------
-    SettingsError
-        If whole frames of that recording drift by more than the gate, or usually by far more than a step:
-        what is live is not asked for a drift.
+    workers : int
+        Threads; they do not change the result.
 
     Examples
     --------
-    >>> from .calibrate import calibrate
     >>> from .detections import Detections
+    >>> from .tracking import track
     >>> rng = np.random.default_rng(0)
     >>> place = rng.uniform(0, 9, (200, 3)) + np.cumsum(rng.normal(0, 0.1, (12, 200, 3)), axis=0)
-    >>> learned, _ = calibrate(Detections.from_table(np.repeat(np.arange(6), 200), place[:6].reshape(-1, 3)))
-    >>> live = Live(learned)
+    >>> recorded = Detections.from_table(np.repeat(np.arange(6), 200), place[:6].reshape(-1, 3))
+    >>> live = Live(track(recorded).learned)
     >>> found = [live.add(points) for points in place]
     >>> all((each.track == np.arange(200)).mean() > 0.98 for each in found)
     True
@@ -90,31 +87,23 @@ class Live:
 
     def __init__(
         self,
-        learned: Calibration,
+        learned: Summary,
         *,
         spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
         solver: str = "bid_and_augment",
+        workers: int = 1,
     ) -> None:
-        ahead = np.zeros((1, 1)) if learned.drift is None else np.diff(learned.drift, axis=0)
-        usual = float(np.sqrt(np.square(ahead).sum(axis=1).mean())) if len(ahead) else 0.0
-        beyond = (np.abs(ahead).max(axis=0, initial=0.0) > np.asarray(learned.model.gate)).any()
-        # Steps show what neighbours carry; what a vote took out of them is many times as far.
-        if beyond or usual > _CARRIED * float(np.linalg.norm(learned.step)):
-            raise SettingsError(
-                "Whole frames drift by more than particles move, which live linking does not follow. "
-                "Take the drift out of the positions, or track the recording as a whole."
-            )
-        self._model = replace(learned.model, two_sided=False)
-        # While no flow is known yet, whole steps are what must be expected.
-        self._crowd = learned.crowd
-        self._whole = replace(self._model, motion=Motion.static(tuple(learned.step.tolist())))
+        self._learned, self._spacing, self._solver = learned, spacing, solver
         self._axes = ["zyx".index(axis) for axis in learned.axes]
+        self._options = LearnOptions(dropped=_LIKELY, workers=workers)
+        lags, rates = len(learned.follow), learned.association
+        self._rates = replace(rates, delay=rates.delay[:lags], delay_back=rates.delay_back[:lags])
+        self._frames = _MEMORY + lags - 1
         ahead = np.ones(1, np.int64) if learned.time is None else np.diff(learned.time)
         self._skips, self._waited = learned.time is not None, 0
-        # What was taken one by one holds for frames, however far apart.
+        # The frames of an uneven recording were taken one by one: so are these.
         self._uneven = self._skips and bool((ahead == 1).all())
-        self._spacing, self._solver = spacing, solver
-        self._seen, self._tracks = _Seen.nothing(len(self._axes)), 0
+        self._window, self._tracks = _Window.empty(learned.basis), 0
 
     def add(self, position: ArrayLike, *, after: int = 1) -> Joined:
         """Link the detections of the next frame.
@@ -124,8 +113,8 @@ class Live:
         position : (M, 3) array_like of float
             z, y, x; M may be 0.
         after : int
-            Intervals since the frame before: 2 or more where frames were not recorded. Of no account where
-            those of the calibration came at uneven times, and were taken one by one.
+            Intervals since the frame before: 2 or more where frames were not recorded. Without effect if
+            those of the earlier recording came at uneven times.
 
         Returns
         -------
@@ -144,166 +133,203 @@ class Live:
             raise InputError(
                 "A frame is an array (M, 3) of finite positions z, y, x. Fix it, and add it again."
             )
-        place = np.ascontiguousarray((points * self._spacing)[:, self._axes])
+        place = (points * self._spacing)[:, self._axes] @ self._learned.basis
         if self._skips and not len(place):
             self._waited += after
             return Joined(np.empty(0, np.int64), np.empty(0), 0.0)
         after, self._waited = 1 if self._uneven else after + self._waited, 0
-        return self._joined(self._before(after).with_frame(place, after))
+        earlier = self._window.latest(0 if after > HOLE + 1 else self._frames - 1)
+        return self._joined(earlier.with_frame(place, after))
 
-    def _before(self, after: int) -> _Seen:
-        """Earlier frames that are used to link a frame this many intervals later."""
-        if after > HOLE + 1:
-            return _Seen.nothing(len(self._axes))
-        return self._seen.latest(_MEMORY + len(self._model.follow))
-
-    def _joined(self, seen: _Seen) -> Joined:
+    def _joined(self, window: _Window) -> Joined:
         """Link the latest frame and store the result."""
-        seen, linking = self._carried(seen)
-        new = seen.new
-        source = linking.before[new]
-        linked = source >= 0
-        track = np.empty(len(source), dtype=np.int64)
-        track[linked] = seen.track[source[linked]]
-        fresh = int((~linked).sum())
-        track[~linked] = self._tracks + np.arange(fresh)
-        self._tracks += fresh
-        self._seen = seen.joined(track, source[linked])
-        return Joined(track, np.where(linked, linking.trust[source], 0.0), linking.gap)
+        new, count = window.new, window.new.stop - window.new.start
+        source, probability, gap = np.full(count, -1), np.zeros(count), 0.0
+        if count and new.start:
+            window = window.with_flow(self._options)
+            posterior, window = self._posterior(window)
+            links = decide(*window.open_links(posterior), solver=self._solver)
+            assert links.probability is not None
+            head, gap = links.pairs[:, 1] - new.start, links.gap
+            source[head], probability[head] = links.pairs[:, 0], links.probability
+        begins = source < 0
+        track = np.where(begins, -1, window.track[source] if new.start else -1)
+        track[begins] = self._tracks + np.arange(begins.sum())
+        self._tracks += int(begins.sum())
+        self._window = window.joined(track, source[~begins])
+        return Joined(track, probability, gap)
 
-    def _carried(self, seen: _Seen) -> tuple[_Seen, Linking]:
-        """Links to the last frame and the flow to it, estimated in turns until few links change."""
-        model, crowd = self._model, self._crowd
-        if crowd is None or not seen.flows:
-            return seen, self._linked(seen, model)
-        whole = seen.carried(self._linked(seen, self._whole), crowd)
-        guess = min((whole, seen.steady()), key=_Seen.amiss)
-        linking = self._linked(guess, model)
-        for _ in range(_FLOWING):
-            guess, before = seen.carried(linking, crowd), linking
-            linking = self._linked(guess, model)
-            if (linking.before != before.before).sum() <= _SETTLED * (seen.new.stop - seen.new.start):
-                break
-        return guess, linking
+    def _posterior(self, window: _Window) -> tuple[LinkPosterior, _Window]:
+        """Two sweeps, the first with all candidates of the new frame; the flow follows from the first."""
+        movie, model = window.movie, self._model(window)
+        posterior = with_gaps(movie, model, window.known, self._options)
+        window = window.with_flow_of(posterior, self._options)
+        posterior = swept(
+            movie, self._model(window), posterior, omega=OMEGA, with_moments=False,
+            workers=self._options.workers,
+        )  # fmt: skip
+        return posterior, replace(window, tail=posterior.candidates.tail, head=posterior.candidates.head,
+            probability=posterior.probability, rivals=posterior.rivals)  # fmt: skip
 
-    def _linked(self, seen: _Seen, model: LinkModel) -> Linking:
-        """Links to the last frame, given the predictions from the earlier frames."""
-        movie, shift, none = seen.movie, seen.shift, Linking.none(len(seen.place))
-        look = look_of(model, closely=True)
-        # What comes later does not show yet which links were wrong: so none is sure.
-        pairs = with_gaps(movie, pairs_of(movie, model.gate), model, shift, sure=math.inf, sweep=look.sweep)
-        found = look.weigh(movie, pairs, model, shift)
-        found = found.where(found.pairs.row >= seen.rows(-1 - len(model.follow)).start)
-        linking = solved(found.where(seen.may_link(found.pairs)), none, self._solver)
-        # Links that were made may be wrong: so what they lead from may be linked to the last frame, too.
-        soft = solved(found, none, self._solver)
-        soft = sobered(soft, soft)
-        linked, place = places_of(found.pairs.indptr, found.pairs.indices, linking.follower)
-        trust = np.zeros(len(seen.place))
-        trust[linked] = soft.probability[place]
-        return replace(linking, trust=trust)
+    def _model(self, window: _Window) -> Model:
+        """The learned model, with the flow of the window and even steps."""
+        motion = replace(self._learned.motion, step_scale=np.ones(len(window.movie.intervals)))
+        return Model(motion, self._rates, Surroundings.uniform(window.flow))
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """The latest frames, with the tracks of their detections.
+class _Window:
+    """The latest frames, with the tracks of their detections and the candidate links between them.
 
     Parameters
     ----------
-    place : (N, axes) float64 array
-    start : (F + 1,) int64 array
-        Where the detections of each frame begin.
-    when : (F,) int64 array
-        When each was seen, in intervals.
+    movie : Movie
+        In the coordinates of the inference.
     track : (N,) int64 array
         -1 in the last frame, until it is linked.
     ended : (N,) bool array
         Whether no link leads on from it.
-    shift : (N, axes) float64 array
-        Displacement by flow to the next frame.
+    flow : (N, D) float64 array
+        Step to the next frame that a detection shares with its neighbours.
+    tail, head, probability : (E,) arrays
+        Candidate links, and their probabilities in the last sweep.
+    rivals : (2, E) float64 array
+        As in `LinkPosterior`.
     """
 
-    place: NDArray[np.float64]
-    start: NDArray[np.int64]
-    when: NDArray[np.int64]
+    movie: Movie
     track: NDArray[np.int64]
     ended: NDArray[np.bool_]
-    shift: NDArray[np.float64]
+    flow: NDArray[np.float64]
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    rivals: NDArray[np.float64]
 
     @classmethod
-    def nothing(cls, axes: int) -> _Seen:
-        """State of live tracking before the first frame."""
-        none, never = np.empty((0, axes)), np.empty(0, dtype=np.int64)
-        return cls(none, np.zeros(1, dtype=np.int64), never, never, np.empty(0, dtype=np.bool_), none)
+    def empty(cls, basis: NDArray[np.float64]) -> _Window:
+        """State before the first frame."""
+        place, row, link = np.empty((0, basis.shape[1])), np.empty(0, np.int64), np.empty(0, np.int32)
+        movie = Movie(place, row, np.zeros(1, np.int64), np.empty(0), basis, np.empty(0, np.int64))
+        return cls(movie, row, row > 0, place, link, link, np.empty(0), np.empty((2, 0)))
 
     @property
     def new(self) -> slice:
-        """Positions of the detections in the last frame."""
-        return self.rows(-1)
+        """Rows of the last frame."""
+        return slice(*self.movie.frame_start[-2:].tolist())
 
     @property
-    def flows(self) -> bool:
-        """Whether each of the last two frames holds detections."""
-        return all(rows.start < rows.stop for rows in (self.rows(-2), self.new))
+    def known(self) -> LinkPosterior:
+        """The candidates between earlier frames."""
+        key = self.tail * np.int64(len(self.movie)) + self.head
+        return LinkPosterior(candidates_of(key, self.movie.frame), self.probability, self.rivals)
 
-    def rows(self, frame: int) -> slice:
-        """Rows of the detections in a frame counted from the end, -1 for the last; none before the first."""
-        first = len(self.when) + frame
-        return slice(*self.start[[max(first, 0), max(first + 1, 0)]].tolist())
-
-    @cached_property
-    def movie(self) -> Movie:
-        frame = np.repeat(np.arange(len(self.when)), np.diff(self.start))
-        time = None if (np.diff(self.when) == 1).all() else self.when - self.when[0]
-        return Movie(frame, self.place, np.arange(len(frame)), self.start, "", time=time)
-
-    def latest(self, frames: int) -> _Seen:
+    def latest(self, frames: int) -> _Window:
         """The latest frames, at most this many."""
-        first = max(len(self.when) - frames, 0)
-        rows, start = slice(int(self.start[first]), None), self.start[first:]
-        return _Seen(
-            self.place[rows], start - start[0], self.when[first:], self.track[rows], self.ended[rows],
-            self.shift[rows],
+        movie, first = self.movie, max(self.movie.frames - frames, 0)
+        rows, start = slice(int(movie.frame_start[first]), None), movie.frame_start[first:]
+        link = self.tail >= rows.start
+        assert movie.time is not None
+        part = replace(
+            movie, position=movie.position[rows], frame=movie.frame[rows] - first,
+            frame_start=start - start[0], density=movie.density[rows], time=movie.time[first:],
+        )  # fmt: skip
+        return _Window(
+            part, self.track[rows], self.ended[rows], self.flow[rows], self.tail[link] - rows.start,
+            self.head[link] - rows.start, self.probability[link], self.rivals[:, link],
         )  # fmt: skip
 
-    def with_frame(self, place: NDArray[np.float64], after: int) -> _Seen:
-        """Copy of the last frames with a new frame added, `after` frame intervals later."""
-        count, last = len(place), int(self.when[-1]) if len(self.when) else 0
-        return _Seen(
-            np.concatenate([self.place, place]), np.append(self.start, self.start[-1] + count),
-            np.append(self.when, last + after), np.append(self.track, np.full(count, -1)),
-            np.append(self.ended, np.ones(count, dtype=np.bool_)),
-            np.concatenate([self.shift, np.zeros_like(place)]),
+    def with_frame(self, place: NDArray[np.float64], after: int) -> _Window:
+        """The window with one more frame, `after` intervals later."""
+        movie, count = self.movie, len(place)
+        assert movie.time is not None
+        # A lone detection shows no density: it has that of the frames before.
+        density = np.full(count, np.median(movie.density)) if len(movie) else np.ones(count)
+        if count > 1:
+            density = movie_of(place, np.array([0, count]), spacing=1.0).density
+        last = int(movie.time[-1]) if movie.frames else 0
+        grown = replace(
+            movie,
+            position=np.concatenate([movie.position, place]),
+            frame=np.append(movie.frame, np.full(count, movie.frames)),
+            frame_start=np.append(movie.frame_start, movie.frame_start[-1] + count),
+            density=np.append(movie.density, density),
+            time=np.append(movie.time, last + after),
+        )
+        return replace(
+            self, movie=grown, track=np.append(self.track, np.full(count, -1)),
+            ended=np.append(self.ended, np.ones(count, np.bool_)),
+            flow=np.concatenate([self.flow, np.zeros_like(place)]),
         )  # fmt: skip
 
-    def may_link(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """(P,) bool: which pairs join the end of a track to a detection of the last frame."""
-        return self.ended[pairs.row] & (pairs.indices >= self.new.start)
+    def _pair(self) -> tuple[Movie, slice]:
+        """The last frame and the one before, and the rows of the latter."""
+        movie = self.movie
+        start = movie.frame_start[-3:] - movie.frame_start[-3]
+        rows = slice(int(movie.frame_start[-3]), None)
+        assert movie.time is not None
+        pair = replace(
+            movie, position=movie.position[rows], frame=np.repeat([0, 1], np.diff(start)),
+            frame_start=start, density=movie.density[rows], time=movie.time[-2:],
+        )  # fmt: skip
+        return pair, slice(rows.start, rows.start + int(start[1]))
 
-    def steady(self) -> _Seen:
-        """Copy in which the displacement field to the last frame equals the one to the frame before."""
-        before = self.rows(-3)
+    def with_flow(self, options: LearnOptions) -> _Window:
+        """The window with the flow to the last frame, estimated from displacements."""
+        pair, before = self._pair()
         if before.start == before.stop:
             return self
-        now, shift = self.rows(-2), self.shift.copy()
-        shift[now] = around(self.place[before] + shift[before], shift[before], self.place[now])
-        return replace(self, shift=shift)
+        steady = np.zeros_like(pair.position)
+        steady[: before.stop - before.start] = self._steady(before)
+        flow = min((0 * steady, steady), key=partial(_distance, pair))
+        flow += frame_shifts(pair.position + flow, pair.frame_start)[pair.frame]
+        candidates = first_candidates(pair, flow, max(options.nearest // 2, 1), options.workers)
+        found = first_order(pair, candidates, flow, Fields.of(pair), options.workers)
+        return self._with_flow(before, found.flow)
 
-    def amiss(self) -> float:
-        """Median distance from positions predicted by the flow to the nearest detection of the last frame."""
-        rows = slice(self.rows(-2).start, None)
-        flow = Flow(self.start[-3:] - self.start[-3], self.place[rows])
-        return flow.amiss(self.shift[rows][flow.shown])
+    def _steady(self, before: slice) -> NDArray[np.float64]:
+        """(M, D) flow of the frame before as it was around each of its detections one frame earlier."""
+        start = self.movie.frame_start[-4:]
+        if len(start) < 4 or start[0] == start[1] or before.start != start[1]:
+            return np.zeros_like(self.movie.position[before])
+        rows = slice(int(start[0]), int(start[2]))
+        place = self.movie.position[rows].copy()
+        earlier = slice(0, int(start[1] - start[0]))
+        place[earlier] += self.flow[rows][earlier]
+        asking = np.arange(earlier.stop, len(place))
+        near, _ = nearest(place, start[:3] - start[0], asking, 1, offset=-1)
+        lasts = np.diff(self.movie.time[-3:])  # type: ignore[index]
+        return self.flow[rows][near[:, 0]] * (lasts[1] / lasts[0])
 
-    def carried(self, linking: Linking, crowd: int) -> _Seen:
-        """Copy with the displacement field to the last frame, a mean over steps of linked neighbours."""
-        rows, shift = self.rows(-2), self.shift.copy()
-        flow = Flow(self.start[-3:-1] - self.start[-3], self.place[rows], crowds=(crowd,))
-        shift[rows], _ = flow.foretold(self.movie.steps(linking.follower)[rows], linking.trust[rows])
-        return replace(self, shift=shift)
+    def with_flow_of(self, posterior: LinkPosterior, options: LearnOptions) -> _Window:
+        """The window with the flow to the last frame, estimated from probable links."""
+        pair, before = self._pair()
+        if before.start == before.stop:
+            return self
+        step, weight = (each[before.start :] for each in raw_steps(self.movie, posterior, options.workers))
+        return self._with_flow(before, Fields.of(pair).flow(step, weight))
 
-    def joined(self, track: NDArray[np.int64], source: NDArray[np.int64]) -> _Seen:
-        """Copy with the last frame linked: each of its detections gets a track and a predecessor."""
-        all_tracks, ended = self.track.copy(), self.ended.copy()
-        all_tracks[self.new], ended[source] = track, False
-        return replace(self, track=all_tracks, ended=ended)
+    def _with_flow(self, before: slice, flow: NDArray[np.float64]) -> _Window:
+        """The window with the flow (M, D) of the frame before the last."""
+        changed = self.flow.copy()
+        changed[before] = flow[: before.stop - before.start]
+        return replace(self, flow=changed)
+
+    def open_links(self, posterior: LinkPosterior) -> tuple:
+        """The candidates that join the end of a track to a detection of the last frame; probabilities."""
+        candidates = posterior.candidates
+        may = self.ended[candidates.tail] & (candidates.head >= self.new.start)
+        return candidates.kept(may), posterior.probability[may]
+
+    def joined(self, track: NDArray[np.int64], source: NDArray[np.int64]) -> _Window:
+        """The window whose last frame is linked: each detection gets a track, some a predecessor (rows)."""
+        tracks, ended = self.track.copy(), self.ended.copy()
+        tracks[self.new], ended[source] = track, False
+        return replace(self, track=tracks, ended=ended)
+
+
+def _distance(pair: Movie, flow: NDArray[np.float64]) -> float:
+    """Median squared distance from predicted positions to the nearest detections of the next frame."""
+    rows = np.arange(pair.frame_start[1])
+    _, square = nearest(pair.position + flow, pair.frame_start, rows, 1, offset=1)
+    return float(np.median(square))

@@ -15,6 +15,7 @@ def nearest(
     count: int,
     *,
     offset: int = 0,
+    within: float = np.inf,
     workers: int = 1,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The nearest other points of some points, in the same frame or in one a few frames later.
@@ -31,6 +32,8 @@ def nearest(
         How many neighbours.
     offset : int
         Frames from those who ask to those who are asked. In one's own frame one is no neighbour.
+    within : float
+        Largest distance; farther ones are not sought, but may be returned.
     workers : int
         Threads; they do not change the result.
 
@@ -55,7 +58,7 @@ def nearest(
     runs = list(zip(cuts[:-1], cuts[1:], strict=True))
 
     def search(run: tuple[int, int]) -> None:
-        nearest_of_rows(*run, rows, frame_start, position, offset, near, distance2)
+        nearest_of_rows(*run, rows, frame_start, position, offset, within, near, distance2)
 
     list(in_threads(search, runs, workers))
     return near, distance2

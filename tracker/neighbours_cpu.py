@@ -53,7 +53,7 @@ def _grid(position, start, stop, a_cell, low, size):  # pragma: no cover
             if last > first:
                 low[k], high = max(low[k], 2 * first - last), min(high, 2 * last - first)
         extent[k] = high - low[k]
-    edge = extent.max()
+    edge = max(extent[0], extent[1], extent[2])
     size[:] = 1
     if edge == 0:
         return 1.0
@@ -179,20 +179,25 @@ def _take(i, order, found, member, who, square, near, distance2):  # pragma: no 
 
 
 @njit(nogil=True, cache=True)
-def nearest_of_rows(first, last, rows, frame_start, position, offset, near, distance2):  # pragma: no cover
+def nearest_of_rows(
+    first, last, rows, frame_start, position, offset, within, near, distance2
+):  # pragma: no cover
     """Neighbours of the points rows[first:last] among those of the frames `offset` later.
 
-    rows (M,) i8 ascending; frame_start (F+1,) i8; position (N, A) f8. Written: near (M, K) i4, distance2
-    (M, K) f8, nearest first.
+    rows (M,) i8 ascending; frame_start (F+1,) i8; position (N, A) f8; within, the largest distance sought.
+    Written: near (M, K) i4, distance2 (M, K) f8, nearest first.
     """
     axes, count = position.shape[1], near.shape[1]
     low, size, middle = np.empty(3), np.empty(3, np.int64), np.zeros(3)
     # A ball that was just right for the one before mostly holds enough if it is so much larger.
     larger, enough = 1 + _ROOM / math.sqrt(count), count + (offset == 0)
-    next_frame = first
+    next_frame, frame = first, 0
     while next_frame < last:
-        begun, frame = next_frame, np.searchsorted(frame_start, rows[next_frame], side="right") - 1
-        next_frame += np.searchsorted(rows[begun:last], frame_start[frame + 1])
+        begun = next_frame
+        while frame_start[frame + 1] <= rows[begun]:
+            frame += 1
+        while next_frame < last and rows[next_frame] < frame_start[frame + 1]:
+            next_frame += 1
         start, stop = frame_start[frame + offset], frame_start[frame + offset + 1]
         if start == stop:
             continue
@@ -204,10 +209,10 @@ def nearest_of_rows(first, last, rows, frame_start, position, offset, near, dist
         for asking in range(begun, next_frame):
             for k in range(axes):
                 middle[k] = position[rows[asking], k]
-            reach2 = larger * just2
+            reach2 = min(larger * just2, within * within)
             found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
-            while found < enough and not everyone:
-                reach2 *= _GROWN
+            while found < enough and not everyone and reach2 < within * within:
+                reach2 = min(reach2 * _GROWN, within * within)
                 found, everyone = _within(reach2, middle, low, edge, size, begin, point, who, square)
             _in_order(square, found, order, slot)
             _take(rows[asking], order, found, member, who, square, near[asking], distance2[asking])

@@ -25,7 +25,6 @@ class TrackingValues(TypedDict, total=False):
     divisions: bool
     merges: bool
     known: Mapping[str, float | tuple[float, ...]]
-    forward_only: bool
     exact_margins: bool
     solver: str
     device: str

@@ -18,20 +18,20 @@ from ._compiling import compilation_reported
 from ._timing import lap
 from .assignment import SOLVERS, solver_named
 from .batches import account
-from .calibrate.calibration import Calibration
-from .calibrate.known import check_known
 from .detections import Detections
 from .device import device_for, refuse_unknown
 from .errors import ResourceError, SettingsError
 from .formats.columns import AS_NAMED
 from .gaps import close_gaps
 from .given import DetectionsLike, detections_of
-from .learned import Asked, learned_links
+from .known import check_known
+from .linked import linked
 from .linking import LinkCosts, Links, link_frames, no_links
 from .matching import COSTS, check_box, check_costs
 from .reliability import sentence_on, warning_on
 from .remarks import at_first_sight, doubled, has_two_frames
 from .setting_values import TrackingValues, with_values
+from .summary import Summary
 from .tracks import Tracks
 
 _LOG = logging.getLogger("outbid")
@@ -53,8 +53,8 @@ class TrackingSettings:
     ----------
     max_distance : float, optional
         Gate: the farthest a particle may move from a frame to the next, in the unit of position x spacing.
-        Without one the gate, the motion and all costs are learned from the detections (`calibrate`), and
-        the links of the whole movie are refined by the past and the future of every particle.
+        Without one motion and detection are learned from the detections, and links follow from the
+        posterior over all links of the movie, by the past and the future of every particle.
     cost : {"euclidean", "squared"}
         Cost of a link: its length or its length squared. This and `unmatched_cost` need a `max_distance`.
     unmatched_cost : float, optional
@@ -79,9 +79,6 @@ class TrackingSettings:
         Values that are given, not learned: step, noise and gate (one, or one for each of z, y, x, in the
         unit of position x spacing), persistence (frames), end, start, miss and clutter (probabilities, of
         a detection). Step is the standard deviation of the displacement seen along an axis in one frame.
-    forward_only : bool
-        Whether links use only the past of a detection, as live data require; only without a
-        `max_distance`.
     exact_margins : bool
         Whether the margin of every link is exact, by solving without the link, instead of a lower bound;
         needs an exact solver.
@@ -118,7 +115,6 @@ class TrackingSettings:
     divisions: bool = True
     merges: bool = False
     known: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict, hash=False)
-    forward_only: bool = False
     exact_margins: bool = False
     solver: str = "bid_and_augment"
     device: str = "auto"
@@ -192,14 +188,14 @@ class TrackingRun:
         GPU's memory and was halved or solved on the host, or was solved there because the solver has no
         GPU kernels for it. On a GPU also what `Batches` counts, and where each stage ran:
         candidates_on, solved_on, margins_on.
-    learned : Calibration or None
+    learned : Summary or None
         What was learned from the movie, if no `max_distance` was set and two frames hold detections.
     """
 
     tracks: Tracks
     settings: TrackingSettings
     stats: Mapping[str, int | float | str]
-    learned: Calibration | None = None
+    learned: Summary | None = None
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -366,11 +362,7 @@ def _learned(
     used = replace(settings, device="cpu")
     if not has_two_frames(detections):
         return run_of(detections, no_links(), 0, used)
-    asked = Asked(
-        used.spacing, used.max_gap, used.forward_only, used.divisions, used.merges, used.known, used.solver,
-        used.exact_margins, workers, int(0.8 * free_memory() / 9), progress,
-    )  # fmt: skip
-    learned, links = learned_links(detections, asked)
+    learned, links = linked(detections, used, workers, progress)
     when, usual = detections.frame.astype("int64"), 1.5 * learned.interval
     if learned.time is not None:  # what was not recorded is no gap
         when, usual = np.unique(when, return_inverse=True)[1], 1.5
@@ -383,7 +375,7 @@ def run_of(
     links: Links,
     gap_links: int,
     used: TrackingSettings,
-    learned: Calibration | None = None,
+    learned: Summary | None = None,
 ) -> TrackingRun:
     """Make the `TrackingRun` from tracks and counts."""
     tracks = Tracks(detections, links.pairs, links.cost, links.margin, links.probability)

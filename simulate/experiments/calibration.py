@@ -9,8 +9,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from outbid.calibrate.calibration import Calibration
 from outbid.scoring import score
+from outbid.summary import Summary
 from outbid.tracking import TrackingSettings, track
 from outbid.tracks import Tracks
 
@@ -56,7 +56,7 @@ class SelfCalibration(Experiment):
         row: Row = {name: getattr(scene, name) for name in self.cell}
         row |= {"seed": seed, "link_f1": values["link_f1"], "idf1": values["idf1"]}
         row |= learned_against(run.learned, scene, film) | confidence(run.tracks, film)
-        return row | {"passes": run.learned.passes, "seconds": round(seconds, 3)}
+        return row | {"sweeps": run.learned.sweeps, "seconds": round(seconds, 3)}
 
     def panels(self, summary: list[Row], size: Size) -> list[Panel]:
         del size
@@ -69,20 +69,19 @@ class SelfCalibration(Experiment):
         return [Panel("", "kappa", label, _by_kappa(summary, name)) for name, label in drawn.items()]
 
 
-def learned_against(learned: Calibration, scene: Scene, film: Tracks) -> Row:
+def learned_against(learned: Summary, scene: Scene, film: Tracks) -> Row:
     """Relative errors of learned quantities, and the share of true links of one frame outside the gate.
 
     `persistence_links` is the persistence measured from the true links. Walls reverse particles, so it is
     less than the simulated one.
     """
-    motion, unit = learned.model.motion, scene.length_unit
+    unit, persistence = scene.length_unit, learned.persistence
     step = sqrt(scene.kappa**2 + 2 * scene.noise**2) * unit
-    persistence = motion.persistence if any(motion.speed) else 0.0
-    noise = float(np.mean(motion.noise))
+    noise = float(np.mean(learned.noise))
     source, target = film.links.T
     next_frame = film.detections.frame[target] == film.detections.frame[source] + 1
     steps = (film.detections.position[target] - film.detections.position[source])[next_frame]
-    outside = (np.square(steps / np.asarray(learned.model.gate)).sum(axis=1) > 1).mean()
+    outside = (np.square(steps / learned.gate).sum(axis=1) > 1).mean()
     return {
         "step_error": float(np.mean(learned.step)) / step - 1,
         "persistence_learned": persistence,

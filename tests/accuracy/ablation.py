@@ -26,11 +26,7 @@ SENSITIVITY = HERE / "sensitivity.json"
 _FACTORS = (0.5, 2.0)
 CONSTANTS = (
     "learn.em._WORTH",
-    "learn.em._DOUBTFUL",
-    "learn.em._BEYOND",
-    "learn.sample._ENOUGH",
-    "learn.fixed._OWN",
-    "model.movie._LONELY",
+    "learn._CROWDED",
 )
 """Constants that follow from no error level, beside the options."""
 

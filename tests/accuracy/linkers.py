@@ -59,9 +59,9 @@ def _found(
     from outbid import Detections
     from outbid.learn import learn
     from outbid.learn.options import LearnOptions
-    from outbid.refine.movie import movie_of
+    from outbid.reading import read_movie
 
-    seen = movie_of(Detections.from_table(frame, position), (1, 1, 1), holes=True)
+    seen = read_movie(Detections.from_table(frame, position), holes=True)
     options = varied(LearnOptions(), change)
     return learn(seen.position, seen.frame_start, options, time=seen.time), seen.order
 

@@ -133,7 +133,8 @@ def _remove_first(heap_dist, heap_col, count):  # pragma: no cover
 def _doubled(array, used, needed):  # pragma: no cover
     """The array with space for `needed` entries; the first `used` are kept."""
     larger = np.empty(max(2 * len(array), needed), array.dtype)
-    larger[:used] = array[:used]
+    for k in range(used):  # an array that is assigned to a slice takes seconds to compile
+        larger[k] = array[k]
     return larger
 
 

@@ -41,7 +41,7 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
             meant = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(map(str, known))}."
             raise SettingsError(f"{value}: there is no setting {name!r} for {ctx.info_name}. {meant}")
         if isinstance(settings[name], dict):  # a table of values: an option NAME=VALUE that may be repeated
-            from ..calibrate.known import text_of
+            from ..known import text_of
 
             settings[name] = text_of(settings[name])
     ctx.default_map = {**(ctx.default_map or {}), **settings}
@@ -61,6 +61,8 @@ def _settings_in(path: Path, ctx: click.Context) -> dict[str, Any]:
         raise SettingsError(f"{path} is no record of `outbid {ctx.info_name}`. Give one of its outputs.")
     ctx.meta["outbid.record"] = record
     settings = {name: value for name, value in record["settings"].items() if value is not None}
+    if settings.get("forward_only") is False:  # a setting of earlier versions
+        del settings["forward_only"]
     origin = record.get("input")
     columns = origin.get("columns") if isinstance(origin, dict) else None
     return settings | ({"columns": [columns]} if isinstance(columns, str) else {})

@@ -45,7 +45,7 @@ def _known(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float | tuple[float, ...]]:
     """Parse NAME=VALUE and NAME=Z,Y,X to a mapping."""
-    from ..calibrate.known import known_of
+    from ..known import known_of
 
     return known_of(given)
 
@@ -119,10 +119,6 @@ def _known(
     "--model", type=click.Path(path_type=Path), metavar="FILE",
     help="Take all values from a model (outbid learn) instead of learning them; --set goes before it.",
 )  # fmt: skip
-@click.option(
-    "--forward-only", is_flag=True,
-    help="Use only the past of each detection, as for live data; only without --max-distance.",
-)  # fmt: skip
 @click.option("--min-length", type=click.IntRange(1), metavar="N", help="Leave out tracks shorter than N.")
 @click.option(
     "--exact-margins", is_flag=True,
@@ -178,7 +174,6 @@ def track(
     merges: bool,
     known: dict[str, float | tuple[float, ...]],
     model: Path | None,
-    forward_only: bool,
     min_length: int | None,
     exact_margins: bool,
     gap_distance: float | None,
@@ -221,7 +216,7 @@ def track(
     settings = Settings(
         max_distance=max_distance, cost=cost, spacing=spacing, periodic=periodic, device=device,
         unmatched_cost=unmatched_cost if unmatched_cost != "full" else cost_at_gate(max_distance, cost),
-        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known, forward_only=forward_only,
+        gap_distance=gap_distance, divisions=divisions, merges=merges, known=known,
         exact_margins=exact_margins, solver=solver, max_gap=max_gap,
     )  # fmt: skip
     if memory is not None and not stream:
@@ -284,7 +279,7 @@ def _refuse_what_is_learned() -> None:
 
     ctx = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
-    for name in ("divisions", "merges", "forward_only"):
+    for name in ("divisions", "merges"):
         if ctx.params[name] and ctx.get_parameter_source(name) in given:
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(

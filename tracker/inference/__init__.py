@@ -5,7 +5,6 @@
 `candidates`      candidate links in compressed rows and columns, and their search
 `jpda`            one sweep: filters, smoother, belief propagation (kernels in `…_cpu`)
 `posterior`       marginals of links; probabilities of death, birth and clutter; moments
-`link_model`      the model in the terms of `refine`
 `decide`          links of maximum expected F1, by exact assignment
 
 J. Williams and R. Lau, Approximate evaluation of marginal association probabilities with belief

@@ -12,6 +12,9 @@ from ..model.movie import Movie
 from ..neighbours import nearest
 from .propagation_cpu import by_head
 
+_AT_ONCE = 1 << 16
+"""Guard: rows whose neighbours are held at once, for the sake of memory."""
+
 
 class Candidates(NamedTuple):
     """Candidate links of N detections, sorted by tail and then by head.
@@ -107,6 +110,8 @@ class Search:
         Which detections may be tails or heads. Default: all.
     radius : float or (N,) float64 array
         Largest distance between the predicted position (of each tail) and the head.
+    one_way : bool
+        Whether only the nearest heads of tails are candidates, not the nearest tails of heads.
     """
 
     lag: int
@@ -115,6 +120,7 @@ class Search:
     tails: NDArray[np.bool_] | None = None
     heads: NDArray[np.bool_] | None = None
     radius: float | NDArray[np.float64] = np.inf
+    one_way: bool = False
 
 
 def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.int64]:
@@ -148,8 +154,12 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
     asking = np.flatnonzero(movie.frame[tails] < movie.frames - search.lag)
     asked = np.flatnonzero(movie.frame[heads] >= search.lag) + len(tails)
     found, reach = [], np.broadcast_to(np.square(search.radius), len(movie))
-    for rows, offset in ((asking, shift), (asked, -shift)):
-        near, square = nearest(places, start, rows, search.count, offset=offset, workers=workers)
+    farthest = float(np.max(search.radius, initial=0))
+    ways = ((asking, shift), (asked, -shift))[: 1 if search.one_way else 2]
+    for rows, offset in ((part, way) for every, way in ways for part in _parts(every)):
+        near, square = nearest(
+            places, start, rows, search.count, offset=offset, within=farthest, workers=workers
+        )  # fmt: skip
         rank, place = np.nonzero(near >= 0)
         pair = (rows[rank], near[rank, place].astype(np.int64))
         first, second = pair if offset > 0 else pair[::-1]
@@ -157,3 +167,8 @@ def pairs_near(movie: Movie, search: Search, *, workers: int = 1) -> NDArray[np.
         within = square[rank, place] <= reach[tail]
         found.append(tail[within] * len(movie) + head[within])
     return distinct(found)
+
+
+def _parts(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows whose neighbours are held at once."""
+    return np.array_split(rows, 1 + len(rows) // _AT_ONCE)

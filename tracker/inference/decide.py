@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..assignment.exact_margins import exact_margins
 from ..assignment.gains import best_pairs
 from ..linking import Links
+from ..model.movie import TINY
 from .candidates import Candidates
 
 _CERTAIN = 1e-6
@@ -58,22 +59,28 @@ def decide(
     >>> decide(some, np.array([0.8, 0.1, 0.15])).pairs.tolist()
     [[0, 2]]
     """
-    count = len(candidates.row_start) - 1
     truth = float(probability.sum()) if expected is None else expected
     threshold = half_f1(probability, truth)
     useful = np.flatnonzero(probability > threshold)
-    start = np.searchsorted(useful, candidates.row_start)
+    tail, head = candidates.tail[useful], candidates.head[useful]
     gain = log_odds(probability[useful]) - log_odds(threshold)
-    answer, unit = best_pairs(start, candidates.head[useful], gain, (count, count), solver)
-    margin = exact_margins(answer) if exact else answer.margin
-    source = np.flatnonzero(answer.col_of_row >= 0)
-    pair = source * np.int64(count) + answer.col_of_row[source]
-    kept = np.searchsorted(candidates.key()[useful], pair)
-    pairs = np.column_stack([source, answer.col_of_row[source].astype(np.int64)])
-    return Links(
-        pairs, -gain[kept], margin[source] * unit, float(answer.gap * unit),
-        probability=probability[useful[kept]],
-    )  # fmt: skip
+    contested = np.flatnonzero(_contested(tail) | _contested(head))
+    margin, kept, gap = gain.copy(), np.ones(len(useful), np.bool_), 0.0
+    if len(contested):  # links without a rival need no solver
+        rows, row = np.unique(tail[contested], return_inverse=True)
+        columns, column = np.unique(head[contested], return_inverse=True)
+        start, shape = np.searchsorted(row, np.arange(len(rows) + 1)), (len(rows), len(columns))
+        answer, unit = best_pairs(start, column.astype(np.int32), gain[contested], shape, solver)
+        least = exact_margins(answer) if exact else answer.margin
+        kept[contested] = answer.col_of_row[row] == column
+        margin[contested], gap = least[row] * unit, float(answer.gap * unit)
+    pairs = np.column_stack([tail[kept], head[kept]]).astype(np.int64)
+    return Links(pairs, -gain[kept], margin[kept], gap, probability=probability[useful[kept]])
+
+
+def _contested(end: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """(E,) whether another link has the same end."""
+    return np.asarray(np.bincount(end)[end] > 1)
 
 
 def log_odds(probability: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -96,5 +103,5 @@ def half_f1(probability: NDArray[np.float64], truth: float) -> float:
     threshold = 0.5
     for _ in range(_ROUNDS):
         above = probability[probability > threshold]
-        threshold = float(above.sum()) / max(len(above) + truth, 1e-9)
+        threshold = float(above.sum()) / max(len(above) + truth, TINY)
     return threshold

@@ -17,16 +17,38 @@ import math
 import numpy as np
 from numba import njit
 
+from .powers_cpu import LOG2, exp2, log2
+
 LEAST_WEIGHT = 1e-3  # error level: components of a mixture below this weight are not followed
 FARTHEST = 600.0  # guard: squared standard deviations beyond which the exponential underflows
 NOTHING = 1e-290  # guard: likelihood that is none
 TWO_PI = 2 * math.pi
+HALF_TURN = -0.5 / LOG2  # exp(-q / 2) is 2 to the power of this times q
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
+@njit(nogil=True, cache=True, error_model="numpy")
+def prepare_links(
+    first, last, links, delay, survival, density, rivals, omega, prior, exclusion, ahead, back
+):  # pragma: no cover
+    """Write what a sweep needs of links first:last beside their places, all (E,) f4.
+
+    links is of tail, head, lag (E,) i4; survival of (N,) f8 forward and backward; rivals (2, E) f8. Written:
+    prior, the probability of the lag and of survival over the density; exclusion, ahead and back: as
+    `Places` and `Direction` have them.
+    """
+    tail, head, lag = links
+    onward, backward = survival
+    for f in range(first, last):
+        i, j, both = tail[f], head[f], rivals[0, f] * rivals[1, f]
+        prior[f] = delay[lag[f] - 1] * math.sqrt(onward[i] * backward[j]) / density[j]
+        least = exp2(-omega * log2(both))
+        exclusion[f] = least
+        ahead[f], back[f] = least * rivals[1, f], least * rivals[0, f]
+
+
+@njit(error_model="numpy", inline="always")
+def predicted(a, variance, scale, lag, start, way, x, s, xx, xs, ss):  # pragma: no cover
     """State `lag` intervals on in a class of correlation a: start, start + way, …"""
-    x, s, xx, xs, ss = state
     q = variance * (1 - a * a)
     for k in range(lag):
         g = scale[start + way * k]
@@ -39,173 +61,155 @@ def predicted(a, variance, scale, lag, start, way, state):  # pragma: no cover
     return x, s, xx, xs, ss
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def fresh_weights(i, lag, steps, side, messages, stay, fresh):  # pragma: no cover
+@njit(error_model="numpy", inline="always")
+def fresh_weights(
+    i, lag, renewal, share, entry, in_start, in_link, weight, none, stay, fresh
+):  # pragma: no cover
     """Write the weights of a step drawn anew: of a track that begins at i, or of one that renews there.
 
-    stay (K,) is the probability of no renewal over `lag` intervals; fresh (K,) are the weights.
+    rates are renewal, share and entry (K,); none is the weight of no incoming link. Written: stay (K,), the
+    probability of no renewal over `lag` intervals, and fresh (K,), the weights.
     """
-    in_start, in_link, weight = side.in_start, side.in_link, messages.weight
     renewed = 0.0
     for c in range(len(stay)):
         stay[c] = 1.0
         for _ in range(lag):
-            stay[c] *= 1 - steps.renewal[c]
+            stay[c] *= 1 - renewal[c]
         for p in range(in_start[i], in_start[i + 1]):
             renewed += weight[in_link[p], c] * (1 - stay[c])
     for c in range(len(stay)):
-        fresh[c] = steps.share[c] * messages.fresh[i] + steps.entry[c] * renewed
+        fresh[c] = share[c] * none + entry[c] * renewed
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _updated(m, noise, a, variance, scale, lag, start, way, state, part):  # pragma: no cover
-    """Write component m: its state (D, 5), `lag` intervals on, updated by a detection there.
+@njit(error_model="numpy", inline="always")
+def _update(part, m, d, noise, x, s, xx, xs, ss):  # pragma: no cover
+    """Write axis d of component m, a state updated by a detection there; returns the innovation's variance.
 
     part (M, D, 8) f8: mean x and s, precision of the innovation, 1 - gain of x, gain of s, covariances xx,
-    xs, ss after the update. Returns the norm of the Gaussian.
+    xs, ss after the update.
     """
-    det = 1.0
-    for d in range(len(noise)):
-        one = (state[d, 0], state[d, 1], state[d, 2], state[d, 3], state[d, 4])
-        x, s, xx, xs, ss = predicted(a, variance[d], scale, lag, start, way, one)
-        spread = xx + noise[d]
-        precision = 1 / spread
-        det *= TWO_PI * spread
-        gain_x, gain_s = xx * precision, xs * precision
-        part[m, d, 0], part[m, d, 1], part[m, d, 2] = x, s, precision
-        part[m, d, 3], part[m, d, 4] = 1 - gain_x, gain_s
-        part[m, d, 5], part[m, d, 6] = xx - xx * gain_x, xs - xs * gain_x
-        part[m, d, 7] = ss - xs * gain_s
-    return 1 / math.sqrt(det)
+    spread = xx + noise
+    precision = 1 / spread
+    gain_x, gain_s = xx * precision, xs * precision
+    part[m, d, 0], part[m, d, 1], part[m, d, 2] = x, s, precision
+    part[m, d, 3], part[m, d, 4] = 1 - gain_x, gain_s
+    part[m, d, 5], part[m, d, 6] = xx - xx * gain_x, xs - xs * gain_x
+    part[m, d, 7] = ss - xs * gain_s
+    return spread
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _components(i, lag, start, steps, side, messages, stay, which, weight, part):  # pragma: no cover
-    """Components (link, class) of detection i after the K of fresh steps; returns how many there are in all.
-
-    Written: which (M,) i8, class; weight (M,) f8, times the norm of the Gaussian; part as in `_updated`.
-    """
-    in_start, in_link, known, state = side.in_start, side.in_link, messages.weight, messages.state
-    noise, scale, variance, correlation = steps.noise, steps.step_scale, steps.variance, steps.correlation
-    m = len(stay)
-    for p in range(in_start[i], in_start[i + 1]):
-        e = in_link[p]
-        for c in range(len(stay)):
-            w = known[e, c] * stay[c]
-            if w >= LEAST_WEIGHT:
-                which[m] = c
-                weight[m] = w * _updated(
-                    m, noise, correlation[c], variance[c], scale, lag, start, side.way, state[e, c], part
-                )
-                m += 1
-    return m
-
-
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _incoming(i, side, messages):  # pragma: no cover
+@njit(error_model="numpy", inline="always")
+def _normalise(i, in_start, in_link, rivals, n, likelihood, weight, fresh, total):  # pragma: no cover
     """Write the weights of the links that come in to detection i, and of none: fractional messages."""
-    in_start, in_link, own, rival = side.in_start, side.in_link, side.own, side.rival
-    weight, likelihood = messages.weight, messages.likelihood
-    norm = side.alone[i]
-    classes = weight.shape[1]
+    norm = n
     for p in range(in_start[i], in_start[i + 1]):
         e = in_link[p]
-        pull = (own[e] * rival[e]) ** side.power / rival[e]
-        for c in range(classes):
-            w = likelihood[e, c] * pull
-            weight[e, c] = w
-            norm += w
-    messages.total[i] = norm
-    share = 1 / norm
-    messages.fresh[i] = side.alone[i] * share
+        for c in range(weight.shape[1]):
+            norm += likelihood[e, c] * rivals[e]
+    total[i], fresh[i] = norm, n / norm
     for p in range(in_start[i], in_start[i + 1]):
         e = in_link[p]
-        for c in range(classes):
-            weight[e, c] *= share
+        for c in range(weight.shape[1]):
+            weight[e, c] = likelihood[e, c] * rivals[e] / norm
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
-def _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state):  # pragma: no cover
-    """Write the likelihood of link f, apart from its prior, and its state: the moment match of m components.
-
-    gap (D,) f8 from the far end; mass (K,), total (K, D, 5) f8 are room for sums.
-    """
-    axes = len(gap)
+@njit(error_model="numpy", inline="always")
+def _match_moments(f, noise, variance, mass, total, state):  # pragma: no cover
+    """Write the state of link f: the moments of the components whose sums are mass (K,), total (K, D, 5)."""
     for c in range(len(mass)):
-        mass[c] = 0
-        for d in range(axes):
-            for k in range(5):
-                total[c, d, k] = 0
-    for k in range(m):
-        quad = 0.0
-        for d in range(axes):
-            x = gap[d] + part[k, d, 0]
-            quad += x * x * part[k, d, 2]
-        if quad > FARTHEST or weight[k] == 0:
-            continue
-        w = weight[k] * math.exp(-0.5 * quad)
-        c = which[k]
-        mass[c] += w
-        for d in range(axes):
-            x = gap[d] + part[k, d, 0]
-            s = part[k, d, 1] - part[k, d, 4] * x
-            x *= part[k, d, 3]
-            total[c, d, 0] += w * x
-            total[c, d, 1] += w * s
-            total[c, d, 2] += w * (part[k, d, 5] + x * x)
-            total[c, d, 3] += w * (part[k, d, 6] + x * s)
-            total[c, d, 4] += w * (part[k, d, 7] + s * s)
-    for c in range(len(mass)):
-        likelihood[f, c] = mass[c]
         if mass[c] < NOTHING:
+            for d in range(len(noise)):
+                state[f, c, d, 0], state[f, c, d, 1], state[f, c, d, 3] = 0.0, 0.0, 0.0
+                state[f, c, d, 2], state[f, c, d, 4] = noise[d], variance[c, d]
             continue
-        share = 1 / mass[c]
-        for d in range(axes):
-            x, s = total[c, d, 0] * share, total[c, d, 1] * share
+        factor = 1 / mass[c]
+        for d in range(len(noise)):
+            x, s = total[c, d, 0] * factor, total[c, d, 1] * factor
             state[f, c, d, 0], state[f, c, d, 1] = x, s
-            state[f, c, d, 2] = total[c, d, 2] * share - x * x
-            state[f, c, d, 3] = total[c, d, 3] * share - x * s
-            state[f, c, d, 4] = total[c, d, 4] * share - s * s
+            state[f, c, d, 2] = total[c, d, 2] * factor - x * x
+            state[f, c, d, 3] = total[c, d, 3] * factor - x * s
+            state[f, c, d, 4] = total[c, d, 4] * factor - s * s
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def filter_rows(blocks, steps, places, side, messages):  # pragma: no cover
     """One sweep in one direction over blocks of rows, (B, 2) i8, whose frames follow on one another."""
     when, away, prior, lags = places.when, places.away, places.prior, places.lag
-    out_start, out_link, way = side.out_start, side.out_link, side.way
+    in_start, in_link, out_start, out_link = side.in_start, side.in_link, side.out_start, side.out_link
+    way, rivals, n = side.way, side.rivals, side.n
     noise, variance, likelihood, state = steps.noise, steps.variance, messages.likelihood, messages.state
+    correlation, scale, known = steps.correlation, steps.step_scale, messages.weight
     classes, axes = variance.shape[0], len(noise)
     room = (side.most + 1) * classes
     which, weight, part = np.empty(room, np.int64), np.empty(room), np.empty((room, axes, 8))
     stay, fresh, norm, mass = np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes)
-    total, gap, begin = np.empty((classes, axes, 5)), np.empty(axes), np.zeros((axes, 5))
+    total = np.empty((classes, axes, 5))
+    renewal, share, entry = steps.renewal, steps.share, steps.entry
+    none, total_of = messages.fresh, messages.total
     last_lag, last_start = 0, -1  # those of the fresh steps in `part`
     for b in range(len(blocks)):
         for i in range(blocks[b, 0], blocks[b, 1]):
-            _incoming(i, side, messages)
+            _normalise(i, in_start, in_link, rivals, n[i], likelihood, known, none, total_of)
             start = when[i] if way > 0 else when[i] - 1
             lag, m = 0, 0
             for o in range(out_start[i], out_start[i + 1]):
                 f = out_link[o]
                 if lags[f] != lag:
                     lag = np.int64(lags[f])
-                    fresh_weights(i, lag, steps, side, messages, stay, fresh)
-                    for c in range(classes):
-                        if lag != last_lag or start != last_start:
+                    fresh_weights(
+                        i, lag, renewal, share, entry, in_start, in_link, known, none[i], stay, fresh
+                    )
+                    m = 0
+                    for p in range(in_start[i] - 1, in_start[i + 1]):  # the first is no link: fresh steps
+                        e = np.int64(in_link[p]) if p >= in_start[i] else np.int64(-1)
+                        for c in range(classes):
+                            w = known[e, c] * stay[c] if e >= 0 else fresh[c]
+                            if (
+                                e < 0 and lag == last_lag and start == last_start
+                            ):  # as for the detection before
+                                weight[m] = w * norm[c] if w >= LEAST_WEIGHT * share[c] else 0.0
+                                m += 1
+                                continue
+                            if e >= 0 and w < LEAST_WEIGHT:
+                                continue
+                            det, a = 1.0, correlation[c]
                             for d in range(axes):
-                                begin[d, 2], begin[d, 4] = noise[d], variance[c, d]
-                            a, scale = steps.correlation[c], steps.step_scale
-                            which[c] = c
-                            norm[c] = _updated(c, noise, a, variance[c], scale, lag, start, way, begin, part)
-                        weight[c] = fresh[c] * norm[c] if fresh[c] >= LEAST_WEIGHT * steps.share[c] else 0.0
+                                x, s, xx, xs, ss = 0.0, 0.0, noise[d], 0.0, variance[c, d]
+                                if e >= 0:
+                                    x, s = np.float64(state[e, c, d, 0]), np.float64(state[e, c, d, 1])
+                                    xx, xs = np.float64(state[e, c, d, 2]), np.float64(state[e, c, d, 3])
+                                    ss = np.float64(state[e, c, d, 4])
+                                x, s, xx, xs, ss = predicted(
+                                    a, variance[c, d], scale, lag, start, way, x, s, xx, xs, ss
+                                )
+                                det *= TWO_PI * _update(part, m, d, noise[d], x, s, xx, xs, ss)
+                            which[m], height = c, 1 / math.sqrt(det)
+                            if e < 0:
+                                norm[c] = height
+                                w = w if w >= LEAST_WEIGHT * share[c] else 0.0
+                            weight[m] = w * height
+                            m += 1
                     last_lag, last_start = lag, start
-                    m = _components(i, lag, start, steps, side, messages, stay, which, weight, part)
-                for d in range(axes):
-                    gap[d] = way * away[f, d]
-                _likelihood(f, gap, m, which, weight, part, mass, total, likelihood, state)
+                mass[:] = 0
+                total[:] = 0
+                for k in range(m):
+                    quad = 0.0
+                    for d in range(axes):
+                        x = way * away[f, d] + part[k, d, 0]
+                        quad += x * x * part[k, d, 2]
+                    if quad > FARTHEST or weight[k] == 0:
+                        continue
+                    w, c = weight[k] * exp2(HALF_TURN * quad), which[k]
+                    mass[c] += w
+                    for d in range(axes):
+                        x = way * away[f, d] + part[k, d, 0]
+                        s = part[k, d, 1] - part[k, d, 4] * x
+                        x *= part[k, d, 3]
+                        total[c, d, 0] += w * x
+                        total[c, d, 1] += w * s
+                        total[c, d, 2] += w * (part[k, d, 5] + x * x)
+                        total[c, d, 3] += w * (part[k, d, 6] + x * s)
+                        total[c, d, 4] += w * (part[k, d, 7] + s * s)
+                _match_moments(f, noise, variance, mass, total, state)
                 for c in range(classes):
-                    if likelihood[f, c] < NOTHING:
-                        for d in range(axes):
-                            state[f, c, d, 0], state[f, c, d, 1], state[f, c, d, 3] = 0.0, 0.0, 0.0
-                            state[f, c, d, 2], state[f, c, d, 4] = noise[d], variance[c, d]
-                    likelihood[f, c] *= prior[f]
+                    likelihood[f, c] = mass[c] * prior[f]

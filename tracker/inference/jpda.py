@@ -12,6 +12,7 @@ with C likewise over columns. The exponent 1 is belief propagation as Williams a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,8 +25,9 @@ from ..model.advection import displaced
 from ..model.movie import Movie, summed
 from .blocks import BLOCK, blocks, in_blocks
 from .candidates import Candidates
-from .filter_cpu import filter_rows
-from .propagation_cpu import compete
+from .filter_cpu import filter_rows, prepare_links
+from .powers_cpu import raised
+from .propagation_cpu import begin, compete
 from .records import Direction, Messages, Moments, Places, Steps
 from .smoother_cpu import future_as_observations, smooth_rows
 
@@ -81,21 +83,29 @@ def sweep(
     movie: Movie,
     model: Model,
     candidates: Candidates,
+    away: NDArray[np.float32],
     rivals: NDArray[np.float64],
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> Sweep:
-    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones."""
+    """One sweep under a model, starting from the rivals (2, E) of the previous sweep, or from ones.
+
+    away (E, D) is the place of the tail, moved by the flow, from the head: `displacements`. `none` (2 of
+    (N,)) replaces the weights of no successor and no predecessor by those of the model and of divisions.
+    """
     rivals = rivals.copy()
-    none, steps = _nones(movie, model), _steps(movie, model)
-    places = _places(movie, model, candidates, workers)
+    none, steps = none or no_link(movie, model), _steps(movie, model)
     death, birth = none
-    behind, ahead = directions = _directions(candidates, none, rivals, omega)
+    places, weights = _places(movie, model, candidates, (away, rivals, omega), workers)
+    behind = _direction(candidates, 1, birth, weights[0], omega)
+    ahead = _direction(candidates, -1, death, weights[1], omega)
+    directions = behind, ahead
     past, future = _filtered(movie, steps, places, directions, workers)
     sums = past.likelihood.sum(axis=1), future.likelihood.sum(axis=1)
-    factor = np.empty_like(future.weight)
+    factor = np.empty_like(future.likelihood)
     ratio = np.empty(candidates.size)
     moments = _moments(candidates.size if with_moments else 0, steps)
 
@@ -153,20 +163,28 @@ def propagate(
     workers : int
         Threads; they do not change the result.
     """
-    rows, columns = rivals
-    count, (last, first) = len(candidates.row_start) - 1, [weight ** (1 / omega) for weight in none]
-    of_rows, of_columns = candidates[3:5], candidates[5:]
+    R, C = rivals
     moved = np.ones((2, candidates.size), np.uint8)
-    by_row = partial(_half_round, (*of_rows, ratio, last, rows, columns, 1 - omega, *moved))
-    by_column = partial(_half_round, (*of_columns, ratio, first, columns, rows, 1 - omega, *moved[::-1]))
+    by_row = _half(candidates[3:5], none[0], ratio, (R, C), omega, moved)
+    by_column = _half(candidates[5:], none[1], ratio, (C, R), omega, moved[::-1])
     for _ in range(rounds):
-        in_blocks(by_row, count, workers)
-        if not sum(in_blocks(by_column, count, workers)):
+        in_blocks(*by_row, workers)
+        if not sum(in_blocks(*by_column, workers)):
             break
 
 
+def _half(
+    segments: tuple, none: NDArray[np.float64], ratio: NDArray[np.float64], rivals: tuple, omega: float,
+    moved: NDArray[np.uint8],
+) -> tuple[Callable[[tuple[int, int]], int], int]:  # fmt: skip
+    """What passes over blocks of contested rows, or columns, and their number; rivals: own, of others."""
+    n, (start, link) = raised(none, 1 / omega), segments
+    contested = begin(start, link, n, rivals[0], moved[0])
+    return partial(_half_round, (contested, *segments, ratio, n, *rivals, omega, *moved)), len(contested)
+
+
 def _half_round(arrays: tuple, block: tuple[int, int]) -> int:
-    """How many links of a block of segments moved."""
+    """How many links of a block of contested segments moved."""
     return int(compete(*block, *arrays))
 
 
@@ -174,7 +192,7 @@ def marginals(
     ratio: NDArray[np.float64], rivals: NDArray[np.float64], omega: float = 1.0
 ) -> NDArray[np.float64]:
     """(E,) link probabilities from likelihood ratios (E,) and rivals (2, E)."""
-    return ratio / (ratio + (rivals[0] * rivals[1]) ** omega)
+    return ratio / (ratio + raised(rivals[0] * rivals[1], omega))
 
 
 def log_evidence(candidates: Candidates, found: Sweep, clutter: float) -> float:
@@ -201,45 +219,54 @@ def _steps(movie: Movie, model: Model) -> Steps:
     )  # fmt: skip
 
 
-def _places(movie: Movie, model: Model, candidates: Candidates, workers: int) -> Places:
-    around, delay, (tail, head, lag, *_) = model.surroundings, model.association.delay, candidates
-    survival = np.sqrt(around.survival[tail] * around.survival_back[head])
-    prior = delay[lag - 1] * survival / movie.density[head]
+def displacements(
+    movie: Movie, flow: NDArray[np.float64], candidates: Candidates, workers: int
+) -> NDArray[np.float32]:
+    """(E, D) the places of tails, moved by the flow, from their heads."""
+    tail, head, lag, *_ = candidates
     away = movie.position[tail] - movie.position[head]
-    away += displaced(movie, around.flow, (tail, lag), workers=workers)
+    away += displaced(movie, flow, (tail, lag), workers=workers)
+    return away.astype(np.float32)
+
+
+def _places(
+    movie: Movie,
+    model: Model,
+    candidates: Candidates,
+    links: tuple[NDArray[np.float32], NDArray[np.float64], float],
+    workers: int,
+) -> tuple[Places, NDArray[np.float32]]:
+    """The movie, and weights (2, E) of links where they come in; links are away, rivals, omega."""
+    (away, rivals, omega), around, (tail, head, lag, *_) = links, model.surroundings, candidates
+    made = np.empty((4, candidates.size), np.float32)
+    survival = around.survival, around.survival_back
+
+    def prepare(block: tuple[int, int]) -> None:
+        ends, delay = (tail, head, lag), model.association.delay
+        prepare_links(*block, ends, delay, survival, movie.density, rivals, omega, *made)
+
+    in_blocks(prepare, candidates.size, workers)
     between = lag if movie.time is None else (movie.when[head] - movie.when[tail]).astype(np.int32)
-    return Places(movie.when, away, prior, between)
+    return Places(movie.when, away, made[0], made[1], between), made[2:]
 
 
-def _nones(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def no_link(movie: Movie, model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(N,) probabilities of no successor, and of no predecessor."""
     around = model.surroundings
     death = model.association.death(movie.left, around.survival)
     return death, model.association.birth(movie.frame, around.survival_back)
 
 
-def _directions(
-    candidates: Candidates,
-    none: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rivals: NDArray[np.float64],
-    omega: float,
-) -> tuple[Direction, Direction]:
-    """Forward and backward; none (N,) of a successor, of a predecessor; rivals (2, E) of rows and columns."""
-    death, birth = none
-    return _direction(candidates, 1, birth, rivals, omega), _direction(candidates, -1, death, rivals, omega)
-
-
 def _direction(
-    candidates: Candidates, way: int, none: NDArray[np.float64], rivals: NDArray[np.float64], omega: float
+    candidates: Candidates, way: int, none: NDArray[np.float64], weights: NDArray[np.float32], omega: float
 ) -> Direction:
-    """The forward (1) or the backward (-1) direction; rivals (2, E) of rows and of columns."""
+    """The forward (1) or the backward (-1) direction; weights (E,) of the links that come in."""
     rows = (candidates.row_start, candidates.row_link)
     columns = (candidates.column_start, candidates.column_link)
     incoming, outgoing = (columns, rows) if way > 0 else (rows, columns)
-    own, rival = (rivals[1], rivals[0]) if way > 0 else (rivals[0], rivals[1])
     far = candidates.head if way > 0 else candidates.tail
     most = int(np.diff(incoming[0]).max(initial=0))
-    return Direction(*incoming, *outgoing, far, way, none ** (1 / omega), 1 - omega, own, rival, most)
+    return Direction(*incoming, *outgoing, far, way, raised(none, 1 / omega), weights, most)
 
 
 def _filtered(
@@ -274,13 +301,12 @@ def _filtered(
 def _messages(links: int, detections: int, steps: Steps) -> Messages:
     classes, axes = steps.variance.shape
     return Messages(
-        np.empty((links, classes)), np.empty((links, classes)), np.empty((links, classes, axes, 5)),
-        np.empty(detections), np.empty(detections),
+        np.empty((links, classes)), np.empty((links, classes), np.float32),
+        np.empty((links, classes, axes, 5), np.float32), np.empty(detections), np.empty(detections),
     )  # fmt: skip
 
 
 def _moments(links: int, steps: Steps) -> Moments:
     classes, axes = steps.variance.shape
-    return Moments(
-        np.empty((links, classes, 2)), np.empty((links, classes, axes, 4)), np.empty((links, axes))
-    )
+    shapes = (links, classes, 2), (links, classes, axes, 4), (links, axes)
+    return Moments(*(np.empty(shape, np.float32) for shape in shapes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,15 @@ from numpy.typing import NDArray
 from ..model import Model
 from ..model.movie import Movie, summed
 from .candidates import Candidates, candidates_of, distinct
-from .jpda import OMEGA, log_evidence, marginals, sweep
+from .jpda import OMEGA, displacements, log_evidence, marginals, sweep
 from .records import Moments
+
+
+class Displacements(NamedTuple):
+    """Places (E, D) of tails, moved by a flow (N, D), from heads: they stay while the flow does."""
+
+    flow: NDArray[np.float64]
+    away: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,8 @@ class LinkPosterior:
         Probability that a detection is clutter, the last of its track, and the first of its track.
     fresh : (N,) float64 array
         Probability, from the past alone, that a detection has no predecessor.
+    clutter_weight : (2, N) float64 array
+        Weights of clutter in rows and columns.
     log_evidence : float
         Log likelihood of the movie, relative to 'no two detections are linked'; known after a sweep with the
         exponent 1.
@@ -40,6 +50,8 @@ class LinkPosterior:
         Expected sufficient statistics of the steps; None if the last sweep did not compute them.
     sweeps : int
         Number of sweeps so far.
+    displaced : Displacements or None
+        Of the last sweep.
     """
 
     candidates: Candidates
@@ -52,10 +64,12 @@ class LinkPosterior:
     death: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     birth: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fresh: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    clutter_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
     log_evidence: float = -np.inf
     change: float = np.inf
     moments: Moments | None = None
     sweeps: int = 0
+    displaced: Displacements | None = None
 
     @classmethod
     def unknown(cls, candidates: Candidates) -> LinkPosterior:
@@ -66,10 +80,12 @@ class LinkPosterior:
         """The candidates selected by a mask (E,), ready for the next sweep; values of detections stay."""
         if keep.all():
             return self
-        none, some = np.empty(0), self.candidates.kept(keep)
+        none, some, displaced = np.empty(0), self.candidates.kept(keep), self.displaced
+        if displaced is not None:
+            displaced = displaced._replace(away=displaced.away[keep])
         return replace(
             self, candidates=some, probability=self.probability[keep], rivals=self.rivals[:, keep],
-            ratio=none, past=none, future=none, moments=None,
+            ratio=none, past=none, future=none, moments=None, displaced=displaced,
         )  # fmt: skip
 
     def with_pairs(self, key: NDArray[np.int64], frame: NDArray[np.int64]) -> LinkPosterior:
@@ -94,6 +110,7 @@ def swept(
     posterior: LinkPosterior,
     *,
     omega: float = 1.0,
+    none: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     with_moments: bool = True,
     workers: int = 1,
 ) -> LinkPosterior:
@@ -107,13 +124,20 @@ def swept(
         Provides the candidates and the initial rivals.
     omega : float
         Exponent of the weights of rivals. Only with 1 is there evidence.
+    none : two (N,) float64 arrays, optional
+        Weights of no successor and of no predecessor, as far as they are not the model's.
     with_moments : bool
         Whether the M-steps need them.
     workers : int
         Threads; they do not change the result.
     """
-    candidates, rivals = posterior.candidates, posterior.rivals
-    found = sweep(movie, model, candidates, rivals, omega=omega, with_moments=with_moments, workers=workers)
+    candidates, displaced, flow = posterior.candidates, posterior.displaced, model.surroundings.flow
+    if displaced is None or displaced.flow is not flow:
+        displaced = Displacements(flow, displacements(movie, flow, candidates, workers))
+    found = sweep(
+        movie, model, candidates, displaced.away, posterior.rivals, omega=omega, none=none,
+        with_moments=with_moments, workers=workers,
+    )  # fmt: skip
     probability = marginals(found.ratio, found.rivals, omega)
     evidence = log_evidence(candidates, found, model.association.clutter) if omega == 1 else -np.inf
     alone = 1 - summed(candidates.tail, probability, len(movie))  # no successor: death or clutter
@@ -123,9 +147,11 @@ def swept(
     return LinkPosterior(
         candidates, probability, found.rivals, found.ratio, found.past, found.future, clutter,
         death=np.maximum(alone - clutter, 0), birth=np.maximum(1 - before - clutter, 0), fresh=found.fresh,
+        clutter_weight=np.stack([found.row_none - found.death, found.column_none - found.birth]),
         log_evidence=evidence,
         change=float(np.abs(probability - posterior.probability).sum()) / max(len(movie), 1),
         moments=found.moments if with_moments else None, sweeps=posterior.sweeps + 1,
+        displaced=displaced,
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .powers_cpu import exp2, log2
+
 COUNTS = 1e-3  # guard: share of a segment below which a link's change does not count
 TOLERANCE = 1e-3  # error level: relative change of a link that counts
 
@@ -32,22 +34,40 @@ def by_head(head, start, link):  # pragma: no cover
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def compete(first, last, start, link, ratio, alone, own, other, power, moved, seen):  # pragma: no cover
-    """One half round over segments first:last; returns how many links moved.
+def begin(start, link, n, R, moved):  # pragma: no cover
+    """Write the competitors of links that are alone in their segment; returns the other segments (S,) i4.
 
-    start (N + 1,) i8 and link (E,) i4 are the segments; ratio (E,) f8; alone (N,) f8 the weight of no link
-    to the power 1 / omega; other (E,) f8 what competes in the segments of the other side; power 1 - omega;
-    seen (E,) u1 whether other moved in the last half round. Written: own (E,), and moved (E,) u1 likewise.
+    start (N + 1,) i8 and link (E,) i4 are the segments; n (N,) f8 the weight of no link to the power
+    1 / omega. Written: R (E,) f8, and moved (E,) u1, 0 of those alone.
+    """
+    contested = 0
+    for i in range(len(n)):
+        contested += start[i + 1] - start[i] > 1
+    some, k = np.empty(contested, np.int32), 0
+    for i in range(len(n)):
+        if start[i + 1] - start[i] == 1:
+            R[link[start[i]]], moved[link[start[i]]] = n[i], 0
+        elif start[i + 1] - start[i] > 1:
+            some[k] = i
+            k += 1
+    return some
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def compete(first, last, some, start, link, G, n, R, C, omega, moved, seen):  # pragma: no cover
+    """One half round over segments some[first:last]; returns how many links moved.
+
+    some (S,) i4, start (N + 1,) i8 and link (E,) i4 are the segments; G (E,) f8 the likelihood ratios; n
+    (N,) f8 the weight of no link to the power 1 / omega; C (E,) f8 what competes in the segments of the other
+    side; seen (E,) u1 whether C moved in the last half round. Written: R (E,), and moved (E,) u1 likewise.
     """
     moves, most = 0, 0
-    for i in range(first, last):
-        most = max(most, start[i + 1] - start[i])
+    for k in range(first, last):
+        most = max(most, start[some[k] + 1] - start[some[k]])
     pull = np.empty(most)
-    for i in range(first, last):
-        total, begin, end = alone[i], start[i], start[i + 1]
-        if end == begin + 1:
-            own[link[begin]], moved[link[begin]] = total, 0
-            continue
+    for k in range(first, last):
+        i = some[k]
+        total, begin, end = n[i], start[i], start[i + 1]
         still = True
         for p in range(begin, end):
             still = still and not (moved[link[p]] or seen[link[p]])
@@ -55,12 +75,12 @@ def compete(first, last, start, link, ratio, alone, own, other, power, moved, se
             continue
         for p in range(begin, end):
             f = link[p]
-            pull[p - begin] = ratio[f] * (own[f] * other[f]) ** power / other[f]
+            pull[p - begin] = G[f] / C[f] * exp2((1 - omega) * log2(R[f] * C[f]))
             total += pull[p - begin]
         for p in range(begin, end):
             f = link[p]
-            new = max(total - pull[p - begin], alone[i])
-            moved[f] = pull[p - begin] > COUNTS * total and abs(new - own[f]) > TOLERANCE * new
+            new = max(total - pull[p - begin], n[i])
+            moved[f] = pull[p - begin] > COUNTS * total and abs(new - R[f]) > TOLERANCE * new
             moves += moved[f]
-            own[f] = new
+            R[f] = new
     return moves

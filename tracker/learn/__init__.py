@@ -25,22 +25,26 @@ from numpy.typing import NDArray
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
 from ..model.movie import Movie
-from .em import expecting_gaps, fit, longer, with_evidence, with_gaps
+from .em import expecting_gaps, fit, longer, with_evidence, with_gaps, wrong_share
 from .field import Fields
 from .lagged import by_moments
 from .options import LearnOptions
-from .sample import sample_of
+from .sample import part_of, sample_of
 from .starts import (
     FirstOrder,
     first_candidates,
     first_order,
     narrowed,
-    part_of,
     split,
     start_models,
     whitened,
 )
 from .whole import spread
+
+_CROWDED = 0.05
+"""Error level: expected share of wrong links above which more classes are tried over the whole movie, too."""
+_LAST_SWEEPS = 2, 4
+"""Guard: sweeps under the last model; and in crowds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +135,12 @@ def _fitted(
         model = options.fixed.held(movie, expecting_gaps(found.model))
         start = with_gaps(movie, model, found.posterior, options)
         found = _Fit(*fit(movie, model, start, fields, options.last_rounds, options))
-        found, start = _with_longer_gaps(movie, _judged(movie, found, options), start, fields, options)
-    else:
-        found = _judged(movie, found, options)
-    found = _with_classes(movie, found, start, fields, options)
-    return movie, found.model, settled(movie, found.model, found.posterior, workers=options.workers)
+        found, start = _with_longer_gaps(movie, found, start, fields, options)
+    crowded = wrong_share(found.posterior) > _CROWDED
+    if crowded:  # elsewhere the classes are those of the part
+        found = _with_classes(movie, _judged(movie, found, options), start, fields, options)
+    last, sweeps = found.posterior, _LAST_SWEEPS[crowded]
+    return movie, found.model, settled(movie, found.model, last, sweeps=sweeps, workers=options.workers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +165,16 @@ def _started(movie: Movie, first: FirstOrder, fields: Fields, options: LearnOpti
     The last model of the part has little noise and separate classes. Before links are known it leads EM
     astray, so the model of the best start comes first.
     """
-    part, rows = part_of(movie, first, options.trial)
-    if len(rows) == len(movie):
+    part, links, sample = part_of(movie, first.posterior, options.trial)
+    if len(part) == len(movie):
         return _best_start(movie, first, fields, options)[-1]
-    found = _best_start(*part, Fields.of(part[0], workers=options.workers), options)
+    part_first = FirstOrder(links, first.share, first.flow[sample.rows])
+    found = _best_start(part, part_first, Fields.of(part, workers=options.workers), options)
     scale, around = np.ones(len(movie.intervals)), Surroundings.uniform(first.flow)
     posterior = narrowed(first.posterior)
     for known in (one.model for one in found):
         model = Model(replace(known.motion, step_scale=scale), known.association, around)
-        model, posterior = fit(movie, model, posterior, fields, options.trial_rounds, options)
+        model, posterior = fit(movie, model, posterior, fields, max(options.trial_rounds // 2, 1), options)
         scale, around = model.motion.step_scale, model.surroundings
     return _Fit(model, posterior)
 
@@ -214,14 +220,15 @@ def _with_longer_gaps(
 
     They are kept only if the criterion grows: in a crowd chance links seem to be over gaps of any length.
     """
-    most = min(options.most_lag, movie.frames - 1)
-    while True:
-        model = replace(found.model, association=longer(found.model.association, most))
+    while options.longest_lag is None:
+        model = replace(found.model, association=longer(found.model.association, movie.frames - 1))
         if model.association.longest == found.model.association.longest:
-            return found, start
+            break
+        found = _judged(movie, found, options)
         candidates = with_gaps(movie, model, found.posterior, options)
         other = _Fit(*fit(movie, model, candidates, fields, options.last_rounds, options))
         other = _judged(movie, other, options)
         if other.criterion <= found.criterion:
-            return found, start
+            break
         found, start = other, candidates
+    return found, start

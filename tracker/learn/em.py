@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain, cycle
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from ..inference.jpda import OMEGA
 from ..inference.posterior import LinkPosterior, swept
 from ..model import AssociationModel, Model
 from ..model.advection import advected
-from ..model.gate import predicted, reaches
+from ..model.gate import CHANCE, predicted, reaches
 from ..model.movie import Movie, summed
 from .field import Fields
 from .m_steps import maximised, over_one_interval
@@ -22,8 +24,6 @@ _FEWEST = 5
 """Guard: least number of rounds of EM."""
 _SETTLE = 2
 """Guard: sweeps with the last model, so that its evidence is computed from converged messages."""
-_DOUBTFUL = 0.25
-"""Prior: share of wrong links from which EM takes the exponent 1, which does not favour crowds."""
 _AITKEN = 0.85
 """Guard: largest ratio of successive changes that is extrapolated."""
 _OPEN = 0.02
@@ -34,10 +34,25 @@ _CHANCE = 0.02
 """Prior: odds of a gap link against chance, from which its gate is computed."""
 _LEAST_REACH = 2.5
 """Prior: least search radius in the next frame, in spacings: some steps are much longer than most."""
-_BEYOND = 1e-3
-"""Error level: share of the links that may be over longer gaps than those searched."""
 _MISSED = 0.2
 """Prior: initial probability of one more missed frame in the search for gaps."""
+
+
+class Round(NamedTuple):
+    """What a round of EM does beside a sweep and the M-step of motion and rates.
+
+    fields: the flow and survival are renewed, and candidates dropped whose probability is below `dropped` of
+    the options times `level`; extrapolates: along the ridge of noise against steps, on which EM creeps.
+    """
+
+    fields: bool = False
+    level: float = 1.0
+    extrapolates: bool = False
+
+
+_FIRST = Round(fields=True, level=0.01), Round(fields=True, level=0.1), Round(fields=True)
+_THEN = Round(), Round(), Round(fields=True, extrapolates=True)
+"""The schedule of EM: the first three rounds, and those that are repeated afterwards."""
 
 
 def fit(
@@ -48,18 +63,17 @@ def fit(
     The evidence is not known yet; see `with_evidence`.
     """
     noises, model = [], options.fixed.held(movie, model)
-    for turn in range(rounds):
+    for turn, now in zip(range(rounds), chain(_FIRST, cycle(_THEN)), strict=False):
         posterior = swept(movie, model, posterior, omega=_omega(posterior), workers=options.workers)
         options.on_sweep(len(movie))
         if turn >= _FEWEST and posterior.change < options.still:
             break
-        renewing_fields = turn < 2 or turn % 3 == 2  # they change little in between
-        model = maximised(movie, model, posterior, fields if renewing_fields else None)
+        model = maximised(movie, model, posterior, fields if now.fields else None)
         model = options.fixed.held(movie, model)
         noises.append(np.log(model.motion.noise))
-        if renewing_fields:
-            posterior = posterior.kept(posterior.probability > options.dropped * 0.1 ** max(2 - turn, 0))
-        if turn % 3 == 2 and turn > 3:  # EM creeps along the ridge of noise against steps: extrapolate
+        if now.fields:
+            posterior = posterior.kept(posterior.probability > options.dropped * now.level)
+        if now.extrapolates:
             last, before = noises[-1] - noises[-2], noises[-2] - noises[-3]
             ratio = np.clip(last / np.where(before == 0, 1, before), 0, _AITKEN)
             noise = np.exp(noises[-1] + last * ratio / (1 - ratio))
@@ -70,17 +84,24 @@ def fit(
 
 def with_evidence(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> LinkPosterior:
     """The posterior with its evidence, of messages that have converged under this model."""
-    settled = posterior
+    last = posterior
     for _ in range(_SETTLE):
-        settled = swept(movie, model, settled, with_moments=False, workers=workers)
-    return replace(posterior, log_evidence=settled.log_evidence)
+        last = swept(movie, model, last, with_moments=False, workers=workers)
+    return replace(posterior, log_evidence=last.log_evidence)
+
+
+def wrong_share(posterior: LinkPosterior) -> float:
+    """Expected share of wrong links, each of which is right with its own probability."""
+    p = posterior.probability
+    return float((p * (1 - p)).sum() / max(p.sum(), 1.0))
 
 
 def _omega(posterior: LinkPosterior) -> float:
-    """The exponent of rivals: that of results while links are sure, and 1 where many are doubtful."""
-    p = posterior.probability
-    wrong = float((p * (1 - p)).sum() / max(p.sum(), 1.0))
-    return OMEGA + (1 - OMEGA) * min(wrong / _DOUBTFUL, 1.0)
+    """The exponent of rivals: that of results while links are sure, and 1 where many are doubtful.
+
+    p (1 - p) is a quarter at most.
+    """
+    return OMEGA + (1 - OMEGA) * min(4 * wrong_share(posterior), 1.0)
 
 
 def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: LearnOptions) -> LinkPosterior:
@@ -116,7 +137,8 @@ def with_gaps(movie: Movie, model: Model, posterior: LinkPosterior, options: Lea
 
 def _last_step(movie: Movie, model: Model, posterior: LinkPosterior) -> NDArray[np.float64]:
     """(N, D) expected displacement beside the flow over the interval before; 0 as far as it is not known."""
-    candidates, p = posterior.candidates, over_one_interval(movie, posterior)
+    candidates = posterior.candidates
+    p = posterior.probability * over_one_interval(movie, posterior)
     step = movie.position[candidates.head] - (movie.position + model.surroundings.flow)[candidates.tail]
     return np.stack([summed(candidates.head, p * column, len(movie)) for column in step.T], axis=1)
 
@@ -132,7 +154,7 @@ def expecting_gaps(model: Model) -> Model:
     association = model.association
     fall = _MISSED ** np.arange(1, association.longest)
     later = [
-        np.concatenate([delay[:1], 2 * (1 - delay[0]) * fall])
+        np.concatenate([delay[:1], (1 - delay[0]) / 2 * fall / fall.sum()])
         for delay in (association.delay, association.delay_back)
     ]
     return replace(model, association=replace(association, delay=later[0], delay_back=later[1]))
@@ -158,10 +180,10 @@ def longer(association: AssociationModel, most: int) -> AssociationModel:
     delay, lags = association.delay, association.longest
     if lags < 3 or not delay[-1] > 0:
         return association
-    fall = min(float(delay[-1] / delay[-2]), 1 - _BEYOND)
-    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), _BEYOND)
-    more = int(np.ceil(np.log(max(beyond, _BEYOND) / _BEYOND) / -np.log(fall)))
-    more = max(min(more, most - lags), 0)
+    fall = min(float(delay[-1] / delay[-2]), 1 - CHANCE)
+    beyond = float(delay[-1]) * fall / (1 - fall) / max(float(delay.sum()), CHANCE)
+    more = int(np.ceil(np.log(max(beyond, CHANCE) / CHANCE) / -np.log(fall)))
+    more = max(min(more, lags, most - lags), 0)  # no farther beyond than was seen
     tail = fall ** np.arange(1, more + 1)
     ahead, back = (np.append(each, each[-1] * tail) for each in (association.delay, association.delay_back))
     return replace(association, delay=ahead, delay_back=back)

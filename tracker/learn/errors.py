@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior, swept
-from ..model import Model
-from ..model.movie import Movie, summed, weighted
-from .m_steps import motion_step, over_one_interval
+from ..model import Model, Surroundings
+from ..model.movie import Movie, weighted
+from .m_steps import motion_step, sums_of
+from .sample import part_of
 
 _GROUPS = 8
 """Prior: number of groups of tracks; the relative accuracy of an error is then a quarter."""
@@ -23,6 +24,8 @@ _AWAY = 1.1
 """Guard: relative change of the noise in the measurement of the convergence rate."""
 _SETTLING = 6
 """Guard: iterations of EM after which a change of the noise decays evenly: .87 to .9 of .9 to .91."""
+_FEW = 4_000
+"""Guard: detections over which it is measured."""
 _SLOWEST = 0.98
 """Guard: largest accepted convergence rate."""
 
@@ -71,31 +74,28 @@ def standard_errors(
     """
     posterior = swept(movie, model, posterior, workers=workers)
     assert posterior.moments is not None
-    group, p = _groups(movie, posterior), posterior.probability
-    moments, once = posterior.moments, over_one_interval(movie, posterior)
-    of_link = group[posterior.candidates.tail]
-    squares = (moments.square + moments.fresh_square).sum(axis=1)
-    products = (moments.product / model.motion.variance).sum(axis=(1, 2))
-    normed = (moments.before_square / model.motion.variance).sum(axis=(1, 2))
+    axes, group = movie.axes, _groups(movie, posterior)
+    found = sums_of(movie, model.motion, posterior, group, _GROUPS)
+    late, fresh, product, early = np.moveaxis(found.sums, 3, 0)
+    squares = (late + fresh).sum(axis=1)
+    product, early = ((part / model.motion.variance).sum(axis=(1, 2)) for part in (product, early))
     sums = [
-        np.stack([summed(of_link, weight * column, _GROUPS) for column in values.T], axis=1)
-        for weight, values in (
-            (once, np.column_stack([np.ones(len(p)), squares, products, normed])),
-            (p, np.column_stack([np.ones(len(p)), moments.residual])),
-        )
+        np.column_stack([found.chance[:, :, :2].sum(axis=(1, 2)), squares, product, early]),
+        np.column_stack([found.links, found.residual]),
     ]
     if not all((part[:, 0] > 1).all() for part in sums):
         return {}
-    axes, rate = movie.axes, _rate(movie, model, posterior, workers)
-    found = []
+    rate, estimates = _rate(*_part(movie, model, posterior), workers), []
     for left in range(_GROUPS):
         steps, away = (part.sum(axis=0) - part[left] for part in sums)
         variance, noise = steps[1 : 1 + axes] / steps[0], away[1:] / away[0]
-        found.append((variance, noise, steps[1 + axes] / steps[2 + axes]))
+        estimates.append((variance, noise, steps[1 + axes] / max(steps[2 + axes], 1e-300)))
     root = np.sqrt(_GROUPS - 1)
-    noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in found]
-    step = [np.sqrt(movie.variance_given(variance + 2 * model.motion.noise)).mean() for variance, *_ in found]
-    kept = np.array([kept for *_, kept in found])
+    noise = [np.sqrt(movie.variance_given(noise)).mean() for _, noise, _ in estimates]
+    step = [
+        np.sqrt(movie.variance_given(variance + 2 * model.motion.noise)).mean() for variance, *_ in estimates
+    ]
+    kept = np.array([kept for *_, kept in estimates])
     errors = {"step": float(np.std(step) * root), "noise": float(np.std(noise) * root / (1 - rate))}
     mean = float(kept.mean())
     if 0 < mean < 1:  # of -1 / log(kept)
@@ -122,6 +122,17 @@ def _groups(movie: Movie, posterior: LinkPosterior) -> NDArray[np.int64]:
         if (farther == first).all():
             return np.asarray(first % _GROUPS)
         first = farther
+
+
+def _part(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Movie, Model, LinkPosterior]:
+    """The part of a movie over which the rate of EM is measured."""
+    if len(movie) <= _FEW:
+        return movie, model, posterior
+    part, some, sample = part_of(movie, posterior, _FEW)
+    around, motion, rows = model.surroundings, model.motion, sample.rows
+    scale = motion.step_scale[sample.frames.start : sample.frames.stop - 1]
+    around = Surroundings(around.flow[rows], around.survival[rows], around.survival_back[rows])
+    return part, replace(model, motion=replace(motion, step_scale=scale), surroundings=around), some
 
 
 def _rate(movie: Movie, model: Model, posterior: LinkPosterior, workers: int) -> float:

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
-from ..model.movie import Movie, summed, weighted
+from ..model.movie import OUTER, TINY, Movie, summed, weighted
 from ..neighbours import nearest
-from .field_cpu import pooled, products_of, surroundings
+from .field_cpu import add_near, products_of, surroundings
 
-_INNER, OUTER = 6, 24
-"""Prior: number of neighbours whose mean step is a predictor, in addition to the mean of the whole frame."""
+_INNER = 6
+"""Prior: number of neighbours whose mean step is a predictor, in addition to that of 24 and of the frame."""
 _POOL = 32
-"""Prior: number of nearest detections, in all frames, that determine local rates of birth and death."""
+"""Prior: number of detections, in all frames, that determine local rates of birth and death."""
+_WINDOW = 3
+"""Cells along an axis in which they are."""
 _RIDGE = 20.0
 """Prior: weight, in detections, of no common step."""
-_NONE = 1e-9
-"""Guard: weight that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,13 @@ class Fields:
     ----------
     movie : Movie
     near : (N, 24) int32 array
-        Nearest detections of the same frame.
+        Nearest detections of the same frame; (N, 0) if there is no flow.
     pool : (N, 32) int32 array
-        Nearest detections of all frames.
+        Nearest detections of all frames; (N, 0) where cells stand for them: in a large movie.
+    cell : (N,) int64 array
+        The cell of space that holds each detection; with those that touch it, it holds some 32 of all frames.
+    grid : tuple of int
+        Number of cells along each axis.
     workers : int
         Threads; they do not change the result.
     """
@@ -40,18 +44,22 @@ class Fields:
     movie: Movie
     near: NDArray[np.int32]
     pool: NDArray[np.int32]
+    cell: NDArray[np.int64]
+    grid: tuple[int, ...]
     workers: int = 1
 
     @classmethod
-    def of(cls, movie: Movie, *, pooled: bool = True, workers: int = 1) -> Fields:
-        """The neighbours in a movie; those in all frames only if survival is estimated."""
-        rows, whole = np.arange(len(movie)), np.array([0, len(movie)])
-        near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
-        many = min(_POOL, len(movie) - 1) if pooled else 0
-        if many < 1:
-            return cls(movie, near, np.empty((len(movie), 0), np.int32), workers)
-        pool, _ = nearest(movie.position, whole, rows, many, workers=workers)
-        return cls(movie, near, pool, workers)
+    def of(cls, movie: Movie, *, flows: bool = True, large: bool = False, workers: int = 1) -> Fields:
+        """The neighbours in a movie; none if nothing flows, and cells in place of a pool if it is large."""
+        rows, near = np.arange(len(movie)), movie.near
+        if not flows:
+            near = np.empty((len(movie), 0), np.int32)
+        elif near is None:
+            near, _ = nearest(movie.position, movie.frame_start, rows, OUTER, workers=workers)
+        pool, many = np.empty((len(movie), 0), np.int32), min(_POOL, len(movie) - 1)
+        if many > 0 and not large:
+            pool, _ = nearest(movie.position, np.array([0, len(movie)]), rows, many, workers=workers)
+        return cls(movie, near, pool, *cells(movie.position), workers)
 
     def flow(self, step: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, D) step predicted by neighbours: ridge regression of own steps on predictors from others.
@@ -64,6 +72,8 @@ class Fields:
             Probability that a detection makes this step.
         """
         movie, axes = self.movie, self.movie.axes
+        if not self.near.shape[1]:
+            return np.zeros_like(step)
         predictor = np.empty((len(movie), 4, axes))
         unit = (1.0,) * axes
 
@@ -77,8 +87,8 @@ class Fields:
         products = np.zeros((axes, many + 1, many + 1))
         products_of(predictor, step, weight, products)
         for d in range(axes):
-            scale = products[d, many, many] / max(float(weight.sum()), _NONE)
-            matrix = products[d, :many, :many] + (_RIDGE * scale + _NONE) * np.eye(many)
+            scale = products[d, many, many] / max(float(weight.sum()), TINY)
+            matrix = products[d, :many, :many] + (_RIDGE * scale + TINY) * np.eye(many)
             shared[:, d] = weighted(np.linalg.solve(matrix, products[d, :many, many]), predictor[:, :, d].T)
         return shared
 
@@ -100,18 +110,61 @@ class Fields:
         weight : (N,) float64 array
             Probability that it is not clutter and may have a successor.
         """
-        if not self.pool.shape[1] or weight.sum() < 1:
+        if weight.sum() < 1:
             return np.ones(len(alone))
-        total, here = np.empty_like(alone), np.empty_like(alone)
-
-        def pool(block: tuple[int, int]) -> None:
-            pooled(*block, self.pool, weight, alone, total, here)
-
-        in_blocks(pool, len(alone), self.workers)
-        total += _NONE
+        # Its own end would confirm itself, so it does not count.
+        total, here = (pooled(self.cell, self.grid, part) - part for part in (weight, weight * alone))
+        if self.pool.shape[1]:
+            in_blocks(
+                lambda block: add_near(*block, self.pool, weight, alone, total, here),
+                len(alone),
+                self.workers,
+            )
+        total = np.maximum(total, 0) + TINY
         here /= total
         mean = float((weight * alone).sum() / weight.sum())
         sampling = mean * (1 - mean) / total
         between = max(float(np.average((here - mean) ** 2 - sampling, weights=total)), 0.0)
-        rate = mean + between / (between + sampling + _NONE) * (here - mean)
-        return (1 - rate) / max(1 - mean, _NONE)
+        rate = mean + between / (between + sampling + TINY) * (here - mean)
+        return (1 - rate) / max(1 - mean, TINY)
+
+
+def cells(position: NDArray[np.float64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """(N,) cell of each place and the shape of the grid; 3 cells along each axis hold 32 places on average.
+
+    Examples
+    --------
+    >>> cell, shape = cells(np.arange(96.0)[:, None])
+    >>> np.bincount(cell).tolist(), shape
+    ([11, 11, 10, 11, 10, 11, 10, 11, 11], (9,))
+    """
+    count, axes = position.shape
+    extent = np.maximum(np.ptp(position, axis=0), TINY) if count else np.ones(axes)
+    share = _POOL / max(count, 1)
+    edge = max(float((np.prod(extent) * share) ** (1 / axes)), float(extent.max()) * share)
+    shape = tuple(max(round(_WINDOW * size / edge), 1) for size in extent.tolist())
+    cell = np.zeros(count, np.int64)
+    for values, size, many in zip(position.T, extent.tolist(), shape, strict=True):
+        at = ((values - values.min(initial=np.inf)) / size * many).astype(np.int64)
+        cell = cell * many + np.minimum(at, many - 1)
+    return cell, shape
+
+
+def pooled(
+    cell: NDArray[np.int64], shape: tuple[int, ...], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(N,) sums of weights (N,) over the cell of each and those that touch it.
+
+    Examples
+    --------
+    >>> pooled(np.array([0, 1, 2, 3]), (4,), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [3.0, 6.0, 9.0, 7.0]
+    """
+    sums = summed(cell, weight, int(np.prod(shape))).reshape(shape)
+    for axis in range(len(shape)):
+        one = np.moveaxis(sums, axis, 0)
+        both = one.copy()
+        both[1:] += one[:-1]
+        both[:-1] += one[1:]
+        sums = np.moveaxis(both, 0, axis)
+    return np.asarray(sums.ravel()[cell])

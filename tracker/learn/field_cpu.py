@@ -72,7 +72,7 @@ def surroundings(first, last, near, position, step, weight, inner, unit, predict
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def pooled(first, last, near, weight, share, total, here):  # pragma: no cover
+def add_near(first, last, near, weight, share, total, here):  # pragma: no cover
     """Write total (N,) f8, the weights of the neighbours of rows first:last, and here, weighted by share."""
     for i in range(first, last):
         all_of_them, some = 0.0, 0.0

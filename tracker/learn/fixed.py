@@ -14,8 +14,6 @@ from ..model.movie import Movie
 
 _LEAST = 1e-6
 """Guard: least share of motion in the step variance, if more noise is given; rates that count as zero."""
-_OWN = 0.5
-"""Guard: share of the variance of observed steps beside the flow, below which given steps say little."""
 _ROUNDS = 8
 """Guard: rounds in which the exponent of correlations is found; the first is exact for one class."""
 
@@ -82,10 +80,11 @@ class Fixed:
             noise = np.maximum(movie.variance_here(np.square(self.noise)), _LEAST * variance.min(axis=0))
         if self.step is not None:
             seen = movie.variance_here(np.square(self.step))
-            own = seen - movie.mean_square(model.surroundings.flow)
+            shared = movie.mean_square(model.surroundings.flow)
+            own = seen - shared
             given = variance * np.maximum(own - 2 * noise, _LEAST * seen) / (motion.share @ variance)
             # Where steps are mostly those of neighbours, they hardly say how far particles go beside these.
-            variance = np.where(own > _OWN * seen, given, variance)
+            variance = np.where(own > shared, given, variance)
         motion = replace(motion, noise=noise, variance=variance)
         if self.persistence is None:
             return motion

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior import LinkPosterior
 from ..model import Model
-from ..model.movie import Movie, summed, weighted
+from ..model.movie import TINY, Movie, summed, weighted
 from .m_steps import over_one_interval
 
 _MOST = 0.95
@@ -45,7 +45,7 @@ def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[N
     """(D,) covariances of displacements beside the flow with themselves, the next and the one after that."""
     candidates = posterior.candidates
     tail, head, count = candidates.tail, candidates.head, len(movie)
-    p = over_one_interval(movie, posterior)
+    p = posterior.probability * over_one_interval(movie, posterior)
     away = movie.position[head] - movie.position[tail] - model.surroundings.flow[tail]
     weight = np.column_stack([np.ones(len(p)), away])
     later, earlier = (
@@ -56,4 +56,4 @@ def _covariances(movie: Movie, model: Model, posterior: LinkPosterior) -> list[N
         (earlier * later).sum(axis=0),
         weighted(p, earlier[tail] * later[head]),
     )
-    return [product[1:] / max(float(product[0]), 1e-9) for product in products]
+    return [product[1:] / max(float(product[0]), TINY) for product in products]

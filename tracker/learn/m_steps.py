@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.blocks import in_blocks
 from ..inference.posterior import LinkPosterior
-from ..inference.records import Moments
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import Movie, summed, weighted
+from ..model.movie import TINY, Movie, summed, weighted
 from .field import Fields
 from .field_cpu import mean_steps
+from .m_steps_cpu import add_moments
 
 PRIOR = 5.0
 """Prior: pseudo-counts of every rate and variance."""
@@ -26,26 +27,72 @@ _LEAST_VARIANCE = 1e-6
 """Guard: least variance of the steps of a class, relative to that of all."""
 _LEAST_SCALE = 1e-3
 """Guard: least squared step scale of an interval."""
-_NONE = 1e-9
-"""Guard: count that counts as zero."""
 
 
 def maximised(movie: Movie, model: Model, posterior: LinkPosterior, fields: Fields | None) -> Model:
     """The model after one M-step; what varies in space stays if no fields are given."""
-    motion = motion_step(movie, model.motion, posterior)
-    scale, level = _step_scale(movie, model.motion, posterior)
+    found = sums_of(movie, model.motion, posterior, np.zeros(len(movie), np.int64), 1)
+    motion, (scale, level) = _motion(model.motion, found), _step_scale(model.motion, found)
     motion = replace(motion, variance=motion.variance * level, step_scale=scale)
     surroundings = model.surroundings if fields is None else _surroundings(movie, posterior, fields)
     return Model(motion, _association(movie, model, posterior, surroundings), surroundings)
 
 
+class Sums(NamedTuple):
+    """Expected statistics of steps, by group of links: `Moments` times probability, summed.
+
+    chance (G, K, 3): steps that continue, are renewed, and are renewed after a predecessor; sums
+    (G, K, D, 4); residual (G, D); links (G,); by_interval (T, 3): number, sum and sum of squares of squared
+    steps over their variance.
+    """
+
+    chance: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    links: NDArray[np.float64]
+    by_interval: NDArray[np.float64]
+
+
+def sums_of(
+    movie: Movie, motion: MotionModel, posterior: LinkPosterior, group: NDArray[np.int64], groups: int
+) -> Sums:
+    """Sums of the moments of a posterior, by group (N,) of tails."""
+    (classes, axes), intervals = motion.variance.shape, len(motion.step_scale)
+    shapes = (groups, classes, 3), (groups, classes, axes, 4), (groups, axes), (groups,), (intervals, 3)
+    found = Sums(*(np.zeros(shape) for shape in shapes))
+    renews = (motion.entry / motion.share) * float(weighted(motion.renewal, motion.share))
+    once, tail = over_one_interval(movie, posterior), posterior.candidates.tail
+    interval, inverse = np.minimum(movie.frame, intervals - 1), 1 / (motion.variance * movie.axes)
+    assert posterior.moments is not None
+    add_moments(
+        tuple(posterior.moments), posterior.probability, once, tail, group, posterior.fresh, renews, interval,
+        inverse, tuple(found),
+    )  # fmt: skip
+    return found
+
+
 def motion_step(movie: Movie, motion: MotionModel, posterior: LinkPosterior) -> MotionModel:
     """The motion after one M-step, with unchanged step scales."""
-    assert posterior.moments is not None
-    weight = over_one_interval(movie, posterior)
+    return _motion(motion, sums_of(movie, motion, posterior, np.zeros(len(movie), np.int64), 1))
+
+
+def _motion(motion: MotionModel, found: Sums) -> MotionModel:
+    """Variance, correlation and share of each class by Yule-Walker equations, reversible in time; and noise.
+
+    A class is entered as often as it is left: only renewed steps whose tail has a predecessor count.
+    """
+    continued, renewed, entered = found.chance[0].T
+    late, fresh, product, early = np.moveaxis(found.sums[0], 2, 0)
+    count, both = continued + renewed, (late + early) / 2
+    variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
+    variance = np.maximum(variance, _LEAST_VARIANCE * (late + fresh).sum(axis=0) / max(count.sum(), TINY))
+    product = (product / variance).sum(axis=1)
     return replace(
-        _steps(motion, posterior.moments, weight), renewal=_renewal(motion, posterior, weight),
-        noise=_noise(motion, posterior),
+        motion, variance=variance,
+        correlation=np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *_CORRELATION),
+        share=(count + PRIOR / len(count)) / (count.sum() + PRIOR),
+        renewal=(entered + PRIOR * _RENEWAL) / (entered + continued + PRIOR),
+        noise=(found.residual[0] + PRIOR * motion.noise) / (found.links[0] + PRIOR),
     )  # fmt: skip
 
 
@@ -63,89 +110,45 @@ def raw_steps(
 
     def average(block: tuple[int, int]) -> None:
         links, probability = posterior.candidates[1:4], posterior.probability
-        mean_steps(*block, movie.position, links, probability, _NONE, step, weight)
+        mean_steps(*block, movie.position, links, probability, TINY, step, weight)
 
     in_blocks(average, len(movie), workers)
     return step, weight
 
 
-def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(E,) probabilities of links to the next frame, if it is one interval later; 0 for other links."""
-    candidates = posterior.candidates
-    once = (candidates.lag == 1) & (np.append(movie.intervals, 1)[movie.frame[candidates.tail]] == 1)
-    return np.asarray(posterior.probability * once)
+def over_one_interval(movie: Movie, posterior: LinkPosterior) -> NDArray[np.bool_]:
+    """(E,) whether links are to the next frame, and that is one interval later."""
+    candidates, once = posterior.candidates, posterior.candidates.lag == 1
+    if movie.time is not None:
+        once &= (np.append(movie.intervals, 1) == 1)[movie.frame[candidates.tail]]
+    return np.asarray(once)
 
 
-def _steps(motion: MotionModel, moments: Moments, weight: NDArray[np.float64]) -> MotionModel:
-    """Variance, correlation and share of each class: Yule-Walker equations, reversible in time."""
-
-    def total(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return weighted(weight, values)
-
-    count = total(moments.continued) + total(moments.renewed)
-    late, early, fresh = map(total, (moments.square, moments.before_square, moments.fresh_square))
-    both = (late + early) / 2
-    variance = (fresh + both + PRIOR * motion.variance) / (count + PRIOR)[:, None]
-    variance = np.maximum(variance, _LEAST_VARIANCE * (late + fresh).sum(axis=0) / max(count.sum(), _NONE))
-    product = (total(moments.product) / variance).sum(axis=1)
-    correlation = np.clip(product / ((both / variance).sum(axis=1) + PRIOR), *_CORRELATION)
-    share = (count + PRIOR / len(count)) / (count.sum() + PRIOR)
-    return replace(motion, variance=variance, correlation=correlation, share=share)
-
-
-def _step_scale(
-    movie: Movie, motion: MotionModel, posterior: LinkPosterior
-) -> tuple[NDArray[np.float64], float]:
+def _step_scale(motion: MotionModel, found: Sums) -> tuple[NDArray[np.float64], float]:
     """(F - 1,) scale of the steps to each next frame, and the mean square that belongs to the classes.
 
     A random-effects estimate, shrunk according to the sampling error (DerSimonian and Laird 1986). Over
     frames that were not recorded the scale is the usual one.
     """
-    moments, intervals = posterior.moments, len(motion.step_scale)
-    weight = over_one_interval(movie, posterior)
-    assert moments is not None
-    t = np.minimum(movie.frame[posterior.candidates.tail], intervals - 1)
-    each_link = ((moments.square + moments.fresh_square) / motion.variance).sum(axis=(1, 2))
-    square = motion.step_scale[t] ** 2 * each_link / movie.axes
-    count = summed(t, weight, intervals) + _NONE
-    each = summed(t, weight * square, intervals) / count
+    scale, intervals = motion.step_scale, len(motion.step_scale)
+    count, total, squares = (found.by_interval * scale[:, None] ** np.array([0, 2, 4])).T
+    count = count + TINY
+    each = total / count
     level = float((count * each).sum() / count.sum())
     if not level > 0:
         return motion.step_scale, 1.0
-    within = max(float((weight * (square - each[t]) ** 2).sum() / count.sum()), 1e-12)
+    within = max(float((squares - each * total).sum() / count.sum()), TINY)
     excess = max(float((count * (each - level) ** 2).sum()) / within - (intervals - 1), 0.0)
-    between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), _NONE)
+    between = excess * within / max(float(count.sum() - (count**2).sum() / count.sum()), TINY)
     shrunk = level + between / (between + within / count) * (each - level)
     return np.sqrt(np.maximum(shrunk / level, _LEAST_SCALE)), level
-
-
-def _renewal(
-    motion: MotionModel, posterior: LinkPosterior, weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """(K,) probability of renewal of each class; a class is entered as often as it is left.
-
-    Only renewed steps whose tail has a predecessor are counted.
-    """
-    moments = posterior.moments
-    assert moments is not None
-    begins = posterior.fresh[posterior.candidates.tail]
-    renews = (motion.entry / motion.share) * (motion.renewal @ motion.share) * (1 - begins)[:, None]
-    entered = weighted(weight, moments.renewed * renews / np.maximum(begins[:, None] + renews, 1e-12))
-    return (entered + PRIOR * _RENEWAL) / (entered + weighted(weight, moments.continued) + PRIOR)
-
-
-def _noise(motion: MotionModel, posterior: LinkPosterior) -> NDArray[np.float64]:
-    """(D,) variance of the localisation error."""
-    assert posterior.moments is not None
-    p = posterior.probability
-    return (weighted(p, posterior.moments.residual) + PRIOR * motion.noise) / (p.sum() + PRIOR)
 
 
 def _surroundings(movie: Movie, posterior: LinkPosterior, fields: Fields) -> Surroundings:
     """Flow and survival around each detection."""
     real = 1 - posterior.clutter
     sides = ((posterior.death, movie.left > 0), (posterior.birth, movie.frame > 0))
-    after, before = (fields.survival(alone / np.maximum(real, _NONE), real * might) for alone, might in sides)
+    after, before = (fields.survival(alone / np.maximum(real, TINY), real * might) for alone, might in sides)
     return Surroundings(fields.flow(*raw_steps(movie, posterior, fields.workers)), after, before)
 
 
@@ -167,7 +170,7 @@ def _association(
     for rate, reach, survival in sides:
         risk = np.array([(real * survival)[reach > lag].sum() for lag in range(old.longest)])
         one = (links[0] + PRIOR * rate[0]) / (risk[0] + PRIOR)
-        at_risk = tail @ risk[1:] + PRIOR * tail.sum() + _NONE
+        at_risk = tail @ risk[1:] + PRIOR * tail.sum() + TINY
         later = (links[1:].sum() + PRIOR * rate[1:].sum()) / at_risk
         delays.append(np.concatenate([[one], later * tail]))
     clutter = (posterior.clutter.sum() + PRIOR * _CLUTTER) / (len(movie) + PRIOR)

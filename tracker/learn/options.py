@@ -14,10 +14,8 @@ class LearnOptions:
 
     Parameters
     ----------
-    longest_lag : int
-        Largest lag of a link in frames, at first.
-    most_lag : int
-        Largest lag up to which it grows, if particles are missed in so many frames.
+    longest_lag : int, optional
+        Largest lag of a link in frames. Default: learned, from 6 on.
     nearest : int
         Number of candidates per detection and lag, in each direction of time.
     classes : int
@@ -47,8 +45,7 @@ class LearnOptions:
         Called after each sweep with the number of detections that it covered.
     """
 
-    longest_lag: int = 6
-    most_lag: int = 18
+    longest_lag: int | None = None
     nearest: int = 10
     classes: int = 3
     trial_rounds: int = 4
@@ -68,4 +65,8 @@ class LearnOptions:
         """Detections that the sweeps over a movie cover, if one more class of motion is tried once."""
         learned, last = min(detections, self.sample), 2 if detections > self.sample else 0
         tried = 4 * self.trial_rounds + 2 * self.first_rounds
-        return tried * min(learned, self.trial) + (2 * self.last_rounds) * learned + last * detections
+        return (
+            tried * min(learned, self.trial)
+            + (self.trial_rounds + self.last_rounds) * learned
+            + last * detections
+        )

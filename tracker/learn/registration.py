@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import exp, gamma
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
+
+from ..neighbours import nearest
 
 _REACH = 8.0
 """Guard: largest shift along an axis, in spacings."""
@@ -18,6 +22,11 @@ _FEWEST = 2.0
 """Guard: least standard deviation in pairs: if few pairs coincide, their number is not normal."""
 _CELLS = 1_500_000
 """Guard: largest number of cells of the grid."""
+_NEAR, _STILL = 0.5, 0.4
+"""Guard: distance, in spacings, and share of detections with one of the next frame within it beyond chance,
+from which a frame is still: hardly another shift could fit as many."""
+_FEW = 500
+"""Guard: detections of a frame from which this share is estimated; its error is then .02."""
 
 
 def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -38,6 +47,9 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     """
     axes, frames = position.shape[1], len(frame_start) - 1
     shift = np.zeros((frames, axes))
+    moved = np.flatnonzero(~_still(position, frame_start))
+    if not len(moved):
+        return shift
     # The correlation is circular: room for one shift keeps the ends apart. A mirror image has mirrored cells.
     middle = (position.min(axis=0) + position.max(axis=0)) / 2
     extent = np.ptp(position, axis=0) + _REACH
@@ -48,22 +60,47 @@ def frame_shifts(position: NDArray[np.float64], frame_start: NDArray[np.int64]) 
     single = float(fft.irfftn(passed, shape).max())  # what one pair gives
     lags = np.arange(-reach, reach + 1)
     window = np.ix_(*[lags % size for size in shape])
-    before = None
-    for f in range(frames):
-        rows = slice(frame_start[f], frame_start[f + 1])
+
+    def transform(f: int) -> NDArray[np.complex64]:
         grid = np.zeros(shape, np.float32)
-        cells = np.rint((position[rows] - middle) / cell).astype(int) % shape
+        cells = np.rint((position[frame_start[f] : frame_start[f + 1]] - middle) / cell).astype(int) % shape
         np.add.at(grid, tuple(cells.T), 1.0)
-        now = fft.rfftn(grid)
-        if before is not None:
-            found = fft.irfftn(np.conj(before) * now * passed, shape)[window] / single
-            peak = np.unravel_index(found.argmax(), found.shape)
-            noise = max(float(found.std()), _FEWEST)
-            beyond = found[peak] - found[(reach,) * axes]
-            if found[peak] > _SURE * noise and beyond > _SURE * noise:
-                shift[f - 1] = lags[np.array(peak)] * cell
-        before = now
+        return np.asarray(fft.rfftn(grid))
+
+    last, after = -1, np.empty(0, np.complex64)
+    for f in moved.tolist():
+        before = after if f == last else transform(f)
+        last, after = f + 1, transform(f + 1)
+        found = fft.irfftn(np.conj(before) * after * passed, shape)[window] / single
+        peak = np.unravel_index(found.argmax(), found.shape)
+        noise = max(float(found.std()), _FEWEST)
+        beyond = found[peak] - found[(reach,) * axes]
+        if found[peak] > _SURE * noise and beyond > _SURE * noise:
+            shift[f] = lags[np.array(peak)] * cell
     return shift
+
+
+def _still(position: NDArray[np.float64], frame_start: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(F,) whether many detections of a frame have one of the next nearby, or there are none; the last is.
+
+    Examples
+    --------
+    >>> place = np.arange(10.0)[:, None]
+    >>> _still(np.concatenate([place, place + 0.1, place + 20.6]), np.array([0, 10, 20, 30])).tolist()
+    [True, False, True]
+    """
+    many, axes = np.diff(frame_start), position.shape[1]
+    every = 1 + many // _FEW
+    rank = np.arange(len(position)) - np.repeat(frame_start[:-1], many)
+    rows = np.flatnonzero(rank[: frame_start[-2]] % np.repeat(every, many)[: frame_start[-2]] == 0)
+    _, square = nearest(position, frame_start, rows, 1, offset=1)
+    start = np.searchsorted(rows, frame_start[:-1])
+    near = np.concatenate([[0], np.cumsum(square[:, 0] < _NEAR**2)])
+    share = np.diff(near[start]) / np.maximum(np.diff(start), 1)
+    # Of points at random whose mean distance is 1, so many are near by chance.
+    chance = 1 - exp(-((_NEAR * gamma(1 + 1 / axes)) ** axes))
+    still = share > chance + _STILL * (1 - chance)
+    return np.append(still | (many[:-1] == 0) | (many[1:] == 0), True)
 
 
 def _band(shape: list[int]) -> NDArray[np.float32]:

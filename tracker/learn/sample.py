@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.candidates import candidates_of
+from ..inference.posterior import LinkPosterior
+from ..model.movie import Movie
+
 LEAST_FRAMES = 12
 """Prior: least number of consecutive frames: a gap of five with frames before and after it."""
-_ENOUGH = 0.1
-"""Guard: share of the detections that may be chosen, below which frames are left out as a pause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
     wanted = min(frames, max(LEAST_FRAMES, int(np.ceil(most * frames / max(count, 1)))))
     held = frame_start[wanted:] - frame_start[: frames - wanted + 1]
     first = (frames - wanted) // 2
-    if held[first] < _ENOUGH * min(most, int(held.max())):
+    if held[first] * LEAST_FRAMES < min(most, int(held.max())):  # less than a frame of them
         first = int(held.argmax())
     chosen = slice(first, first + wanted)
     rows = np.arange(frame_start[first], frame_start[first + wanted])
@@ -66,3 +68,26 @@ def sample_of(position: NDArray[np.float64], frame_start: NDArray[np.int64], mos
         rows = rows[apart <= np.partition(apart, most - 1)[most - 1]]
     start = np.searchsorted(rows, frame_start[first : first + wanted + 1])
     return Sample(rows, chosen, start)
+
+
+def part_of(movie: Movie, posterior: LinkPosterior, most: int) -> tuple[Movie, LinkPosterior, Sample]:
+    """Some frames of a movie in the middle of space, and what is known of their links.
+
+    Parameters
+    ----------
+    movie : Movie
+    posterior : LinkPosterior
+    most : int
+        About so many detections.
+    """
+    sample = sample_of(movie.position, movie.frame_start, most)
+    rows, place = sample.rows, np.full(len(movie), -1)
+    place[rows] = np.arange(len(rows))
+    part = Movie(
+        movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
+        movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
+    )  # fmt: skip
+    tail, head = (place[end] for end in posterior.candidates[:2])
+    keep = (tail >= 0) & (head >= 0)
+    candidates = candidates_of(tail[keep] * len(rows) + head[keep], part.frame)
+    return part, LinkPosterior(candidates, posterior.probability[keep], posterior.rivals[:, keep]), sample

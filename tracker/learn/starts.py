@@ -16,16 +16,18 @@ from ..inference.candidates import Candidates, Search, candidates_of, pairs_near
 from ..inference.jpda import OMEGA, marginals, propagate
 from ..inference.posterior import LinkPosterior
 from ..model import AssociationModel, Model, MotionModel, Surroundings
-from ..model.movie import Movie, movie_of, summed
+from ..model.movie import TINY, Movie, movie_of, summed
 from .field import Fields
 from .ladder_cpu import link_weights, square_distances
 from .m_steps import PRIOR, raw_steps
 from .options import LearnOptions
 from .registration import frame_shifts
-from .sample import sample_of
 
 _WHITENINGS = 2
 """Guard: rounds of whitening; a third changes no axis by 1 %."""
+_ROUND = 0.8
+"""Guard: ratio of the least to the largest variance of steps, from which one round is enough, if the flow it
+finds is less than these."""
 _FLAT = 1e-6
 """Guard: share of the largest extent below which an axis is flat."""
 _LEAST_AXIS = 1e-4
@@ -44,12 +46,12 @@ _FEW_ROUNDS = 4
 """Guard: rounds of belief propagation in each of them."""
 _HOPELESS = 1e-5
 """Error level: likelihood ratio below which a pair takes no part in belief propagation."""
-_LEAST = 1e-9
-"""Guard: probability that counts as zero."""
 _LOST = 1e-3
 """Error level: share of the expected links that the first choice of candidates may miss."""
 _LINKED, _MOST_LINKED = 0.9, 0.98
 """Prior and guard: share of detections with a successor in the next frame."""
+_LAGS = 6
+"""Prior: largest lag of a link in frames, until links say that there are longer gaps."""
 _RENEWAL, _CLUTTER, _NOISE = 0.3, 0.01, 0.05
 """Initial values of EM: probability of renewal, of clutter, and noise relative to the median step
 variance."""
@@ -112,7 +114,9 @@ def first_order(
             linked = min((count.sum() + PRIOR * _LINKED) / (at_risk + PRIOR), _MOST_LINKED)
         _weighed(square, linked * chance, share * norm, ratio, workers)
         posterior = _propagated(movie, posterior, ratio, linked, workers)
-        flow = fields.flow(*raw_steps(movie, posterior, workers))
+        before, flow = flow, fields.flow(*raw_steps(movie, posterior, workers))
+        if (flow == before).all():  # there is none
+            break
     return FirstOrder(posterior, share, flow)
 
 
@@ -179,7 +183,7 @@ def whitened(
     flow = shift[movie.frame]
     for _ in range(_WHITENINGS):
         first = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
-        fields = Fields.of(movie, pooled=False, workers=options.workers)
+        fields = Fields.of(movie, workers=options.workers)
         found = first_order(movie, first, flow, fields, options.workers)
         candidates, p = found.posterior.candidates, found.posterior.probability
         away = movie.position[candidates.head] - (movie.position + found.flow)[candidates.tail]
@@ -189,10 +193,13 @@ def whitened(
         if options.least_step is not None:
             spread += (movie.basis.T * np.square(options.least_step)) @ movie.basis
         value, vector = np.linalg.eigh(spread)
-        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], 1e-300)))
+        flowed = float(np.square(found.flow - flow).sum(axis=1).mean())  # beyond what led to the candidates
+        to = vector / np.sqrt(np.maximum(value, max(_LEAST_AXIS * value[-1], TINY**2)))
         basis = movie.basis @ to
         movie = movie_of(movie.position @ to, frame_start, basis=basis, workers=options.workers)
         flow = found.flow @ to * (np.linalg.norm(movie.basis) / np.linalg.norm(basis))
+        if value[0] > _ROUND * value[-1] and flowed < value.sum():
+            break
     return without_jumps(movie, flow, np.abs(shift).max(axis=1) > 0)
 
 
@@ -226,34 +233,10 @@ def first_candidates(movie: Movie, flow: NDArray[np.float64], nearest: int, work
 def narrowed(posterior: LinkPosterior) -> LinkPosterior:
     """The most probable candidates, which include nearly all expected links."""
     p = posterior.probability
-    level = np.frexp(np.maximum(p, _LEAST) ** 4)[1]  # of four in an octave
+    level = np.frexp(np.maximum(p, TINY) ** 4)[1]  # of four in an octave
     level -= level.min(initial=0)
     below = np.cumsum(summed(level, p, int(level.max(initial=0)) + 1))
     return posterior.kept(below[level] >= _LOST * p.sum())
-
-
-def part_of(movie: Movie, first: FirstOrder, most: int) -> tuple[tuple[Movie, FirstOrder], NDArray[np.int64]]:
-    """Some frames of a movie in the middle of space, with what displacements say there, and its rows.
-
-    Parameters
-    ----------
-    movie : Movie
-    first : FirstOrder
-    most : int
-        About so many detections.
-    """
-    sample = sample_of(movie.position, movie.frame_start, most)
-    rows, place = sample.rows, np.full(len(movie), -1)
-    place[rows] = np.arange(len(rows))
-    part = Movie(
-        movie.position[rows], movie.frame[rows] - sample.frames.start, sample.frame_start,
-        movie.density[rows], movie.basis, None if movie.time is None else movie.time[sample.frames],
-    )  # fmt: skip
-    whole, tail, head = first.posterior, *(place[end] for end in first.posterior.candidates[:2])
-    keep = (tail >= 0) & (head >= 0)
-    candidates = candidates_of(tail[keep] * len(rows) + head[keep], part.frame)
-    posterior = LinkPosterior(candidates, whole.probability[keep], whole.rivals[:, keep])
-    return (part, FirstOrder(posterior, first.share, first.flow[rows])), rows
 
 
 def start_models(movie: Movie, first: FirstOrder, options: LearnOptions) -> list[Model]:
@@ -283,7 +266,7 @@ def _start_model(
         np.repeat(mean[:, None], axes, axis=1), np.array(correlation), one / classes,
         _RENEWAL * one, noise, np.ones(len(movie.intervals)),
     )  # fmt: skip
-    delay = np.concatenate([[_LINKED], np.zeros(options.longest_lag - 1)])
+    delay = np.concatenate([[_LINKED], np.zeros((options.longest_lag or _LAGS) - 1)])
     association = AssociationModel(delay, delay.copy(), _CLUTTER)
     return Model(motion, association, Surroundings.uniform(first.flow))
 

@@ -7,16 +7,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.candidates import Search, candidates_of, pairs_near
 from ..inference.posterior import LinkPosterior, settled
 from ..model import Model, Surroundings
-from ..model.movie import Movie, movie_of
+from ..model.gate import CHANCE, reaches
+from ..model.movie import NEIGHBOURS, OUTER, Movie, movie_of
 from .em import with_gaps
 from .field import Fields
 from .m_steps import adapted
 from .options import LearnOptions
 from .registration import frame_shifts
 from .sample import Sample
-from .starts import first_candidates, first_order, narrowed, without_jumps
+from .starts import first_order, narrowed, without_jumps
+
+_SHARED = 0.02
+"""Guard: mean square of the flow, in that of steps, up to which there is none."""
+_ROOM = 1.4
+"""Guard: gates within which candidates are sought, before steps are known here; a spacing at least."""
 
 
 def spread(
@@ -37,29 +44,41 @@ def spread(
     options : LearnOptions
     """
     (part, known), (position, frame_start, time) = learned, given
+    steps = float(known.motion.share @ known.motion.variance.sum(axis=1))
+    flows = float(np.square(known.surroundings.flow).sum(axis=1).mean()) > _SHARED * steps
     movie = movie_of(
         (position - position.mean(axis=0)) @ part.basis, frame_start, basis=part.basis, spacing=1.0,
-        workers=options.workers,
+        neighbours=OUTER if flows else NEIGHBOURS, workers=options.workers,
     )  # fmt: skip
     shift = frame_shifts(movie.position, frame_start)
     movie, flow = without_jumps(movie, shift[movie.frame], np.abs(shift).max(axis=1) > 0)
-    movie = replace(movie, time=time)
-    fields = Fields.of(movie, workers=options.workers)
-    candidates = first_candidates(movie, flow, max(options.nearest // 2, 1), options.workers)
-    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
-    first = first_order(movie, candidates, flow, fields, options.workers)
+    movie = replace(movie, time=time, near=movie.near if flows else None)
+    fields = Fields.of(movie, flows=flows, large=True, workers=options.workers)
+    posterior, flow = _first(movie, known, flow, fields, options)
     scale = np.ones(len(movie.intervals))
     scale[sample.frames.start : sample.frames.stop - 1] = known.motion.step_scale
     motion = replace(known.motion, step_scale=scale)
-    model = Model(motion, known.association, Surroundings.uniform(first.flow))
+    model = Model(motion, known.association, Surroundings.uniform(flow))
 
     def once_more(posterior: LinkPosterior) -> LinkPosterior:
         found = settled(movie, model, posterior, sweeps=1, workers=options.workers)
         options.on_sweep(len(movie))
         return found
 
-    posterior = once_more(narrowed(first.posterior))
+    posterior = once_more(posterior)
     if options.gaps:
         posterior = with_gaps(movie, model, posterior, options)
     model = options.fixed.held(movie, adapted(movie, model, posterior, fields))
     return movie, model, once_more(posterior.kept(posterior.probability > options.dropped))
+
+
+def _first(
+    movie: Movie, known: Model, flow: NDArray[np.float64], fields: Fields, options: LearnOptions
+) -> tuple[LinkPosterior, NDArray[np.float64]]:
+    """Links to the next frame and the flow, by displacements alone; what led there leaves the memory."""
+    reach = _ROOM * reaches(movie, known.motion, 1, CHANCE * float(np.median(movie.density)))
+    search = Search(1, options.nearest, movie.position + flow, radius=np.maximum(reach, 1.0), one_way=True)
+    candidates = candidates_of(pairs_near(movie, search, workers=options.workers), movie.frame)
+    candidates = candidates.kept(options.fixed.reached(movie, flow, candidates))
+    first = first_order(movie, candidates, flow, fields, options.workers)
+    return narrowed(first.posterior), first.flow

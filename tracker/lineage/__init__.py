@@ -1,48 +1,44 @@
-"""Lineage: divisions as a further kind of edge, in addition to the links of a posterior.
+"""Lineage: divisions as edges of three slots, in the same belief propagation as the links of a posterior.
 
-`evidence`     probabilities of each detection from links alone, forward and backward in time
 `candidates`   mothers and pairs of daughters
-`daughters`    model of the separation of daughters, learned by EM
+`daughters`    model of divisions: rate, separation and direction of daughters
+`packing`      belief propagation for edges of two and three slots
+`learning`     EM of this model, in competition with links
+`control`      false divisions: reversed time and evidence
+`reverse`      a movie, its model and its posterior in reversed time
 `lifetimes`    ages at which cells divide
 `joint`        links and divisions in one assignment
 
-The entry point is `with_divisions`. Two spots that appear as one for a while look like daughters when
-they separate. Such spots also fuse, so a time-reversed movie shows equally many apparent divisions. The
-number of divisions found in the time-reversed movie is therefore the expected number of false divisions.
+The entry points are `with_divisions` and `with_merges`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.decide import decide
-from ..inference.posterior import LinkPosterior
+from ..inference.jpda import OMEGA
+from ..inference.posterior import LinkPosterior, swept
+from ..learn.field import Fields
+from ..learn.m_steps import adapted
 from ..linking import Links
 from ..model import Model
-from ..model.movie import Movie
-from .candidates import Divisions, candidate_divisions
-from .daughters import DaughterModel, Rates, learned_daughters, log_odds, marginals
-from .evidence import Evidence
+from ..model.movie import Movie, summed
+from .candidates import Divisions
+from .control import admitted
+from .daughters import DaughterModel
 from .joint import decide_jointly
-from .lifetimes import Lives, log_factors
+from .learning import Context, Fit, fitted, used_slots
+from .lifetimes import Lifetimes, log_factors
+from .reverse import in_reverse
 
-_STRONG = 3.0
-"""Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
-_PARAMETERS = 5
-"""Number of parameters of the daughter model."""
-_CLEAR = 2.0
-"""Error level: standard deviations by which divisions found forward must exceed those found backward."""
-_MORE = 0.05
-"""Error level: the same as a share of the starts, because meetings may begin and end at different rates."""
-_UNSEEN = 0.25
-"""Prior: false divisions in addition to the number found backward."""
-_LIKELY = 0.5
-"""Error level: least probability of a division that is counted."""
-_ROUNDS = 2
-"""Guard: rounds in which ages and divisions are estimated alternately."""
+_TURNS = 3
+"""Guard: sweeps in which links, divisions, flow, rates and ages are estimated in turn."""
+_ROUNDS = 4
+"""Guard: rounds of EM of the daughter model after a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +52,7 @@ class Lineage:
     probability : (P,) float64 array
         Of each.
     model : DaughterModel or None
-        The separation of daughters; None if there is no evidence of divisions, and all probabilities are 0.
+        The separation of daughters; None if there is no evidence of divisions, and there are no candidates.
     """
 
     divisions: Divisions
@@ -71,6 +67,7 @@ def with_divisions(
     *,
     solver: str = "bid_and_augment",
     exact: bool = False,
+    workers: int = 1,
 ) -> tuple[Links, Lineage]:
     """Links and divisions of maximum expected F1.
 
@@ -83,6 +80,8 @@ def with_divisions(
     solver : str
     exact : bool
         Whether margins are exact instead of lower bounds.
+    workers : int
+        Threads; they do not change the result.
 
     Returns
     -------
@@ -90,60 +89,100 @@ def with_divisions(
         Including those to both daughters of a mother.
     lineage : Lineage
     """
+    posterior, lineage = find_divisions(movie, model, posterior, workers=workers)
     candidates, p = posterior.candidates, posterior.probability
-    lineage = find_divisions(movie, model, posterior)
     if lineage.model is None:
         return decide(candidates, p, solver=solver, exact=exact), lineage
-    found = lineage.divisions, lineage.probability
-    return decide_jointly(candidates, p, *found, solver=solver, exact=exact), lineage
+    pairs = lineage.divisions, lineage.probability
+    return decide_jointly(candidates, p, *pairs, solver=solver, exact=exact), lineage
 
 
-def find_divisions(movie: Movie, model: Model, posterior: LinkPosterior) -> Lineage:
-    """Probability of each candidate division.
+def with_merges(
+    movie: Movie,
+    model: Model,
+    posterior: LinkPosterior,
+    *,
+    solver: str = "bid_and_augment",
+    exact: bool = False,
+    workers: int = 1,
+) -> tuple[Links, Lineage]:
+    """Links and merges of maximum expected F1: merges are divisions in reversed time.
+
+    Parameters and results are those of `with_divisions`; rows of the lineage are those of the reversed movie,
+    in which row i is row N - 1 - i of `movie`.
+    """
+    links, lineage = with_divisions(
+        *in_reverse(movie, model, posterior), solver=solver, exact=exact, workers=workers
+    )
+    pairs = len(movie) - 1 - links.pairs[:, ::-1]
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    assert links.probability is not None
+    return replace(
+        links, pairs=pairs[order], cost=links.cost[order], margin=links.margin[order],
+        probability=links.probability[order],
+    ), lineage  # fmt: skip
+
+
+def find_divisions(
+    movie: Movie, model: Model, posterior: LinkPosterior, *, workers: int = 1
+) -> tuple[LinkPosterior, Lineage]:
+    """The posterior of links in competition with divisions, and the probability of each candidate division.
 
     Parameters
     ----------
-    movie, model, posterior
+    movie, model, posterior, workers
         As in `with_divisions`.
     """
-    evidence = Evidence.of(movie, model, posterior)
-    divisions = candidate_divisions(evidence)
-    factor = np.zeros(len(divisions))
-    rates = _rates(movie, model, evidence)
-    daughters, gain = learned_daughters(divisions, rates, movie.axes, factor)
-    needed = _STRONG + 0.5 * _PARAMETERS * np.log1p(rates.starts)
-    real = _share_real(evidence, divisions, daughters, rates.starts)
-    if gain < needed or real <= _LIKELY:
-        return Lineage(divisions, factor, None)
-    probability = marginals(divisions, log_odds(divisions, daughters, movie.axes) + np.log(real))[0]
-    for _ in range(_ROUNDS):
-        links = decide_jointly(posterior.candidates, posterior.probability, divisions, probability)
-        factor = log_factors(Lives.of(movie.frame, links.pairs), divisions)
-        daughters, _ = learned_daughters(divisions, rates, movie.axes, factor)
-        odds = log_odds(divisions, daughters, movie.axes) + factor + np.log(real)
-        probability = marginals(divisions, odds)[0]
-    return Lineage(divisions, probability, daughters)
+    first = admitted(movie, model, posterior)
+    if first is None:
+        nothing = Divisions.measured(movie, model.surroundings.flow, posterior, np.empty((3, 0), np.int64))
+        return posterior, Lineage(nothing, np.empty(0), None)
+    divisions, fit, real = first
+    fields = Fields.of(movie, workers=workers)
+    context = Context.of(movie, model, posterior).near(fit.divisions)
+    posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+    for turn in range(_TURNS):
+        log_factor = np.log(real) + _ages(movie, posterior, fit, divisions)
+        posterior = swept(
+            movie, model, posterior, omega=OMEGA, none=none, with_moments=False, workers=workers
+        )
+        context = Context.of(movie, model, posterior).near(divisions)
+        divisions = Divisions.measured(movie, model.surroundings.flow, posterior, divisions.slots)
+        fit = fitted(context, divisions, fit.next_model, log_factor, _ROUNDS)
+        posterior, none = _beside(posterior, context, fit), _no_link(context, fit)
+        if turn < _TURNS - 1:
+            model = adapted(movie, model, posterior, fields)
+    return posterior, Lineage(divisions, fit.probability, fit.model)
 
 
-def _rates(movie: Movie, model: Model, evidence: Evidence) -> Rates:
-    """Rates of deaths and births without divisions, excluding the first and last frame."""
-    around = model.surroundings
-    inner = (movie.frame > 0) & (movie.left > 0)
-    death = model.association.death(movie.left, around.survival)[inner].mean()
-    birth = model.association.birth(movie.frame, around.survival_back)[inner].mean()
-    starts = float(evidence.no_predecessor[movie.frame > 0].sum())
-    return Rates(float(len(movie)), starts, float(death * birth**2))
+def _ages(movie: Movie, posterior: LinkPosterior, fit: Fit, divisions: Divisions) -> NDArray[np.float64]:
+    """(P,) contribution of ages to log weights, from the links and divisions that would be chosen now."""
+    links = decide_jointly(posterior.candidates, posterior.probability, fit.divisions, fit.probability)
+    return log_factors(Lifetimes.of(movie.frame, links.pairs), divisions)
 
 
-def _share_real(evidence: Evidence, divisions: Divisions, daughters: DaughterModel, starts: float) -> float:
-    """Share of the divisions found that exceeds those in reversed time; 0 if it is not significant."""
-    axes = evidence.movie.axes
-    reverse = candidate_divisions(evidence.backward())
-    forward, backward = (
-        float((marginals(some, log_odds(some, daughters, axes))[0] > _LIKELY).sum())
-        for some in (divisions, reverse)
-    )
-    excess = forward - backward - _UNSEEN
-    if excess < max(_CLEAR * np.sqrt(backward + _UNSEEN), _MORE * starts):
-        return 0.0
-    return excess / forward
+def _no_link(context: Context, fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) weights of no successor and of no predecessor for the next sweep: divisions are among them."""
+    pull = summed(fit.pairs.column, fit.beliefs.daughter, context.none.shape[1])
+    pulls = np.stack([fit.beliefs.rows.divided, pull])
+    death, birth = (context.deaths_and_births(fit.next_model) ** (1 / OMEGA) + pulls) ** OMEGA
+    return death, birth
+
+
+def _beside(posterior: LinkPosterior, context: Context, fit: Fit) -> LinkPosterior:
+    """The posterior of links in competition with divisions, for M-steps and the next sweep.
+
+    Mothers count as deaths there and daughters as births, as the model of links counts them.
+    """
+    pairs, beliefs, count = fit.pairs, fit.beliefs, len(context.none[0])
+    probability, rivals = posterior.probability.copy(), posterior.rivals.copy()
+    here, many = context.links, len(context.links)
+    probability[here] = beliefs.link[:many]
+    rivals[0, here] = (beliefs.rows.total[pairs.row] - beliefs.rows.each)[:many]
+    rivals[1, here] = (pairs.rivals[1] + beliefs.daughter)[:many]
+    posterior = replace(posterior, probability=probability, rivals=rivals)
+    linked, (_, divided) = np.stack(posterior.linked(count)), used_slots(pairs, beliefs, count)
+    weight = context.deaths_and_births(fit.model)
+    clutter = (np.clip(1 - linked - divided, 0, 1) * context.clutter / (weight + context.clutter))[0]
+    death, birth = np.maximum(1 - linked - clutter, 0)
+    return replace(posterior, clutter=clutter, death=death, birth=birth)

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.candidates import Search, pairs_near
-from .evidence import Evidence
+from ..inference.posterior import LinkPosterior
+from ..model.movie import Movie
 
 _REACH = 1.8
 """Prior: largest distance of daughters from the predicted position of the mother, in spacings."""
-_NEAREST = 8
+_NEAREST = 5
 """Prior: number of starts near a mother that may be daughters, and of mothers near a start."""
 _STARTS = 0.02
-"""Error level: probability of no predecessor below which a detection without a link to the mother is no
-daughter."""
-_RARE = 1e-9
-"""Guard: weight relative to all alternatives below which a division is no candidate."""
+"""Error level: probability of no predecessor below which a detection is no start."""
+LEAST = 0.02
+"""Guard: least distance between daughters and least standard deviation of an offset, in spacings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,80 +28,139 @@ class Divisions:
     Parameters
     ----------
     mother, first, second : (P,) int64 arrays
-        Rows; the second daughter is the one with the smaller probability of a link to the mother.
-    weight : (P,) float64 array
-        Probability that the mother has no other successor and the daughters no other predecessor.
+        Rows of the three detections.
     distance : (P,) float64 array
         Distance between the daughters, in spacings.
+    direction : (P, D) float64 array
+        Unit vector from the first to the second.
     along, across : (P,) float64 arrays
         Squared offset of the midpoint between the daughters from the predicted position of the mother, along
         and across the line between them.
     growth : (P,) float64 array
         Increase of the distance between the daughters one frame later; NaN if unknown.
-    log_chance : (P,) float64 array
-        Log of the density of detections around both daughters.
+    log_density : (P,) float64 array
+        Sum of the logs of the densities of detections around both daughters.
+    room : (P,) float64 array
+        Log of the local spacing around the mother, relative to its mean over the movie.
     """
 
     mother: NDArray[np.int64]
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    weight: NDArray[np.float64]
     distance: NDArray[np.float64]
+    direction: NDArray[np.float64]
     along: NDArray[np.float64]
     across: NDArray[np.float64]
     growth: NDArray[np.float64]
-    log_chance: NDArray[np.float64]
+    log_density: NDArray[np.float64]
+    room: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.mother)
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """(3, P) mothers and daughters."""
+        return np.stack([self.mother, self.first, self.second])
 
     def kept(self, keep: NDArray[np.bool_]) -> Divisions:
         """The divisions selected by a mask (P,)."""
         return Divisions(*(getattr(self, field.name)[keep] for field in fields(self)))
 
+    @classmethod
+    def measured(
+        cls, movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, slots: NDArray[np.int64]
+    ) -> Divisions:
+        """Divisions of mothers and daughters (3, P), with the distances that determine their weights.
 
-def candidate_divisions(evidence: Evidence) -> Divisions:
-    """Find all candidate divisions of a movie.
+        Parameters
+        ----------
+        movie : Movie
+        flow : (N, D) float64 array
+            Step to the next frame that a detection shares with its neighbours.
+        posterior : LinkPosterior
+            Its probable links show where daughters are one frame later.
+        slots : (3, P) int64 array
+        """
+        mother, first, second = slots
+        position, log_density = movie.position, np.log(movie.density)
+        between, distance = _apart(position, first, second)
+        offset = (position[first] + position[second]) / 2 - position[mother] - flow[mother]
+        along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
+        across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
+        next_row = _successor(posterior, len(movie))
+        later, growth = next_row[slots[1:]], np.full(len(mother), np.nan)
+        both = np.flatnonzero((later >= 0).all(axis=0))
+        growth[both] = _apart(position, *later[:, both])[1] - distance[both]
+        return cls(
+            mother, first, second, distance, between / distance[:, None], along, across, growth,
+            log_density[first] + log_density[second], _room(movie)[mother],
+        )  # fmt: skip
+
+
+def _room(movie: Movie) -> NDArray[np.float64]:
+    """(N,) log of the local spacing, relative to its mean."""
+    room = -np.log(movie.density) / movie.axes
+    return np.asarray(room - room.mean())
+
+
+def _apart(
+    position: NDArray[np.float64], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Vectors (P, D) and distances (P,) from the first to the second of pairs of rows."""
+    between = position[second] - position[first]
+    return between, np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), LEAST)
+
+
+def _successor(posterior: LinkPosterior, count: int) -> NDArray[np.int64]:
+    """(N,) probable successor in the next frame; -1 for none. Of likely links no two share an end."""
+    candidates, successor = posterior.candidates, np.full(count, -1)
+    likely = (posterior.probability > 0.5) & (candidates.lag == 1)
+    successor[candidates.tail[likely]] = candidates.head[likely]
+    return successor
+
+
+def candidate_divisions(
+    movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, inside: NDArray[np.bool_]
+) -> Divisions:
+    """All divisions that may be: one daughter at least is a start, both are near the mother.
 
     Parameters
     ----------
-    evidence : Evidence
+    movie : Movie
+    flow : (N, D) float64 array
+    posterior : LinkPosterior
+        Without divisions.
+    inside : (N,) bool array
+        Which detections may be daughters.
 
     Returns
     -------
     Divisions
         Sorted by mother, then by daughters.
     """
-    mother, daughter, apart = _options(evidence)
+    starts = (1 - posterior.linked(len(movie))[1] > _STARTS) & inside & (movie.frame > 0)
+    mother, daughter = _options(movie, flow, posterior, starts)
     one, other = _pairs_within(mother)
-    alone = evidence.no_predecessor[daughter]
-    weights = apart[one] * alone[other], apart[other] * alone[one]
-    weight = np.maximum(*weights)
-    swap = weights[1] > weights[0]
-    one, other = np.where(swap, other, one), np.where(swap, one, other)
-    likely = (weight > _RARE) & (alone[other] > _STARTS)
-    one, other, weight = one[likely], other[likely], weight[likely]
-    return _measured(evidence, mother[one], daughter[one], daughter[other], weight)
+    keep = starts[daughter[one]] | starts[daughter[other]]
+    one, other = one[keep], other[keep]
+    slots = np.stack([mother[one], daughter[one], daughter[other]])
+    return Divisions.measured(movie, flow, posterior, slots)
 
 
-def _options(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of mother and daughter near a start, and the probability that neither has another link."""
-    movie, count = evidence.movie, np.int64(len(evidence.movie))
-    starts = (evidence.no_predecessor > _STARTS) & (movie.frame > 0)
-    expected = movie.position + evidence.flow
-    near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=_REACH))
-    linked = evidence.tail * count + evidence.head
-    of_mothers = np.isin(evidence.tail, np.unique(near // count))
-    way = movie.position[evidence.head] - expected[evidence.tail]
-    close = of_mothers & (np.einsum("ij,ij->i", way, way) < _REACH**2)
-    key = np.union1d(near, linked[close])
-    mother, daughter = np.divmod(key, count)
-    apart = evidence.no_successor[mother] * evidence.no_predecessor[daughter]
-    place = np.minimum(np.searchsorted(linked, key), max(len(linked) - 1, 0))
-    if len(linked):
-        known = linked[place] == key
-        apart = np.where(known, np.maximum(apart, evidence.apart[place]), apart)
-    return mother, daughter, apart
+def _options(
+    movie: Movie, flow: NDArray[np.float64], posterior: LinkPosterior, starts: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of a mother near a start, and a detection that may be her daughter, sorted."""
+    count, expected, links = np.int64(len(movie)), movie.position + flow, posterior.candidates
+    reach = _REACH * np.exp(np.maximum(_room(movie), 0))
+    near = pairs_near(movie, Search(1, _NEAREST, expected, heads=starts, radius=reach))
+    mothers = np.zeros(count, bool)
+    mothers[near // count] = True
+    linked = np.flatnonzero((links.lag == 1) & mothers[links.tail])
+    way = movie.position[links.head[linked]] - expected[links.tail[linked]]
+    close = linked[np.einsum("ij,ij->i", way, way) < reach[links.tail[linked]] ** 2]
+    return np.divmod(np.union1d(near, links.key()[close]), count)
 
 
 def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -116,25 +175,3 @@ def _pairs_within(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     one = np.repeat(np.arange(len(group)), later)
     number = np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
     return one, one + 1 + number
-
-
-def _measured(
-    evidence: Evidence,
-    mother: NDArray[np.int64],
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    weight: NDArray[np.float64],
-) -> Divisions:
-    """Candidates with the distances that determine their odds."""
-    position, density = evidence.movie.position, evidence.movie.density
-    between = position[second] - position[first]
-    distance = np.maximum(np.sqrt(np.einsum("ij,ij->i", between, between)), 1e-9)
-    offset = (position[first] + position[second]) / 2 - position[mother] - evidence.flow[mother]
-    along = (np.einsum("ij,ij->i", offset, between) / distance) ** 2
-    across = np.maximum(np.einsum("ij,ij->i", offset, offset) - along, 0)
-    later, known = evidence.successor[np.stack([first, second])], np.full(len(mother), np.nan)
-    both = np.flatnonzero((later >= 0).all(axis=0))
-    apart = position[later[1, both]] - position[later[0, both]]
-    known[both] = np.sqrt(np.einsum("ij,ij->i", apart, apart)) - distance[both]
-    log_chance = np.log(density[first]) + np.log(density[second])
-    return Divisions(mother, first, second, weight, distance, along, across, known, log_chance)

@@ -1,16 +1,16 @@
-r"""The separation of daughters, learned from all candidate divisions of a movie by EM.
+r"""The model of divisions: how often they are, and how daughters separate.
 
 The midpoint between two daughters deviates from the predicted position of the mother by a Gaussian amount
-m, which is wider along the line between them than across it. The log of the distance r between the
-daughters is Gaussian as well, and all directions are equally probable. From the first to the second frame
-after the division, the distance of the daughters increases by a Gaussian amount g. If s are the odds of a
-division against a death and two births, the odds of a candidate are
+m, of unlike variances along and across the line between them. The log of the distance r between the
+daughters is Gaussian. Both scale with the local spacing :math:`\ell` around the mother to a learned power a.
+The direction n between the daughters has the angular central Gaussian density
+:math:`\propto (n^T \Lambda^{-1} n)^{-D/2}` (D. E. Tyler, Biometrika 74, 1987). From the first to the second
+frame after the division, the distance of the daughters increases by a Gaussian amount g. With the rate
+:math:`\beta` of divisions, the surface A_D of the unit sphere and the density :math:`\rho` of detections
+around each daughter, the weight of a division is
 
-.. math:: s \, w \, \frac{N(m_\parallel, m_\perp) \, N(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
-    \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}
-
-where w is the probability that the three have no other links, A_D the surface of the unit sphere, and
-:math:`\rho` the density of detections around each daughter.
+.. math:: W = \beta \, \frac{2 N(m_\parallel, m_\perp) \, N(\log r) \, / (A_D r^D)}{\rho_1 \rho_2}
+    \frac{(n^T \Lambda^{-1} n)^{-D/2}}{|\Lambda|^{1/2}} \frac{N(g; \bar g, \sigma_g)}{N(g; 0, \sigma_0)}
 """
 
 from __future__ import annotations
@@ -21,68 +21,94 @@ from math import gamma, log, pi
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import Divisions
+from ..model.movie import weighted
+from .candidates import LEAST, Divisions
 
-_STARTS_AT = (0.45, 1.1)
-"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
 _DISTANCE, _SPREAD = 0.8, 0.5
 """Prior: distance between daughters in spacings, and the standard deviation of its log."""
 _OFFSET = 0.15
 """Prior: standard deviation of the midpoint between them along an axis, in spacings."""
-_BEGIN = 0.3
-"""Prior: initial share of starts that are daughters."""
 _GROWTH = 0.2
 """Prior: standard deviation of the growth of the distance between daughters, in spacings."""
 _WORTH = 2.0
-"""Prior: weight of the priors, in divisions."""
-_LEAST = 0.02
-"""Guard: least standard deviation of an offset, in spacings, and of the log of a distance."""
-_ROUNDS, _STILL = 30, 0.01
-"""Guard: rounds of EM, and the gain in nats at which they end."""
+"""Prior: weight of the priors, and of uniform directions, in divisions."""
 _LARGEST = 60.0
-"""Guard: limit of log odds."""
+"""Guard: limit of log weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DaughterModel:
     """Parameters of divisions, lengths in spacings.
 
     Parameters
     ----------
-    odds : float
-        Odds of a division against a death and two births at the same positions.
+    rate : float
+        Probability that a detection divides.
+    death, birth : float
+        Deaths and births that are no divisions, relative to those of the model of links, which counts both.
     along, across : float
         Variances of the offset of the midpoint between daughters.
     log_distance, spread : float
         Mean and variance of the log of their distance.
     growth, growth_spread : float
         Mean and variance of the increase of their distance to the next frame.
-    chance_spread : float
+    other_spread : float
         Variance of this increase for detections that are not daughters.
+    scaling : float
+        The power of the local spacing with which lengths scale.
+    shape : (D, D) float64 array
+        Lambda, of determinant 1.
     """
 
-    odds: float
+    rate: float
+    death: float
+    birth: float
     along: float
     across: float
     log_distance: float
     spread: float
     growth: float
     growth_spread: float
-    chance_spread: float
+    other_spread: float
+    scaling: float
+    shape: NDArray[np.float64]
+
+    @classmethod
+    def initial(cls, rate: float, distance: float, axes: int) -> DaughterModel:
+        """The model from which EM starts, for a distance between daughters."""
+        offset, growth = _OFFSET**2, _GROWTH**2
+        return cls(
+            rate, 1.0, 1.0, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth, 0.0,
+            np.eye(axes),
+        )  # fmt: skip
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters that a model without divisions lacks."""
+        axes = len(self.shape)
+        return 9 + axes * (axes + 1) // 2 - 1
 
 
-def log_odds(divisions: Divisions, model: DaughterModel, axes: int) -> NDArray[np.float64]:
-    """(P,) log odds of each candidate against all alternatives."""
-    across = divisions.across / model.across + (axes - 1) * log(2 * pi * model.across)
-    middle = _log_normal(divisions.along, model.along) - 0.5 * across
+def log_weight(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:
+    """(P,) log of the weight W of each candidate."""
+    axes, unit = len(model.shape), model.scaling * divisions.room
+    shrunk = np.exp(-2 * unit)
+    middle = _log_normal(divisions.along * shrunk, model.along) - axes * unit
+    middle -= 0.5 * (divisions.across * shrunk / model.across + (axes - 1) * log(2 * pi * model.across))
     apart = np.log(divisions.distance)
-    distance = _log_normal((apart - model.log_distance) ** 2, model.spread) - axes * apart
-    growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
-    growth -= _log_normal(divisions.growth**2, model.chance_spread)
+    distance = _log_normal((apart - model.log_distance - unit) ** 2, model.spread) - axes * apart
     surface = log(2 * pi ** (axes / 2) / gamma(axes / 2))
-    found = log(model.odds) + np.log(divisions.weight) + middle + distance - surface - divisions.log_chance
-    found += np.nan_to_num(growth)
-    return np.clip(found, -_LARGEST, _LARGEST)
+    growth = _log_normal((divisions.growth - model.growth) ** 2, model.growth_spread)
+    growth -= _log_normal(divisions.growth**2, model.other_spread)
+    whole = log(2 * model.rate) + middle + distance - surface - divisions.log_density + np.nan_to_num(growth)
+    return np.clip(whole - 0.5 * axes * np.log(_stretch(divisions, model)), -_LARGEST, _LARGEST)
+
+
+def _stretch(divisions: Divisions, model: DaughterModel) -> NDArray[np.float64]:
+    r"""(P,) :math:`n^T \Lambda^{-1} n` of the direction of each division."""
+    n, inverse = divisions.direction, np.linalg.inv(model.shape)
+    # Detections at one place have no direction.
+    return np.maximum(np.einsum("ij,ij->i", n, np.einsum("ij,jk->ik", n, inverse)), LEAST)
 
 
 def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
@@ -90,101 +116,58 @@ def _log_normal(square: NDArray[np.float64], variance: float) -> NDArray[np.floa
     return -0.5 * (square / variance + log(2 * pi * variance))
 
 
-def marginals(divisions: Divisions, log_odds: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """(P,) probability of each candidate among all that share a cell; evidence for divisions in nats."""
-    odds = np.exp(log_odds)
-    ends = (divisions.mother, divisions.first, divisions.second)
-    size = max(int(rows.max(initial=-1)) for rows in ends) + 1
-    daughters = np.bincount(divisions.first, odds, size) + np.bincount(divisions.second, odds, size)
-    total = 1 + np.maximum.reduce(
-        [np.bincount(divisions.mother, odds, size)[ends[0]], daughters[ends[1]], daughters[ends[2]]]
-    )
-    starts = np.bincount(divisions.second, odds, size)
-    return odds / total, float(np.log1p(starts).sum())
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Statistics of all detections, without divisions.
-
-    Parameters
-    ----------
-    detections, starts : float
-        Number of detections, and expected number without a predecessor.
-    alone : float
-        Prior probability of a death and two births at three given detections.
-    """
-
-    detections: float
-    starts: float
-    alone: float
-
-    def share(self, expected: float) -> float:
-        """Share of starts that are daughters, given the expected number of divisions."""
-        return min((expected + 0.5) / (self.starts + 1), 1 - 0.5 / (self.starts + 1))
-
-    def odds(self, expected: float) -> float:
-        """Odds of a division against a death and two births; births exclude daughters."""
-        often = (expected + 0.5) / (self.detections + 1)
-        return often / self.alone / (1 - self.share(expected))
-
-
-def learned_daughters(
-    divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64]
-) -> tuple[DaughterModel, float]:
-    """The maximum-likelihood model, and its evidence against no divisions, in nats.
+def maximised(
+    divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel, mothers: float
+) -> DaughterModel:
+    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions.
 
     Parameters
     ----------
     divisions : Divisions
-    rates : Rates
-    axes : int
-        D.
-    log_factor : (P,) float64 array
-        Additional log odds, such as those from the ages of the mothers.
+    probability : (P,) float64 array
+    model : DaughterModel
+        The previous one; deaths and births stay.
+    mothers : float
+        Number of detections that may divide.
     """
-    tried = [_climbed(divisions, rates, axes, log_factor, distance) for distance in _STARTS_AT]
-    return max(tried, key=lambda found: found[1])
+    axes, apart, room = len(model.shape), np.log(divisions.distance), divisions.room
+    expected = float(probability.sum())
 
+    def moment(values: NDArray[np.float64], prior: float) -> float:
+        return (float(weighted(probability, values)) + _WORTH * prior) / (expected + _WORTH)
 
-def _climbed(
-    divisions: Divisions, rates: Rates, axes: int, log_factor: NDArray[np.float64], distance: float
-) -> tuple[DaughterModel, float]:
-    """EM from one initial distance between daughters."""
-    expected = _BEGIN * rates.starts
-    odds, offset, growth = rates.odds(expected), _OFFSET**2, _GROWTH**2
-    model = DaughterModel(odds, offset, offset, log(distance), _SPREAD**2 / 4, 0.0, growth, growth)
-    most = -np.inf
-    for _ in range(_ROUNDS):
-        probability, gain = marginals(divisions, log_odds(divisions, model, axes) + log_factor)
-        evidence = gain + rates.starts * np.log1p(-rates.share(expected))
-        if evidence < most + _STILL:
-            break
-        used, most, expected = model, evidence, float(probability.sum())
-        model = _maximised(divisions, probability, rates.odds(expected), axes)
-    return used, most
-
-
-def _maximised(
-    divisions: Divisions, probability: NDArray[np.float64], odds: float, axes: int
-) -> DaughterModel:
-    """The M-step: moments weighted by the probabilities, with priors worth `_WORTH` divisions."""
-    total = float(probability.sum()) + _WORTH
-    logs = np.log(divisions.distance)
-    along = float(probability @ divisions.along) + _WORTH * _OFFSET**2
-    across = float(probability @ divisions.across) / max(axes - 1, 1) + _WORTH * _OFFSET**2
-    mean = float(probability @ logs + _WORTH * log(_DISTANCE)) / total
-    spread = float(probability @ (logs - mean) ** 2) + _WORTH * _SPREAD**2
-    along, across, spread = (max(width / total, _LEAST**2) for width in (along, across, spread))
-    return DaughterModel(odds, along, across, mean, spread, *_grown(divisions.growth, probability))
+    off = room - float(weighted(probability, room)) / max(expected, LEAST)
+    scaling = moment(off * apart, 0.0) / moment(off**2, model.spread)
+    apart, shrunk = apart - scaling * room, np.exp(-2 * scaling * room)
+    mean = moment(apart, log(_DISTANCE))
+    variances = (
+        moment(shrunk * divisions.along, _OFFSET**2),
+        moment(shrunk * divisions.across / max(axes - 1, 1), _OFFSET**2),
+        moment((apart - mean) ** 2, _SPREAD**2),
+    )
+    along, across, spread = (max(variance, LEAST**2) for variance in variances)
+    return DaughterModel(
+        (expected + 0.5) / (mothers + 1), model.death, model.birth, along, across, mean, spread,
+        *_grown(divisions.growth, probability), scaling, _directed(divisions, probability, model),
+    )  # fmt: skip
 
 
 def _grown(growth: NDArray[np.float64], probability: NDArray[np.float64]) -> tuple[float, float, float]:
     """Mean and variance of the growth of distances, and its variance by chance."""
-    known = np.isfinite(growth)
-    seen, true = growth[known], probability[known]
-    chance, total = 1 - true, true.sum() + _WORTH
-    mean = float(true @ seen) / total
-    spread = (true @ (seen - mean) ** 2 + _WORTH * _GROWTH**2) / total
-    other = (chance @ seen**2 + _WORTH * _GROWTH**2) / (chance.sum() + _WORTH)
-    return mean, max(float(spread), _LEAST**2), max(float(other), _LEAST**2)
+    seen = np.isfinite(growth)
+    growth, true = growth[seen], probability[seen]
+    others, total = 1 - true, true.sum() + _WORTH
+    mean = float(weighted(true, growth)) / total
+    spread = (weighted(true, (growth - mean) ** 2) + _WORTH * _GROWTH**2) / total
+    other = (weighted(others, growth**2) + _WORTH * _GROWTH**2) / (others.sum() + _WORTH)
+    return mean, max(float(spread), LEAST**2), max(float(other), LEAST**2)
+
+
+def _directed(
+    divisions: Divisions, probability: NDArray[np.float64], model: DaughterModel
+) -> NDArray[np.float64]:
+    """(D, D) shape of the directions: one step of Tyler's fixed point."""
+    n, axes = divisions.direction, len(model.shape)
+    each = axes * probability / _stretch(divisions, model)
+    shape = np.einsum("ij,ik->jk", each[:, None] * n, n) + _WORTH * np.eye(axes)
+    return np.asarray(shape / np.linalg.det(shape) ** (1 / axes))

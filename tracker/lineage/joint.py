@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,20 +10,8 @@ from ..assignment.gains import best_pairs
 from ..inference.candidates import Candidates
 from ..inference.decide import half_f1, log_odds
 from ..linking import Links
+from ..model.movie import summed
 from .candidates import Divisions
-
-
-@dataclass(frozen=True, eq=False)
-class _Edges:
-    """Pairs that exclude each other in rows and columns, sorted by both; rows from N are the second rows.
-
-    `probability` is the probability of the pair, `division` the part due to divisions.
-    """
-
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
-    probability: NDArray[np.float64]
-    division: NDArray[np.float64]
 
 
 def decide_jointly(
@@ -43,7 +29,7 @@ def decide_jointly(
     ----------
     candidates : Candidates
     link_probability : (E,) float64 array
-        Without divisions.
+        Of each link, in competition with divisions.
     divisions : Divisions
     probability : (P,) float64 array
         Probability of each division.
@@ -55,49 +41,32 @@ def decide_jointly(
     -------
     Links
         Sorted by source, then target; a mother is the source of two. Costs are defined as in `decide`, from
-        the link or the division, whichever gives the larger gain.
+        the link or the division, whichever gives the larger benefit.
     """
     count = len(candidates.row_start) - 1
-    edges = _edges(candidates, link_probability, divisions, probability)
-    of_links, of_divisions = (
-        log_odds(each) - log_odds(half_f1(every, float(every.sum())))
-        for each, every in ((edges.probability, edges.probability), (edges.division, probability))
-    )
-    gain = np.maximum(of_links, np.where(edges.division > 0, of_divisions, -np.inf))
-    useful = np.flatnonzero(gain > 0)
-    row, column = edges.row[useful], edges.column[useful]
-    start = np.searchsorted(row, np.arange(2 * count + 1))
-    answer, unit = best_pairs(start, column.astype(np.int32), gain[useful], (2 * count, count), solver)
-    taken = answer.col_of_row[row] == column
-    source, target = row[taken] % count, column[taken]
-    order = np.lexsort((target, source))
-    each = exact_margins(answer) if exact else answer.margin
-    margin, sure = each[row[taken]] * unit, edges.probability[useful][taken]
-    return Links(
-        np.column_stack([source, target])[order], -gain[useful][taken][order], margin[order],
-        float(answer.gap * unit), probability=sure[order],
-    )  # fmt: skip
-
-
-def _edges(
-    candidates: Candidates,
-    link_probability: NDArray[np.float64],
-    divisions: Divisions,
-    probability: NDArray[np.float64],
-) -> _Edges:
-    """Pairs of links, reduced by the probability of divisions at either end, and pairs of both daughters."""
-    count = np.int64(len(candidates.row_start) - 1)
-    mothers = np.bincount(divisions.mother, probability, count)
-    daughters = np.bincount(divisions.first, probability, count)
-    daughters += np.bincount(divisions.second, probability, count)
-    claimed = np.maximum(mothers[candidates.tail], daughters[candidates.head])
-    rest = link_probability * np.maximum(1 - claimed, 0)
     key = np.concatenate([
         candidates.key(), divisions.mother * count + divisions.first,
         (divisions.mother + count) * count + divisions.second,
     ])  # fmt: skip
     every, place = np.unique(key, return_inverse=True)
-    total = np.bincount(place, np.concatenate([rest, probability, probability]), len(every))
-    row, column = np.divmod(every, count)
-    division = np.bincount(place[len(rest) :], np.concatenate([probability, probability]), len(every))
-    return _Edges(row, column, np.minimum(total, 1.0), division.astype(np.float64))
+    both = np.tile(probability, 2)
+    of_pair = np.minimum(summed(place, np.append(link_probability, both), len(every)), 1.0)
+    of_division = summed(place[candidates.size :], both, len(every))
+    as_link, as_division = (
+        log_odds(each) - log_odds(half_f1(all_, float(all_.sum())))
+        for each, all_ in ((of_pair, of_pair), (of_division, probability))
+    )
+    benefit = np.maximum(as_link, np.where(of_division > 0, as_division, -np.inf))
+    useful = np.flatnonzero(benefit > 0)
+    row, column = np.divmod(every[useful], count)
+    start = np.searchsorted(row, np.arange(2 * count + 1))
+    answer, unit = best_pairs(start, column.astype(np.int32), benefit[useful], (2 * count, count), solver)
+    taken = answer.col_of_row[row] == column
+    source, target = row[taken] % count, column[taken]
+    order = np.lexsort((target, source))
+    each = exact_margins(answer) if exact else answer.margin
+    margin, sure = each[row[taken]] * unit, of_pair[useful][taken]
+    return Links(
+        np.column_stack([source, target])[order], -benefit[useful][taken][order], margin[order],
+        float(answer.gap * unit), probability=sure[order],
+    )  # fmt: skip

@@ -1,10 +1,10 @@
 r"""Lifetimes: ages at which cells divide, and the resulting log odds of candidate divisions.
 
-A division within the life of a cell splits it into two lives. Let h(a) be the hazard of a division at the
+A division within the life of a cell splits it into two lifetimes. Let h(a) be the hazard of a division at the
 age of a frames, and :math:`S(a) = \prod_{k \le a} (1 - h(k))` the survival. A cell that divides at age a
 has the likelihood :math:`h(a) S(a - 1)`; a cell followed to age a without a division has :math:`S(a)`. If
-the birth of a cell was not observed, the remaining life has the distribution of residual lives,
-:math:`S(a) / \sum S`. The gain of a division is the likelihood ratio with and without it, divided by the
+the birth of a cell was not observed, the remaining life has the distribution of residual lifetimes,
+:math:`S(a) / \sum S`. The weight of a division is the likelihood ratio with and without it, divided by the
 same ratio for a constant hazard. D. R. Cox, Renewal Theory, 1962.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .candidates import Divisions
 
-_DOUBT = 1.0
+_PSEUDO = 1.0
 """Prior: weight of a constant hazard, in divisions per age."""
 _WIDTH = 0.15
 """Prior: ages that differ by less than this share are pooled."""
@@ -26,7 +26,7 @@ _LARGEST = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Lives:
+class Lifetimes:
     """The life to which each detection belongs, along links between divisions.
 
     Parameters
@@ -49,7 +49,7 @@ class Lives:
     divides: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, frame: NDArray[np.int64], links: NDArray[np.int64]) -> Lives:
+    def of(cls, frame: NDArray[np.int64], links: NDArray[np.int64]) -> Lifetimes:
         """From links (L, 2) sorted by source; a mother is the source of two."""
         source, target = links.T
         successors = np.bincount(source, minlength=len(frame))
@@ -76,56 +76,56 @@ def _ends(step: NDArray[np.int64]) -> NDArray[np.int64]:
     return step
 
 
-def log_factors(lives: Lives, divisions: Divisions) -> NDArray[np.float64]:
+def log_factors(cells: Lifetimes, divisions: Divisions) -> NDArray[np.float64]:
     """(P,) contribution of ages to the log odds of each candidate division.
 
     Parameters
     ----------
-    lives : Lives
+    cells : Lifetimes
     divisions : Divisions
     """
-    known, unknown = _tables(lives)
+    observed, unobserved = _tables(cells)
     mother, first, second = divisions.mother, divisions.first, divisions.second
-    seen, age = lives.seen_born[mother], lives.frame[mother] - lives.born[mother]
-    rest = lives.end[first] - lives.frame[first]
-    of_mother = np.where(seen, known[0][age], unknown[0][age])
-    gain = of_mother + _life(known, lives, rest, first)
+    seen, age = cells.seen_born[mother], cells.frame[mother] - cells.born[mother]
+    rest = cells.end[first] - cells.frame[first]
+    of_mother = np.where(seen, observed[0][age], unobserved[0][age])
+    log_ratio = of_mother + _life(observed, cells, rest, first)
     whole = age + 1 + rest
-    without = np.where(seen, _life(known, lives, whole, first), _life(unknown, lives, whole, first))
-    later = lives.end[second] - lives.frame[second]
-    gain += _life(known, lives, later, second) - _life(unknown, lives, later, second)
-    return np.clip(gain - without, -_LARGEST, _LARGEST)
+    without = np.where(seen, _life(observed, cells, whole, first), _life(unobserved, cells, whole, first))
+    later = cells.end[second] - cells.frame[second]
+    log_ratio += _life(observed, cells, later, second) - _life(unobserved, cells, later, second)
+    return np.clip(log_ratio - without, -_LARGEST, _LARGEST)
 
 
 def _life(
-    tables: NDArray[np.float64], lives: Lives, length: NDArray[np.int64], row: NDArray[np.int64]
+    tables: NDArray[np.float64], cells: Lifetimes, length: NDArray[np.int64], row: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log likelihood of lives of the given lengths that end in the same way as that of each row."""
-    return np.where(lives.divides[row], tables[0][length], tables[1][length])
+    """Log likelihood of lifetimes of the given lengths that end in the same way as that of each row."""
+    return np.where(cells.divides[row], tables[0][length], tables[1][length])
 
 
-def _tables(lives: Lives) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log likelihoods (2, size) of lives by length: ending in a division, and ending without one.
+def _tables(cells: Lifetimes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log likelihoods (2, size) of lifetimes by length: ending in a division, and ending without one.
 
     The first is for cells with an observed birth, the second for others; relative to a constant hazard.
     """
-    size = int(lives.frame[-1] - lives.frame[0]) + 3
-    age = lives.frame - lives.born
-    last = lives.frame == lives.end
-    lived = np.bincount(age[lives.seen_born], minlength=size)
-    divided = np.bincount(age[lives.seen_born & last & lives.divides], minlength=size)
-    mean = ((last & lives.divides).sum() + _DOUBT) / (len(age) + _DOUBT)
+    size = int(cells.frame[-1] - cells.frame[0]) + 3
+    age = cells.frame - cells.born
+    last = cells.frame == cells.end
+    lived = np.bincount(age[cells.seen_born], minlength=size)
+    divided = np.bincount(age[cells.seen_born & last & cells.divides], minlength=size)
+    mean = ((last & cells.divides).sum() + _PSEUDO) / (len(age) + _PSEUDO)
     group = _pooled(size)
-    hazard = (np.bincount(group, divided) + _DOUBT) / (np.bincount(group, lived) + _DOUBT / mean)
+    hazard = (np.bincount(group, divided) + _PSEUDO) / (np.bincount(group, lived) + _PSEUDO / mean)
     hazard = np.clip(hazard, 1e-6, 0.99)[group]
     survival = np.cumprod(1 - hazard)
     alike = np.arange(1, size + 1) * np.log1p(-mean)
     tail = np.append(np.cumsum(survival[::-1])[::-1], survival[-1] / mean)[:size] + survival[-1] / mean
-    before = np.append(1.0, survival[:-1])
+    until = np.append(1.0, survival[:-1])
     whole = tail[0] + 1
-    known = np.log([hazard * before / mean, survival]) - [alike - alike[0], alike]
-    unknown = np.log([before / whole / mean, tail / whole]) - [alike - alike[0], alike]
-    return known, unknown
+    observed = np.log([hazard * until / mean, survival]) - [alike - alike[0], alike]
+    unobserved = np.log([until / whole / mean, tail / whole]) - [alike - alike[0], alike]
+    return observed, unobserved
 
 
 def _pooled(size: int) -> NDArray[np.int64]:

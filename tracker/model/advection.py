@@ -12,7 +12,12 @@ from .movie import Movie
 
 
 def advected(
-    movie: Movie, flow: NDArray[np.float64], tail: NDArray[np.integer], longest: int, *, workers: int = 1
+    movie: Movie,
+    flow: NDArray[np.float64],
+    tail: NDArray[np.integer],
+    longest: int | NDArray[np.integer],
+    *,
+    workers: int = 1,
 ) -> Iterator[NDArray[np.float64]]:
     """Displacements (M, D) of some detections by the flow, over 1, 2, …, `longest` frames.
 
@@ -26,7 +31,8 @@ def advected(
         Displacement of each detection to the next frame.
     tail : (M,) integer array
         Not decreasing.
-    longest : int
+    longest : int or (M,) integer array
+        Number of frames; a detection whose own has passed stays where it is.
     workers : int
         Threads; they do not change the result.
 
@@ -42,10 +48,10 @@ def advected(
     shows = np.flatnonzero(held & np.append(held[1:], False))
     lasts = np.append(movie.intervals, 1)
     way, frame = np.zeros((len(tail), movie.axes)), movie.frame[tail]
-    for lag in range(longest):
+    for lag in range(int(np.max(longest, initial=0))):
         now = np.minimum(frame + lag, movie.frames - 1)
         seen = np.searchsorted(shows, now, side="right") - 1
-        asking = np.flatnonzero(seen >= 0)
+        asking = np.flatnonzero((seen >= 0) & (longest > lag))
         at = shows[seen[asking]]
         if lag == 0 and (at == frame[asking]).all():
             row = tail[asking]
@@ -79,10 +85,12 @@ def displaced(
     tail, lag = link
     way = flow[tail]
     late = np.flatnonzero(lag > 1)
+    if not len(late):
+        return way
     rows, index = np.unique(tail[late], return_inverse=True)
-    for frames, moved in enumerate(
-        advected(movie, flow, rows, int(lag.max(initial=1)), workers=workers) if len(late) else (), 1
-    ):
+    longest = np.zeros(len(rows), np.int64)
+    np.maximum.at(longest, index, lag[late])
+    for frames, moved in enumerate(advected(movie, flow, rows, longest, workers=workers), 1):
         here = lag[late] == frames
         way[late[here]] = moved[index[here]]
     return way

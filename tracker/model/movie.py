@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from ..neighbours import nearest
 
-NEIGHBOURS = 10
-"""Prior: number of neighbours for the local density, whose relative error is then a third."""
-_LONELY = 0.01
-"""Prior: detections in the extent of a movie that never shows two in a frame: mostly one particle."""
-_LEAST_DISTANCE = 1e-9
-"""Guard: least distance of neighbours, in spacings; closer ones count as this far apart."""
+NEIGHBOURS, OUTER = 10, 24
+"""Prior: number of neighbours for the density, whose relative error is then a third; and for the flow."""
+TINY = 1e-9
+"""Guard: count, weight, probability or distance in spacings that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +35,8 @@ class Movie:
         Matrix that converts displacements in the original A axes to these coordinates.
     time : (F,) int64 array, optional
         Time of each frame in intervals, if some frames were not recorded. Default: consecutive frames.
+    near : (N, 24) int32 array, optional
+        The nearest detections of the same frame, nearest first, -1 where there are no more.
     """
 
     position: NDArray[np.float64]
@@ -45,6 +45,7 @@ class Movie:
     density: NDArray[np.float64]
     basis: NDArray[np.float64]
     time: NDArray[np.int64] | None = None
+    near: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -121,6 +122,7 @@ def movie_of(
     *,
     basis: NDArray[np.float64] | None = None,
     spacing: float | None = None,
+    neighbours: int = OUTER,
     workers: int = 1,
 ) -> Movie:
     """A movie in units of its spacing.
@@ -134,6 +136,8 @@ def movie_of(
         Matrix of previous coordinate changes. Default: identity.
     spacing : float, optional
         The unit. Default: the mean distance to the nearest detection of the same frame.
+    neighbours : int
+        Number of nearest detections that are kept: those of the density at least.
     workers : int
         Threads; they do not change the result.
 
@@ -144,28 +148,28 @@ def movie_of(
     """
     axes = position.shape[1]
     frame = np.repeat(np.arange(len(frame_start) - 1), np.diff(frame_start))
-    density, usual = _density(position, frame_start, workers)
+    near, square = nearest(position, frame_start, np.arange(len(position)), neighbours, workers=workers)
+    density, usual = _density(position, near[:, :NEIGHBOURS], square[:, :NEIGHBOURS])
     spacing = usual if spacing is None else spacing
     basis = np.eye(axes) if basis is None else basis
     scaled = np.ascontiguousarray(position / spacing)
-    return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing)
+    return Movie(scaled, frame, frame_start, density * spacing**axes, basis / spacing, near=near)
 
 
 def _density(
-    position: NDArray[np.float64], frame_start: NDArray[np.int64], workers: int
+    position: NDArray[np.float64], near: NDArray[np.int32], square: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """Local number of detections per unit volume, from the distance to a neighbour; and the mean spacing."""
-    count, axes = len(position), position.shape[1]
-    near, square = nearest(position, frame_start, np.arange(count), NEIGHBOURS, workers=workers)
+    count, axes = position.shape
     many = (near >= 0).sum(axis=1)
     seen = many > 0
     if not seen.any():  # never two in a frame
         extent = np.ptp(position, axis=0)
         spacing = float(extent.max()) or 1.0
-        return np.full(count, _LONELY * spacing**-axes), spacing
+        return np.full(count, spacing**-axes / max(count, 1)), spacing  # another one is rarer than 1 in all
     spacing = float(np.sqrt(square[seen, 0]).mean()) or 1.0
     farthest = np.sqrt(square[np.arange(count), np.maximum(many - 1, 0)])
-    radius = np.maximum(np.where(seen, farthest, spacing), _LEAST_DISTANCE * spacing)
+    radius = np.maximum(np.where(seen, farthest, spacing), TINY * spacing)
     ball = pi ** (axes / 2) / gamma(axes / 2 + 1)
     density = np.maximum(many - 0.5, 0.5) / (ball * radius**axes)
     density[~seen] = np.median(density[seen])

@@ -11,20 +11,14 @@ from typing import Any
 import numpy as np
 
 from .. import formats
-from ..calibrate.calibration import Calibration
-from ..calibrate.known import EACH_AXIS, check_known
 from ..errors import InputError
 from ..formats.atomic import write_whole
 from ..formats.columns import AS_NAMED
 from ..formats.records import marked_bytes
+from ..known import EACH_AXIS, LEAST_RATE, MOST_CLUTTER, Values, check_known
+from ..summary import Summary
 from ..tracking import TrackingSettings, track
 from .jobs import run_record
-
-Values = Mapping[str, float | tuple[float, ...]]
-_MOST_CLUTTER = 0.98
-"""Largest probability of ends and starts."""
-_LEAST = 1e-9
-"""Smallest probability where 0 is not allowed."""
 
 
 @dataclass(frozen=True)
@@ -115,28 +109,25 @@ def pooled(rows: Sequence[Mapping[str, Any]]) -> PooledModel:
         spread[name] = float(np.max(finite.std(axis=0))) if len(finite) else math.nan
     ends = [float(np.max(known[name])) for name in ("end", "start") if name in known]
     if "clutter" in known and len(ends) == 2:
-        known["clutter"] = min(float(np.max(known["clutter"])), _MOST_CLUTTER * min(ends))
+        known["clutter"] = min(float(np.max(known["clutter"])), MOST_CLUTTER * min(ends))
     check_known(known)
     return PooledModel(known, spread, list(rows))
 
 
-def values_of(learned: Calibration) -> dict[str, Any]:
+def values_of(learned: Summary) -> dict[str, Any]:
     """The learned values of a movie that `TrackingSettings.known` accepts."""
-    model = learned.model
-    each = {"step": learned.step, "noise": model.motion.noise, "gate": model.gate}
     values: dict[str, Any] = {}
     for name in EACH_AXIS:
-        by_axis = dict(zip(learned.axes, np.asarray(each[name]).tolist(), strict=True))
+        by_axis = dict(zip(learned.axes, getattr(learned, name).tolist(), strict=True))
         usual = float(np.mean(list(by_axis.values())))  # of an axis along which nothing varies
         values[name] = [by_axis.get(axis, usual) for axis in "zyx"]
-    follow = model.follow
-    lasting = any(model.motion.speed) and model.motion.persistence > 0
+    follow = learned.follow
     return values | {
-        "persistence": model.motion.persistence if lasting else 0.0,
-        "end": max(model.end, _LEAST),
-        "start": max(model.start, _LEAST),
+        "persistence": learned.persistence,
+        "end": max(learned.end, LEAST_RATE),
+        "start": max(learned.start, LEAST_RATE),
         "miss": follow[1] / follow[0] if len(follow) > 1 and follow[0] > 0 else 0.0,
-        "clutter": model.clutter,
+        "clutter": learned.clutter,
     }
 
 

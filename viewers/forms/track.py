@@ -11,11 +11,11 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QWidget
 from superqt import QCollapsible
 
 from outbid.assignment.variants import names
-from outbid.calibrate.known import known_of, text_of
 from outbid.detection.spots import DetectionSettings
 from outbid.detections import Detections
 from outbid.device import DEVICES
 from outbid.errors import InputError
+from outbid.known import known_of, text_of
 from outbid.matching import COSTS
 from outbid.tracking import TrackingRun, TrackingSettings, track
 
@@ -63,7 +63,6 @@ class TrackForm(Form):
         self.divisions = QCheckBox("find where particles divide")
         self.divisions.setChecked(True)
         self.merges = QCheckBox("find where particles fuse")
-        self.forward_only = QCheckBox("link by the past alone")
         self.exact_margins = QCheckBox("solve without each link")
         self.known = QLineEdit()
         self.known.setPlaceholderText("all is learned; or noise=0.1; gate=2,1,1")
@@ -104,7 +103,6 @@ class TrackForm(Form):
             divisions=self.divisions.isChecked(),
             merges=self.merges.isChecked(),
             known=known_of(filter(None, map(str.strip, known.split(";")))),
-            forward_only=self.forward_only.isChecked(),
             exact_margins=self.exact_margins.isChecked(),
             solver=self.solver.currentText(),
             device=self.device.currentText() if distance is not None else "auto",
@@ -121,7 +119,6 @@ class TrackForm(Form):
         self.gap_distance.set_number(settings.gap_distance)
         self.divisions.setChecked(settings.divisions)
         self.merges.setChecked(settings.merges)
-        self.forward_only.setChecked(settings.forward_only)
         self.exact_margins.setChecked(settings.exact_margins)
         self.known.setText("; ".join(text_of(settings.known)))
         self.solver.setCurrentText(settings.solver)
@@ -230,7 +227,7 @@ class TrackForm(Form):
         given = self.max_distance.number() is not None
         for box in (self.cost, self.unmatched_cost, self.gap_distance, self.device):
             box.setEnabled(given)
-        for box in (self.divisions, self.merges, self.forward_only, self.known):
+        for box in (self.divisions, self.merges, self.known):
             box.setEnabled(not given)
 
     def _fill(self) -> None:
@@ -247,7 +244,6 @@ class TrackForm(Form):
         rows.addRow("over gaps", self.gap_distance)
         rows.addRow("merges", self.merges)
         rows.addRow("known", self.known)
-        rows.addRow("forward only", self.forward_only)
         rows.addRow("exact margins", self.exact_margins)
         rows.addRow("solver", self.solver)
         rows.addRow("device", self.device)
@@ -257,7 +253,7 @@ class TrackForm(Form):
         }  # fmt: skip
         further = {
             "cost": self.cost, "unmatched_cost": self.unmatched_cost, "gap_distance": self.gap_distance,
-            "merges": self.merges, "known": self.known, "forward_only": self.forward_only,
+            "merges": self.merges, "known": self.known,
             "exact_margins": self.exact_margins,
             "solver": self.solver, "device": self.device,
         }  # fmt: skip
@@ -279,7 +275,7 @@ class TrackForm(Form):
             number.valueChanged.connect(self.changed)
         for choice in (self.cost, self.solver, self.device):
             choice.currentIndexChanged.connect(self.changed)
-        for box in (self.divisions, self.merges, self.forward_only, self.exact_margins):
+        for box in (self.divisions, self.merges, self.exact_margins):
             box.toggled.connect(self.changed)
         self.known.editingFinished.connect(self.changed)
         self.solver.lineEdit().editingFinished.connect(self.changed)

@@ -1,0 +1,98 @@
+"""Control of false divisions: by the movie in reversed time, and by the evidence.
+
+Two spots that appear as one for a while look like daughters when they separate. Such spots also fuse, so a
+time-reversed movie shows equally many apparent divisions. The number of divisions found in reversed time is
+therefore the expected number of false ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Divisions, candidate_divisions
+from .daughters import DaughterModel
+from .learning import Context, Fit, bethe_evidence, fitted
+from .reverse import in_reverse
+
+_STARTS_AT = (0.45, 1.1)
+"""Prior: initial distances between daughters, in spacings; the likelihood has several maxima."""
+_BEGIN = 0.3
+"""Prior: initial share of starts that are daughters."""
+_SAMPLE = 3000.0
+"""Error level: starts in which divisions are looked for first; a tenth of them need no more."""
+_ROUNDS = 8
+"""Guard: rounds of EM from each initial distance."""
+_KEPT = 25.0
+"""Error level: minus the log of the probability below which a candidate is dropped."""
+_CLEAR = 3.0
+"""Error level: standard deviations by which divisions found forward must exceed those found backward."""
+_STRONG = 3.0
+"""Error level: evidence in nats beyond the penalty for parameters, odds of 20 to 1 (Kass & Raftery 1995)."""
+
+
+def admitted(movie: Movie, model: Model, posterior: LinkPosterior) -> tuple[Divisions, Fit, float] | None:
+    """Divisions that may be, their fit, and the share that is real; None if there is no sign of any.
+
+    Divisions must clearly exceed those in reversed time, and have evidence beyond the cost of their
+    parameters (the Bayesian information criterion). Both are computed in the middle frames of a large movie.
+
+    Parameters
+    ----------
+    movie : Movie
+    model : Model
+    posterior : LinkPosterior
+        Without divisions.
+    """
+    starts = np.clip(1 - posterior.linked(len(movie))[1], 0, 1) * (movie.frame > 0)
+    reach, many = _middle(movie, starts)
+    forward, context = _first_fit(movie, model, posterior, reach, many)
+    count = _count(forward)
+    if count <= _CLEAR * np.sqrt(count):
+        return None
+    backward = _count(_first_fit(*in_reverse(movie, model, posterior), reach, many)[0])
+    excess = count - backward
+    if excess <= _CLEAR * np.sqrt(count + backward):
+        return None
+    nothing = forward.divisions.kept(np.zeros(len(forward.divisions), bool))
+    null = fitted(context, nothing, replace(forward.model, death=1.0, birth=1.0), 0.0, _ROUNDS)
+    evidence = bethe_evidence(context, forward, _ROUNDS) - bethe_evidence(context, null, _ROUNDS)
+    if evidence <= _STRONG + 0.5 * forward.model.parameters * np.log1p(many):
+        return None
+    every = candidate_divisions(movie, model.surroundings.flow, posterior, np.ones(len(movie), bool))
+    whole = Context.of(movie, model, posterior).near(every)
+    fit = fitted(whole, every, forward.next_model, 0.0, _ROUNDS // 2)
+    return every.kept(fit.probability > np.exp(-_KEPT)), fit, excess / count
+
+
+def _middle(movie: Movie, starts: NDArray[np.float64]) -> tuple[float, float]:
+    """Distance of frames from the middle frame within which there are at most `_SAMPLE` starts, and these."""
+    away = np.abs(np.arange(movie.frames) - (movie.frames - 1) / 2)
+    order = np.argsort(away, kind="stable")
+    total = np.cumsum(summed(movie.frame, starts, movie.frames)[order])
+    last = max(int(np.searchsorted(total, _SAMPLE, side="right")) - 1, 0)
+    return float(away[order[last]]), float(total[last])
+
+
+def _first_fit(
+    movie: Movie, model: Model, posterior: LinkPosterior, reach: float, starts: float
+) -> tuple[Fit, Context]:
+    """The best of the fits from the initial distances to frames near the middle, and its context."""
+    heads = np.abs(movie.frame - (movie.frames - 1) / 2) <= reach
+    tails = np.abs(movie.frame + 1 - (movie.frames - 1) / 2) <= reach
+    divisions = candidate_divisions(movie, model.surroundings.flow, posterior, heads)
+    context = Context.of(movie, model, posterior).near(divisions, np.stack([tails, heads]))
+    rate = (_BEGIN * starts / 2 + 0.5) / (float(context.scaled[0].sum()) + 1)
+    models = [DaughterModel.initial(rate, distance, movie.axes) for distance in _STARTS_AT]
+    tries = [fitted(context, divisions, model, 0.0, _ROUNDS) for model in models]
+    return max(tries, key=lambda fit: fit.evidence), context
+
+
+def _count(fit: Fit) -> float:
+    """Number of likely divisions."""
+    return float((fit.probability > 0.5).sum())

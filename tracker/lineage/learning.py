@@ -1,0 +1,217 @@
+"""EM of the daughter model and of births and deaths that are no divisions, beside the links of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.jpda import OMEGA, no_link
+from ..inference.posterior import LinkPosterior
+from ..model import Model
+from ..model.movie import Movie, summed
+from .candidates import Divisions
+from .daughters import DaughterModel, log_weight, maximised
+from .packing import TINY, Beliefs, Pairs, log_partition, propagated
+
+_ROUNDS = 3
+"""Guard: rounds of belief propagation in a round of EM."""
+_CONVERGED = 1e-3
+"""Error level: relative change of the expected number of divisions at which EM ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What competes with divisions: the links of a sweep, deaths, births and clutter.
+
+    Parameters
+    ----------
+    links : (E,) int64 array
+        Places of these links among the candidates of the posterior.
+    tail, head : (E,) int64 arrays
+        Candidate links.
+    ratio : (E,) float64 array
+        Their likelihood ratios against chance.
+    rivals : (2, E) float64 array
+        Weights of what competes with them.
+    none : (2, N) float64 array
+        Weights of death and birth under the model of links, without divisions.
+    clutter : (2, N) float64 array
+        Weights of clutter.
+    scaled : (2, N) bool array
+        Whether births and deaths that are no divisions are fewer: within the movie.
+    clutter_share : float
+        Probability of clutter.
+    others : (2, N) float64 array
+        Weights of links that are left out, to the power 1 / omega.
+    """
+
+    links: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+    rivals: NDArray[np.float64]
+    none: NDArray[np.float64]
+    clutter: NDArray[np.float64]
+    scaled: NDArray[np.bool_]
+    clutter_share: float
+    others: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, movie: Movie, model: Model, posterior: LinkPosterior) -> Context:
+        """From the posterior of a sweep."""
+        tail, head = (rows.astype(np.int64) for rows in posterior.candidates[:2])
+        return cls(
+            np.arange(len(tail)), tail, head, posterior.ratio, posterior.rivals,
+            np.stack(no_link(movie, model)), posterior.clutter_weight,
+            np.stack([movie.left > 0, movie.frame > 0]), model.association.clutter, np.zeros((2, len(movie))),
+        )  # fmt: skip
+
+    def near(self, divisions: Divisions, inside: NDArray[np.bool_] | bool = True) -> Context:
+        """The links in the rows of mothers and in the columns of daughters; all others keep their weights.
+
+        Births and deaths are learned inside (2, N).
+        """
+        row, column = np.zeros(self.none.shape, bool)
+        row[divisions.mother] = column[divisions.first] = column[divisions.second] = True
+        keep = row[self.tail] | column[self.head]
+        pull = self.ratio * (self.rivals[0] * self.rivals[1]) ** -OMEGA * self.rivals * ~keep
+        others = [summed(end, each, len(row)) for end, each in zip((self.tail, self.head), pull, strict=True)]
+        return replace(
+            self, links=self.links[keep], tail=self.tail[keep], head=self.head[keep], ratio=self.ratio[keep],
+            rivals=self.rivals[:, keep], scaled=self.scaled & inside, others=self.others + others,
+        )  # fmt: skip
+
+    def no_pair(self, model: DaughterModel) -> NDArray[np.float64]:
+        """(2, N) weights of no division and none of these links."""
+        none = self.deaths_and_births(model) + self.clutter
+        return np.asarray((none ** (1 / OMEGA) + self.others) ** OMEGA)
+
+    def deaths_and_births(self, model: DaughterModel) -> NDArray[np.float64]:
+        """(2, N) weights of death and birth, without clutter and divisions."""
+        factor = np.array([[model.death], [model.birth]])
+        return np.where(self.scaled, factor, 1.0) * self.none
+
+    def pairs(self, divisions: Divisions) -> Pairs:
+        """Candidate links, and pairs that occur in divisions only, after them."""
+        count = np.int64(self.none.shape[1])
+        links = self.tail * count + self.head
+        wanted = divisions.mother * count + np.stack([divisions.first, divisions.second])
+        more = np.setdiff1d(wanted, links)
+        every = np.concatenate([links, more])
+        order = np.argsort(every)
+        row, column = np.divmod(every, count)
+        one, link = np.ones(len(more)), np.repeat([1.0, 0.0], [len(links), len(more)])
+        return Pairs(
+            row, column, np.append(np.maximum(self.ratio, TINY), one), link,
+            np.append(self.rivals, [one, one], axis=1), order[np.searchsorted(every[order], wanted)],
+            np.zeros(len(divisions)),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Divisions under a daughter model, in competition with links.
+
+    Parameters
+    ----------
+    divisions : Divisions
+    model : DaughterModel
+    pairs : Pairs
+        Links and divisions.
+    beliefs : Beliefs
+        Their probabilities.
+    next_model : DaughterModel
+        After the M-step.
+    """
+
+    divisions: Divisions
+    model: DaughterModel
+    pairs: Pairs
+    beliefs: Beliefs
+    next_model: DaughterModel
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """(P,) of each division."""
+        return self.beliefs.division
+
+    @property
+    def evidence(self) -> float:
+        """Evidence for divisions in nats, by which initial models are compared."""
+        p = np.bincount(self.divisions.mother, self.probability)
+        return float(-np.log1p(-np.minimum(p, 1 - 1e-12)).sum())
+
+
+def fitted(
+    context: Context,
+    divisions: Divisions,
+    model: DaughterModel,
+    log_factor: NDArray[np.float64] | float,
+    rounds: int,
+) -> Fit:
+    """EM from an initial model.
+
+    Parameters
+    ----------
+    context : Context
+    divisions : Divisions
+    model : DaughterModel
+    log_factor : (P,) float64 array
+        Log weights in addition to those of the model, such as those of ages.
+    rounds : int
+        Largest number of these.
+    """
+    pairs, last = context.pairs(divisions), -1.0
+    for _ in range(rounds):
+        used, none = model, context.no_pair(model)
+        pairs = pairs.weighing(log_weight(divisions, model) + log_factor, OMEGA)
+        pairs = propagated(none, pairs, OMEGA, _ROUNDS)
+        beliefs = pairs.beliefs(none, OMEGA)
+        model = _with_rates(context, model, pairs, beliefs)
+        model = maximised(divisions, beliefs.division, model, float(context.scaled[0].sum()))
+        expected = float(beliefs.division.sum())
+        if abs(expected - last) < _CONVERGED * max(last, 1.0):
+            break
+        last = expected
+    return Fit(divisions, used, pairs, beliefs, model)
+
+
+def used_slots(pairs: Pairs, beliefs: Beliefs, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(2, N) probabilities that rows and columns are used by links, and by divisions."""
+    linked = [summed(side, beliefs.link, count) for side in (pairs.row, pairs.column)]
+    mothers, daughters = pairs.row[pairs.daughters[0]], pairs.column[pairs.daughters].ravel()
+    divided = [
+        summed(mothers, beliefs.division, count), summed(daughters, np.tile(beliefs.division, 2), count)
+    ]  # fmt: skip
+    return np.stack(linked), np.stack(divided)
+
+
+def _with_rates(context: Context, model: DaughterModel, pairs: Pairs, beliefs: Beliefs) -> DaughterModel:
+    """The M-step of births and deaths: their expected numbers, relative to those of the model of links."""
+    linked, divided = used_slots(pairs, beliefs, context.none.shape[1])
+    weight = context.deaths_and_births(model)
+    none = weight + context.clutter
+    share = weight / none * (none / context.no_pair(model)) ** (1 / OMEGA)
+    expected = np.clip(1 - linked - divided, 0, 1) * share
+    death, birth = (
+        (expected[side][inner].sum() + 0.5) / (context.none[side][inner].sum() + 0.5)
+        for side, inner in enumerate(context.scaled)
+    )
+    return replace(model, birth=float(birth), death=float(death))
+
+
+def bethe_evidence(context: Context, fit: Fit, rounds: int) -> float:
+    """Log likelihood of links and divisions, up to a constant.
+
+    Tracks that begin are a Poisson process. The weights of the row of a detection sum to one before they are
+    divided by the density of chance: the last sum accounts for changed deaths and for divisions.
+    """
+    model, (deaths, _) = fit.model, context.none * context.scaled
+    pairs = replace(fit.pairs, weight=fit.pairs.weight**OMEGA)  # V with the exponent 1
+    z = log_partition(context.no_pair(model), pairs, rounds)
+    births = (context.deaths_and_births(model) * context.scaled)[1].sum()
+    rate = model.rate if len(fit.divisions) else 0.0
+    more = np.log1p((model.death - 1) * deaths + rate)
+    return float(z - (1 - context.clutter_share) * births - more.sum())
